@@ -1,0 +1,1 @@
+"""Executing a plan: reference, local engine, and Spark batch and streaming jobs."""

@@ -1,0 +1,1 @@
+"""Finding and choosing what a workload's queries can compute once."""

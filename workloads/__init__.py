@@ -1,0 +1,1 @@
+"""The query language, stream and workload models, bundled workloads and event generators."""
