@@ -1,0 +1,1 @@
+"""The canonical form of queries: patterns, predicates and outputs as frozen values."""

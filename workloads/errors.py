@@ -1,0 +1,130 @@
+"""What goes wrong with a workload, said so that its author can mend it.
+
+SheafError
+├── WorkloadError      one or more diagnostics, all of them at once
+└── UnsupportedError   a construct that the chosen engine cannot do
+    └── TooLargeError  input beyond what an engine takes on
+(engines and api add their own below SheafError)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+
+class SheafError(Exception):
+    """Any error whose message is meant for the user."""
+
+
+class UnsupportedError(SheafError):
+    """A query asks for something that the chosen engine does not do."""
+
+
+class TooLargeError(UnsupportedError):
+    """The input is beyond what the chosen engine takes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of character offsets in a query's text."""
+
+    start: int
+    end: int
+
+
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: what is wrong, where, and what to do about it."""
+
+    message: str
+    hint: str | None = None
+    query: str | None = None
+    line: int | None = None
+    column: int | None = None
+    width: int = 1
+    source: str | None = None
+    file: str | None = None
+    file_line: int | None = None
+
+    def located(self, text: str, span: Span, query: str | None) -> Diagnostic:
+        """The same finding with line, column and source line taken from `text`."""
+        start = min(span.start, len(text))
+        line_start = text.rfind("\n", 0, start) + 1
+        line_end = text.find("\n", start)
+        if line_end < 0:
+            line_end = len(text)
+        return replace(
+            self,
+            query=query,
+            line=text.count("\n", 0, start) + 1,
+            column=start - line_start + 1,
+            width=max(1, min(span.end, line_end) - start),
+            source=text[line_start:line_end],
+        )
+
+    def render(self) -> str:
+        """The finding as people read it: message, place, line with caret, remedy."""
+        lines = [f"error: {self.message}"]
+        place = []
+        if self.file is not None:
+            place.append(self.file if self.file_line is None else f"{self.file}:{self.file_line}")
+        if self.query is not None:
+            place.append(f"query {self.query}")
+        if self.line is not None:
+            place.append(f"line {self.line}, column {self.column}")
+        if place:
+            lines.append("  --> " + ", ".join(place))
+        if self.source is not None and self.line is not None and self.column is not None:
+            lines += _excerpt(self.source, self.line, self.column, self.width)
+        if self.hint is not None:
+            lines.append(f"  help: {self.hint}")
+        return "\n".join(lines)
+
+
+_EXCERPT_WIDTH = 100
+
+
+def _excerpt(source: str, line: int, column: int, width: int) -> list[str]:
+    """The source line with a caret under the place, cut to a readable width."""
+    start = max(0, column - 1 - _EXCERPT_WIDTH // 2) if len(source) > _EXCERPT_WIDTH else 0
+    shown = source[start : start + _EXCERPT_WIDTH].replace("\t", " ")
+    offset = column - 1 - start
+    carets = "^" * max(1, min(width, len(shown) - offset))
+    number = str(line)
+    return [f"  {number} | {shown}", f"  {' ' * len(number)} | {' ' * offset}{carets}"]
+
+
+class WorkloadError(SheafError):
+    """A workload that cannot be used; carries every finding, not the first alone."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n\n".join(d.render() for d in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[WorkloadError], tuple[tuple[Diagnostic, ...]]]:
+        return WorkloadError, (self.diagnostics,)
+
+
+class QueryError(Exception):
+    """Internal: one finding at a place in a query, on its way to a `WorkloadError`."""
+
+    def __init__(self, message: str, span: Span = NOWHERE, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+
+    def diagnostic(self, text: str, query: str | None) -> Diagnostic:
+        return Diagnostic(self.message, self.hint).located(text, self.span, query)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint naming the closest known word, if one is close enough to be a slip."""
+    by_lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return f"did you mean '{by_lower[close[0]]}'?" if close else None

@@ -1,0 +1,330 @@
+"""Workload files and documents to `Workload`, every mistake of theirs reported together.
+
+`read_workload` gives what could be read and all findings, so that a later pass can add its own
+before anything is raised; `load_workload` raises at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from workloads import expressions as ex
+from workloads.errors import Diagnostic, QueryError, WorkloadError, did_you_mean
+from workloads.model import NANOSECONDS, Kind, Statistics, Stream, Workload
+from workloads.parser import parse_condition, parse_query
+from workloads.syntax import UNITS, Query
+
+MAX_QUERIES = 10_000
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("int", "integer", "long", "bigint"), "int"),
+    **dict.fromkeys(("float", "double", "number", "real"), "float"),
+    **dict.fromkeys(("string", "str", "text"), "string"),
+    **dict.fromkeys(("bool", "boolean"), "bool"),
+    **dict.fromkeys(("time", "timestamp", "date"), "time"),
+}
+
+
+def load_workload(source: str | Path | Mapping[str, Any]) -> Workload:
+    """A workload from a file's path or a document; raises `WorkloadError` with all findings."""
+    workload, findings = read_workload(source)
+    if findings or workload is None:
+        raise WorkloadError(findings)
+    return workload
+
+
+def read_workload(
+    source: str | Path | Mapping[str, Any],
+) -> tuple[Workload | None, list[Diagnostic]]:
+    """What can be read of a workload, and everything that is wrong with it."""
+    if isinstance(source, Mapping):
+        return _Reader(None).read(source)
+    path = Path(source)
+    reader = _Reader(str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        reader.report(f"cannot read the workload: {error.strerror}", "check the path")
+        return None, reader.findings
+    except UnicodeDecodeError as error:
+        reader.report(f"not a text file in UTF-8: byte {error.start} does not decode")
+        return None, reader.findings
+    return reader.read_text(text, is_json=path.suffix.lower() == ".json", stem=path.stem)
+
+
+def parse_document(text: str) -> tuple[Workload | None, list[Diagnostic]]:
+    """A workload given as YAML or JSON text, without a file."""
+    return _Reader(None).read_text(text, is_json=False, stem="workload")
+
+
+@dataclass
+class _Reader:
+    """Collects findings while a document is taken apart."""
+
+    file: str | None
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def report(self, message: str, hint: str | None = None, line: int | None = None) -> None:
+        self.findings.append(Diagnostic(message, hint, file=self.file, file_line=line))
+
+    def read_text(
+        self, text: str, is_json: bool, stem: str
+    ) -> tuple[Workload | None, list[Diagnostic]]:
+        try:
+            document = json.loads(text) if is_json else yaml.load(text, Loader=yaml.CSafeLoader)
+        except json.JSONDecodeError as error:
+            self.report(f"not valid JSON: {error.msg}", line=error.lineno)
+            return None, self.findings
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or "it does not parse"
+            self.report(f"not valid YAML: {problem}", line=mark.line + 1 if mark else None)
+            return None, self.findings
+        except RecursionError:
+            self.report("the document is nested too deep")
+            return None, self.findings
+        if not isinstance(document, Mapping):
+            self.report(
+                "a workload is a document with the keys name, stream and queries",
+                "see the example in the README",
+            )
+            return None, self.findings
+        lines = [] if is_json else _block_lines(text)
+        return self.read({"name": stem, **document}, lines)
+
+    def read(
+        self, document: Mapping[str, Any], lines: Iterable[int | None] = ()
+    ) -> tuple[Workload | None, list[Diagnostic]]:
+        self._known_keys(document, ("name", "stream", "statistics", "queries"), "the workload")
+        stream = self._stream(document.get("stream"))
+        statistics = self._statistics(document.get("statistics"))
+        queries, first_lines = self._queries(document.get("queries"), list(lines))
+        name = document.get("name", "workload")
+        if not isinstance(name, str):
+            self.report(f"the workload's name is {name!r}, not a string")
+        if stream is None:
+            return None, self.findings
+        workload = Workload(str(name), stream, queries, statistics, self.file, first_lines)
+        return workload, self.findings
+
+    def _known_keys(self, document: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+        for key in document:
+            if key not in keys:
+                self.report(
+                    f"{where} has no key '{key}'; known are {', '.join(keys)}",
+                    did_you_mean(str(key), keys),
+                )
+
+    def _stream(self, document: Any) -> Stream | None:
+        if not isinstance(document, Mapping):
+            self.report("'stream' is missing", "add 'stream: {time: ts, type: kind}'")
+            return None
+        keys = ("time", "unit", "type", "sequence", "types", "attributes", "lateness")
+        self._known_keys(document, keys, "'stream'")
+        for key in ("time", "type", "sequence"):
+            value = document.get(key)
+            if value is not None and not isinstance(value, str):
+                self.report(f"stream.{key} is {value!r}, not the name of a column")
+                return None
+        if not document.get("time"):
+            self.report("stream.time is missing", "name the column that holds an event's time")
+            return None
+        if not document.get("type") and not document.get("types"):
+            self.report(
+                "stream has neither 'type' nor 'types'",
+                "name the column that holds an event's type, or give types by conditions",
+            )
+        unit = document.get("unit", "ms")
+        if unit not in NANOSECONDS:
+            self.report(
+                f"stream.unit is {unit!r}; known are {', '.join(NANOSECONDS)}",
+                did_you_mean(str(unit), NANOSECONDS),
+            )
+            unit = "ms"
+        return Stream(
+            time=document["time"],
+            type=document.get("type"),
+            unit=unit,
+            sequence=document.get("sequence"),
+            types=self._types(document.get("types")),
+            attributes=self._attributes(document.get("attributes")),
+            lateness=self._lateness(document.get("lateness")),
+        )
+
+    def _types(self, document: Any) -> dict[str, ex.Expression | None]:
+        if document is None:
+            return {}
+        if isinstance(document, list) and all(isinstance(t, str) for t in document):
+            return dict.fromkeys(document)
+        if not isinstance(document, Mapping):
+            self.report("stream.types is neither a list of types nor a map of type to condition")
+            return {}
+        types: dict[str, ex.Expression | None] = {}
+        for name, text in document.items():
+            if text is None:
+                types[str(name)] = None
+                continue
+            try:
+                types[str(name)] = _event_condition(str(text))
+            except QueryError as error:
+                found = error.diagnostic(str(text), None)
+                self.findings.append(
+                    replace(found, message=f"type {name}: {found.message}", file=self.file)
+                )
+        return types
+
+    def _attributes(self, document: Any) -> dict[str, Kind]:
+        if document is None:
+            return {}
+        if not isinstance(document, Mapping):
+            self.report("stream.attributes is not a map of column to type")
+            return {}
+        kinds: dict[str, Kind] = {}
+        for name, word in document.items():
+            kind = _KINDS.get(str(word).lower())
+            if kind is None:
+                self.report(
+                    f"stream.attributes: {name} has the unknown type {word!r}; known are "
+                    "int, float, string, bool, time",
+                    did_you_mean(str(word), _KINDS),
+                )
+            else:
+                kinds[str(name)] = kind
+        return kinds
+
+    def _lateness(self, value: Any) -> int | None:
+        if value is None:
+            return None
+        words = str(value).split()
+        try:
+            amount = float(words[0])
+            if len(words) == 2 and words[1] in UNITS and amount >= 0 and math.isfinite(amount):
+                return round(amount * UNITS[words[1]])
+        except ValueError:
+            pass
+        self.report(f"stream.lateness is {value!r}", "write an amount and a unit, such as 10 s")
+        return None
+
+    def _statistics(self, document: Any) -> Statistics:
+        if document is None:
+            return Statistics()
+        if not isinstance(document, Mapping):
+            self.report("'statistics' is not a map")
+            return Statistics()
+        self._known_keys(document, ("rates", "selectivities"), "'statistics'")
+        rates = self._numbers(document.get("rates"), "rates", lambda v: v >= 0, "at least 0")
+        selectivities = self._numbers(
+            document.get("selectivities"), "selectivities", lambda v: 0 <= v <= 1, "from 0 to 1"
+        )
+        return Statistics(rates, selectivities)
+
+    def _numbers(
+        self, document: Any, key: str, accept: Callable[[float], bool], range_text: str
+    ) -> dict[str, float]:
+        if document is None:
+            return {}
+        if not isinstance(document, Mapping):
+            self.report(f"statistics.{key} is not a map of name to number")
+            return {}
+        numbers: dict[str, float] = {}
+        for name, value in document.items():
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if number and math.isfinite(value) and accept(value):
+                numbers[str(name)] = float(value)
+            else:
+                self.report(f"statistics.{key}: {name} is {value!r}, not a number {range_text}")
+        return numbers
+
+    def _queries(
+        self, document: Any, lines: list[int | None]
+    ) -> tuple[tuple[Query, ...], tuple[int | None, ...]]:
+        if not isinstance(document, list) or not document:
+            self.report("the workload has no queries", "add at least one under 'queries'")
+            return (), ()
+        if len(document) > MAX_QUERIES:
+            self.report(
+                f"the workload has {len(document):,} queries; at most {MAX_QUERIES:,} are taken",
+                "split it into several workloads",
+            )
+            return (), ()
+        queries: list[Query] = []
+        first_lines: list[int | None] = []
+        places: dict[str, int] = {}
+        for index, text in enumerate(document):
+            line = lines[index] if index < len(lines) else None
+            if not isinstance(text, str):
+                self.report(f"query {index + 1} is {type(text).__name__}, not a text")
+                continue
+            try:
+                query = parse_query(text)
+            except QueryError as error:
+                name = _probable_name(text) or f"#{index + 1}"
+                self.findings.append(in_file(error.diagnostic(text, name), self.file, line))
+                continue
+            query = query if query.name is not None else replace(query, name=f"q{index + 1}")
+            assert query.name is not None
+            if query.name in places:
+                twice = QueryError(
+                    f"query {index + 1} has the name of query {places[query.name]}: {query.name}",
+                    query.span,
+                    "give each query a name of its own",
+                )
+                self.findings.append(in_file(twice.diagnostic(text, query.name), self.file, line))
+                continue
+            places[query.name] = index + 1
+            queries.append(query)
+            first_lines.append(line)
+        return tuple(queries), tuple(first_lines)
+
+
+def in_file(finding: Diagnostic, file: str | None, first_line: int | None) -> Diagnostic:
+    """The finding with its line in the workload's file, where that is known."""
+    line = None
+    if first_line is not None and finding.line is not None:
+        line = first_line + finding.line - 1
+    return replace(finding, file=file, file_line=line)
+
+
+def _event_condition(text: str) -> ex.Expression:
+    condition = parse_condition(text)
+    for node in ex.walk(condition):
+        if isinstance(node, ex.Attribute) and node.alias:
+            raise QueryError(
+                f"'{node.alias}.{node.name}' in the condition of a type",
+                node.span,
+                f"it speaks of one event: write '{node.name}'",
+            )
+        if isinstance(node, (ex.Call, ex.Equivalence)):
+            raise QueryError(
+                "a type's condition takes comparisons of the event's own attributes", node.span
+            )
+    if not isinstance(condition, ex.CONDITIONS):
+        raise QueryError("this is a value, not a condition", condition.span, "compare it")
+    return condition
+
+
+def _probable_name(text: str) -> str | None:
+    """The name of a query that did not parse, from its first words."""
+    words = text.split(None, 2)
+    return words[1] if len(words) > 1 and words[0].upper() == "QUERY" else None
+
+
+def _block_lines(text: str) -> list[int | None]:
+    """The file's line on which each query's text begins, for queries in block style."""
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    for key, value in root.value:
+        if key.value == "queries" and isinstance(value, yaml.SequenceNode):
+            return [
+                node.start_mark.line + 2
+                if isinstance(node, yaml.ScalarNode) and node.style == "|"
+                else None
+                for node in value.value
+            ]
+    return []
