@@ -26,7 +26,7 @@ def wheel(tmp_path: Path) -> Path:
 
 
 def run(home: Path, *arguments: str) -> str:
-    command = [home / "bin" / "java", *arguments]
+    command = [str(home / "bin" / "java"), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -114,7 +114,7 @@ def test_a_given_java_home_without_java_is_an_error(
 
 
 def test_the_bundled_java_starts_with_the_arguments_spark_passes() -> None:
-    command = [java_home() / "bin" / "java", *java.UNWANTED, "-version"]
+    command = [str(java_home() / "bin" / "java"), *java.UNWANTED, "-version"]
     environment = {"PATH": os.defpath}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
