@@ -1,0 +1,315 @@
+"""The matches of a pattern in a window: enumerate every binding, keep what the meaning allows.
+
+A binding of the positive components is enumerated first; then its groups, its conditions and its
+negations are checked, each negation by enumerating its own bindings in the region it looks at.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from engines.reference.values import Binding, Row, true
+from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, Symbol, positive_events
+from workloads import expressions as ex
+from workloads.errors import TooLargeError
+from workloads.model import Stream
+from workloads.syntax import All, Exactly, One, Plus
+
+MAX_STEPS = 20_000_000
+Test = Callable[[Row], bool]
+
+
+class Region(NamedTuple):
+    """Where to look: what lies after the opening, what before the closing, what in it at all."""
+
+    opened: Test
+    closed: Test
+    anywhere: Test
+
+
+class Look(NamedTuple):
+    """What bindings are enumerated under: the window if it is given, the bindings around."""
+
+    window: Region | None
+    outer: Binding
+    skip: frozenset[str]  # existential aliases
+
+
+def alternatives(pattern: Pattern) -> list[Pattern]:
+    """The pattern once for each choice of one part of every OR outside negations, flattened."""
+    match pattern:
+        case Event() | Neg():
+            return [pattern]
+        case Or(parts):
+            return [choice for part in parts for choice in alternatives(part)]
+        case Proj(keep, part):
+            return [Proj(keep, choice) for choice in alternatives(part)]
+        case Seq(parts) | And(parts):
+            kind = type(pattern)
+            return [_flat(kind, choice) for choice in itertools.product(*map(alternatives, parts))]
+
+
+def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
+    """SEQ in SEQ and AND in AND written flat; an AND of nothing but negations is its parts."""
+    flat: list[Pattern] = []
+    for part in parts:
+        negations = isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
+        same = isinstance(part, kind) or negations
+        flat += part.parts if same and isinstance(part, (Seq, And)) else (part,)
+    return flat[0] if len(flat) == 1 and not isinstance(flat[0], Neg) else kind(tuple(flat))
+
+
+def existential(pattern: Pattern) -> frozenset[str]:
+    """Aliases that a `Proj` does not keep: they must exist, and nothing more."""
+    match pattern:
+        case Proj(keep, part):
+            return frozenset(e.alias for e in positive_events(part)) - keep
+        case Seq(parts) | And(parts):
+            return frozenset().union(*map(existential, parts))
+        case _:
+            return frozenset()
+
+
+def rows_of(pattern: Pattern, bound: Binding) -> tuple[Row, ...]:
+    """The events bound by a pattern's positive components."""
+    return tuple(e for event in positive_events(pattern) for e in bound.get(event.alias, ()))
+
+
+def extent(match: Binding) -> tuple[Row, Row]:
+    """A match's first and last event."""
+    rows = sorted((e for group in match.values() for e in group), key=lambda e: e.key)
+    return rows[0], rows[-1]
+
+
+class Matcher:
+    """Matches over the events of one partition, sorted by key; `width` is the window's."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        conditions: tuple[ex.Expression, ...],
+        events: list[Row],
+        width: int,
+        steps: Iterator[int],
+    ) -> None:
+        self.stream, self.conditions, self.width = stream, conditions, width
+        self.events, self._steps = events, steps
+        self._instances: dict[Symbol, list[Row]] = {}
+
+    def matches(self, pattern: Pattern, window: Region | None = None) -> Iterator[Binding]:
+        """Of an OR-free pattern: in the given window, or wherever they fit in one."""
+        skip = existential(pattern)
+        seen = set()
+        for bound in self._bind(pattern, {}, Look(window, {}, skip)):
+            kept = {alias: group for alias, group in bound.items() if alias not in skip}
+            region = window or self._window_of(kept)
+            rest = [e for alias in skip for e in bound[alias]]
+            if all(region.opened(e) and region.closed(e) for e in rest) and self._holds(
+                pattern, bound, {}, region
+            ):
+                kept = {alias: bound[alias] for alias in kept}
+                identity = tuple((alias, *map(id, kept[alias])) for alias in sorted(kept))
+                if identity not in seen:
+                    seen.add(identity)
+                    yield kept
+
+    def instances(self, symbol: Symbol) -> list[Row]:
+        """The events of a type that satisfy its predicates."""
+        if symbol not in self._instances:
+            column, condition = self.stream.type, self.stream.types.get(symbol.type)
+            self._instances[symbol] = [
+                e
+                for e in self.events
+                if (
+                    (column is not None and str(e.values[column]) == symbol.type)
+                    or (condition is not None and true(condition, {"": (e,)}))
+                )
+                and all(true(predicate, {"": (e,)}) for predicate in symbol.predicates)
+            ]
+        return self._instances[symbol]
+
+    def _window_of(self, kept: Binding) -> Region:
+        """The window of a match that is returned: from last - w to first + w, both exclusive."""
+        first, last = extent(kept)
+        opens, closes = last.position - self.width, first.position + self.width
+        return Region(
+            lambda e: e.position > opens,
+            lambda e: e.position < closes,
+            lambda e: e.position > opens and e.key <= last.key,
+        )
+
+    # --- enumeration ---------------------------------------------------------------------------
+
+    def _bind(self, pattern: Pattern, bound: Binding, look: Look) -> Iterator[Binding]:
+        """Extend `bound` by a pattern's positive components, in every way that fits."""
+        match pattern:
+            case Event(_, alias):
+                for group in self._groups(pattern, look):
+                    extended = bound | {alias: group}
+                    if self._fits(extended, look) and self._agrees(pattern, extended, look.outer):
+                        yield extended
+            case Seq(parts) | And(parts):
+                yield from self._bind_parts(pattern, parts, 0, bound, look)
+            case Proj(_, part):
+                yield from self._bind(part, bound, look)
+            case _:
+                yield bound
+
+    def _bind_parts(
+        self, node: Seq | And, parts: tuple[Pattern, ...], i: int, bound: Binding, look: Look
+    ) -> Iterator[Binding]:
+        if i == len(parts):
+            yield bound
+            return
+        before = {id(e): e for part in parts[:i] for e in rows_of(part, bound)}
+        unkept = {id(e) for alias in look.skip for e in bound.get(alias, ())}
+        for extended in self._bind(parts[i], bound, look):
+            mine = rows_of(parts[i], extended)
+            if isinstance(node, Seq):
+                allowed = all(b.key < m.key for b in before.values() for m in mine)
+            else:
+                mine_kept = {id(e) for a in extended.keys() - look.skip for e in extended[a]}
+                used = before.keys() - unkept
+                allowed = not any(id(m) in used and id(m) in mine_kept for m in mine)
+            if allowed:
+                yield from self._bind_parts(node, parts, i + 1, extended, look)
+
+    def _groups(self, event: Event, look: Look) -> Iterator[tuple[Row, ...]]:
+        """What one component can be bound to, its neighbours apart."""
+        rows = self.instances(event.symbol)
+        if look.window is not None:
+            rows = [e for e in rows if look.window.anywhere(e)]
+        match event.quantifier:
+            case One():
+                yield from ((row,) for row in rows)
+            case Plus():
+                yield from self._chains(rows, None)
+            case Exactly(count):
+                yield from self._chains(rows, count)
+            case All():
+                keys = sorted({row.key for row in rows})
+                for first, last in itertools.combinations_with_replacement(keys, 2):
+                    yield tuple(row for row in rows if first <= row.key <= last)
+
+    def _chains(self, rows: list[Row], length: int | None) -> Iterator[tuple[Row, ...]]:
+        """Choices of rows, each before the next, not wider than a window."""
+        stack: list[tuple[Row, ...]] = [(row,) for row in rows]
+        while stack:
+            self._step()
+            chain = stack.pop()
+            if length is None or len(chain) == length:
+                yield chain
+            if len(chain) != length:
+                first, last = chain[0], chain[-1]
+                stack += [
+                    (*chain, row)
+                    for row in rows
+                    if last.key < row.key and row.position - first.position < self.width
+                ]
+
+    def _fits(self, bound: Binding, look: Look) -> bool:
+        self._step()
+        positions = [e.position for a in bound.keys() - look.skip for e in bound[a]]
+        return not positions or max(positions) - min(positions) < self.width
+
+    def _agrees(self, event: Event, bound: Binding, outer: Binding) -> bool:
+        """The conditions on the newest alias; those of E^n and ALL wait until all is bound."""
+        waits = isinstance(event.quantifier, (Exactly, All))
+        return waits or all(true(c, outer | bound) for c in self._tied(event, outer | bound))
+
+    def _tied(self, event: Event, bound: Binding) -> Iterator[ex.Expression]:
+        """The conditions that speak of a component event by event, with nothing unbound."""
+        for c in self.conditions:
+            if event.alias in ex.aliases(c) <= bound.keys() and not ex.has_group_call(c):
+                yield c
+
+    def _step(self) -> None:
+        if next(self._steps) > MAX_STEPS:
+            raise TooLargeError(
+                f"the reference engine gives up after {MAX_STEPS:,} steps: it is brute force, "
+                "meant for small streams; use --engine local"
+            )
+
+    # --- groups, conditions, negations ---------------------------------------------------------
+
+    def _holds(self, pattern: Pattern, bound: Binding, outer: Binding, region: Region) -> bool:
+        """Do groups, conditions and negations allow this binding of all positive components?"""
+        for event in positive_events(pattern):
+            if isinstance(event.quantifier, All):
+                group = bound[event.alias]
+                kept = tuple(e for e in group if self._belongs(event, e, outer | bound))
+                if not kept or (kept[0].key, kept[-1].key) != (group[0].key, group[-1].key):
+                    return False
+                bound[event.alias] = kept
+        everything = outer | bound
+        return all(
+            true(condition, everything)
+            for condition in self.conditions
+            if (named := ex.aliases(condition)) <= everything.keys()
+            and (not named <= outer.keys() or not outer)
+        ) and self._clear(pattern, bound, outer, region)
+
+    def _belongs(self, event: Event, e: Row, bound: Binding) -> bool:
+        """Do the conditions, event by event, let this event into the group?"""
+        candidate = bound | {event.alias: (e,)}
+        return all(true(c, candidate) for c in self._tied(event, candidate))
+
+    def _clear(self, node: Pattern, bound: Binding, outer: Binding, region: Region) -> bool:
+        """Are all negations absent and all groups whole?"""
+        match node:
+            case Seq(parts):
+                gaps = [self._gap(parts, i, bound, region) for i in range(len(parts))]
+            case And(parts):
+                whole = Region(region.anywhere, region.anywhere, region.anywhere)
+                gaps = [whole if isinstance(part, Neg) else region for part in parts]
+            case Proj(_, part):
+                return self._clear(part, bound, outer, region)
+            case _:
+                parts, gaps = (node,), [region]
+        return all(
+            self._clear(part, bound, outer, region)
+            if isinstance(part, (Seq, And, Proj))
+            else self._clear_leaf(part, bound, outer, gap)
+            for part, gap in zip(parts, gaps, strict=True)
+        )
+
+    def _clear_leaf(self, leaf: Any, bound: Binding, outer: Binding, gap: Region) -> bool:
+        scope = outer | bound
+        match leaf:
+            case Neg(inner):
+                return not any(
+                    self._holds(choice, found, scope, gap)
+                    for choice in alternatives(inner)
+                    for found in self._bind(choice, {}, Look(gap, scope, existential(choice)))
+                )
+            case Event(symbol, alias, Exactly()):
+                between = (
+                    e
+                    for before, after in itertools.pairwise(bound[alias])
+                    for e in self.instances(symbol)
+                    if before.key < e.key < after.key
+                )
+                return not any(self._belongs(leaf, e, scope) for e in between)
+            case Event(symbol, alias, All()):
+                left_out = [e for e in self.instances(symbol) if e not in bound[alias]]
+                return not any(
+                    gap.opened(e) and gap.closed(e) and self._belongs(leaf, e, scope)
+                    for e in left_out
+                )
+            case _:
+                return True
+
+    def _gap(self, parts: tuple[Pattern, ...], i: int, bound: Binding, region: Region) -> Region:
+        """What lies between a part's neighbours; up to the region's end where there is none."""
+        before = next((rows for p in reversed(parts[:i]) if (rows := rows_of(p, bound))), ())
+        after = next((rows for p in parts[i + 1 :] if (rows := rows_of(p, bound))), ())
+
+        def opened(e: Row) -> bool:
+            return all(b.key < e.key for b in before) if before else region.opened(e)
+
+        def closed(e: Row) -> bool:
+            return all(e.key < a.key for a in after) if after else region.closed(e)
+
+        return Region(opened, closed, lambda e: opened(e) and closed(e))

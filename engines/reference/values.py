@@ -1,0 +1,122 @@
+"""Values and conditions over bound events, one at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workloads import expressions as ex
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Row:
+    """An event: compared by identity, ordered by `key` (time, then sequence where there is one)."""
+
+    key: tuple[int, ...]
+    position: int  # its time, or its rank for a window counted in events
+    values: Mapping[str, Any]
+
+
+Binding = dict[str, tuple[Row, ...]]
+
+
+def true(condition: ex.Expression, bound: Binding) -> bool:
+    """A condition; for each event of a group that it speaks of event by event."""
+    if ex.has_group_call(condition):
+        return bool(value(condition, bound))
+    names = sorted(ex.aliases(condition))
+    return all(
+        value(condition, {name: (row,) for name, row in zip(names, choice, strict=True)})
+        for choice in itertools.product(*(bound[name] for name in names))
+    )
+
+
+def value(
+    expression: ex.Expression,
+    bound: Binding,
+    aggregate: Callable[[ex.Call], Any] | None = None,
+) -> Any:
+    """The value of an expression; `aggregate` gives that of a call where matches are aggregated."""
+
+    def of(part: ex.Expression) -> Any:
+        return value(part, bound, aggregate)
+
+    match expression:
+        case ex.Literal(constant):
+            return constant
+        case ex.Attribute(alias, name):
+            return bound[alias][0].values[name]
+        case ex.Call() if aggregate is not None:
+            return aggregate(expression)
+        case ex.Call(function, ex.Attribute(alias, name)):
+            return over([row.values[name] for row in in_order(bound[alias])], function)
+        case ex.Negative(operand):
+            return None if (number := of(operand)) is None else -number
+        case ex.Arithmetic(symbol, left, right):
+            a, b = of(left), of(right)
+            null = a is None or b is None or (symbol in "/%" and b == 0)
+            return None if null else _COMPUTE[symbol](a, b)
+        case ex.Comparison(symbol, left, right):
+            a, b = of(left), of(right)
+            return a is not None and b is not None and _COMPARE[symbol](a, b)
+        case ex.Membership(operand, literals, negated):
+            member = of(operand) in [v.value for v in literals if v.value is not None]
+            return of(operand) is not None and member != negated
+        case ex.IsNull(operand, negated):
+            return (of(operand) is None) != negated
+        case ex.Not(operand):
+            return not of(operand)
+        case ex.Logical("AND", parts):
+            return all(of(part) for part in parts)
+        case ex.Logical(_, parts):
+            return any(of(part) for part in parts)
+        case _:
+            raise AssertionError(f"not an expression of a bound query: {expression}")
+
+
+def in_order(group: tuple[Row, ...]) -> list[Row]:
+    """A group in an order that does not depend on the order of arrival."""
+    return sorted(group, key=lambda e: (e.key, repr(sorted(e.values.items()))))
+
+
+def over(values: list[Any], function: str) -> Any:
+    """An aggregate of values; nulls are skipped, and nothing gives null (but a count 0)."""
+    known = [v for v in values if v is not None]
+    if function == "count":
+        return len(known)
+    if not known:
+        return None
+    total = sum if all(isinstance(v, int) for v in known) else math.fsum
+    match function:
+        case "sum":
+            return total(known)
+        case "avg":
+            return total(known) / len(known)
+        case "min":
+            return min(known)
+        case "max":
+            return max(known)
+        case "first":
+            return known[0]
+        case _:
+            return known[-1]
