@@ -137,8 +137,8 @@ def print_literal(value: ex.Value) -> str:
         case int():
             return str(value)
         case float():
-            text = repr(value)
-            return text if any(c in text for c in ".einf") else text + ".0"
+            # The grammar has no word for infinity; a number past the largest float is one.
+            return repr(value).replace("inf", "1e999")
         case _:
             assert_never(value)
 
@@ -167,7 +167,9 @@ def _bare(expression: ex.Expression, upper: bool) -> tuple[str, int]:
             strength = _SUM if operator in "+-" else _PRODUCT
             return f"{sub(left, strength)} {operator} {sub(right, strength + 1)}", strength
         case ex.Call(function, argument):
-            name = function.upper() if upper else function
+            # Capitals only where the parser's lower case gives the name back.
+            capital = upper and function.isascii()
+            name = print_name(function.upper() if capital else function)
             inner = "*" if argument is None else sub(argument, _OR)
             return f"{name}({inner})", _ATOM
         case ex.Comparison(operator, left, right):

@@ -1,0 +1,602 @@
+"""Random queries, workloads and streams for property tests.
+
+`bound_queries` and `workloads` build *syntax*, print it, parse the text and bind it, so every use
+of them also tests printer, parser and binder. `event_rows` gives the rows of a small stream for
+such a workload: few types, small integers with nulls, ties in time, in no particular order.
+`syntax_queries` gives any query that the parser can make, whether it means anything or not.
+
+A `Shape` says which constructs may occur; `replace(SHAPE, negation=False)` leaves one out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+
+from optimizer.bind import load_bound
+from optimizer.ir.query import BoundWorkload, Query
+from workloads import expressions as ex
+from workloads import syntax as sx
+from workloads.parser import parse_query
+from workloads.printer import print_query
+
+TIME, SEQUENCE, KIND, KEY = "ts", "seq", "kind", "k"
+VALUES = ("x", "y")
+
+Draw = st.DrawFn
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Which constructs a random query may have, and how large it may grow."""
+
+    types: tuple[str, ...] = ("A", "B", "C", "D")
+    max_components: int = 5
+    max_depth: int = 3
+    operators: tuple[sx.Operator, ...] = ("SEQ", "AND", "OR")
+    negation: bool = True
+    nested_negation: bool = True  # a negation of more than one component
+    kleene: bool = True  # E+
+    groups: bool = True  # E^n and ALL E
+    local: bool = True  # conditions on one component
+    ties: bool = True  # conditions on several
+    group_conditions: bool = True  # sum(b.x) > 1 and its like
+    constants: bool = True  # conditions on none
+    keys: bool = True
+    outputs: tuple[str, ...] = ("return", "trigger", "slide")
+    count_windows: bool = True
+    having: bool = True
+    max_window: int = 8
+
+
+SHAPE = Shape()
+FLAT = replace(SHAPE, operators=("SEQ",), max_depth=1, nested_negation=False)
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+def stream_document(
+    sequence: bool = False, overlapping: bool = False, types: Sequence[str] = SHAPE.types
+) -> dict[str, Any]:
+    """The `stream` of a workload document; `overlapping`: events may be of two types."""
+    document: dict[str, Any] = {"time": TIME, "type": KIND, "unit": "ms"}
+    if sequence:
+        document["sequence"] = SEQUENCE
+    if overlapping:
+        document["types"] = {types[-1]: f"{KIND} = '{types[-1]}' OR x = 2"}
+    return document
+
+
+def event_rows(
+    sequence: bool = False,
+    types: Sequence[str] = SHAPE.types,
+    max_size: int = 8,
+    max_gap: int = 2,
+    nulls: bool = True,
+    keys: int = 2,
+) -> st.SearchStrategy[list[Row]]:
+    """The rows of a small stream, as dicts of columns, in any order."""
+    value = st.sampled_from([0, 1, 2, None] if nulls else [0, 1, 2])
+    key = st.sampled_from([*range(1, keys + 1)] * 3 + [None] * nulls)
+    one = st.tuples(
+        st.integers(0, max_gap), st.sampled_from(list(types)), key, value, value, st.integers(0, 2)
+    )
+
+    def rows(drawn: list[tuple[Any, ...]]) -> list[Row]:
+        time, found = 0, []
+        for gap, kind, k, x, y, seq in drawn:
+            time += gap
+            row: Row = {TIME: time, KIND: kind, KEY: k, "x": x, "y": y}
+            found.append({**row, SEQUENCE: seq} if sequence else row)
+        return found
+
+    # Lengths are drawn first: left to itself a list is mostly short, and nothing matches in it.
+    length = st.sampled_from([*range(max_size + 1), *range(max_size // 2, max_size + 1)])
+    drawn = length.flatmap(lambda n: st.lists(one, min_size=n, max_size=n))
+    return drawn.map(rows).flatmap(_mostly_in_order)
+
+
+def _mostly_in_order(rows: list[Row]) -> st.SearchStrategy[list[Row]]:
+    return st.one_of(st.just(rows), st.just(rows), st.permutations(rows))
+
+
+def has_sequence(workload: BoundWorkload) -> bool:
+    return workload.stream.sequence is not None
+
+
+# --- queries that bind -------------------------------------------------------------------------
+
+
+@st.composite
+def workloads(draw: Draw, shape: Shape = SHAPE, max_queries: int = 3) -> BoundWorkload:
+    """A bound workload of one to `max_queries` queries over one stream."""
+    sequence = shape.count_windows and draw(st.booleans())
+    shape = shape if sequence else replace(shape, count_windows=False)
+    document = {
+        "name": "random",
+        "stream": stream_document(sequence, draw(st.integers(0, 3)) == 0, shape.types),
+        "queries": [
+            query_text(draw(bindable_queries(shape, name=f"q{i + 1}")))
+            for i in range(draw(st.integers(1, max_queries)))
+        ],
+    }
+    return load_bound(document)
+
+
+def bound_queries(shape: Shape = SHAPE) -> st.SearchStrategy[tuple[BoundWorkload, Query]]:
+    """One bound query, and the workload of it alone."""
+    return workloads(shape, max_queries=1).map(lambda found: (found, found.queries[0]))
+
+
+def queries_with_rows(
+    shape: Shape = SHAPE, max_size: int = 7
+) -> st.SearchStrategy[tuple[BoundWorkload, list[Row]]]:
+    """A workload of one query, and rows of a stream for it."""
+    return workloads(shape, max_queries=1).flatmap(
+        lambda found: st.tuples(
+            st.just(found),
+            event_rows(sequence=has_sequence(found), types=shape.types, max_size=max_size),
+        )
+    )
+
+
+def query_text(query: sx.Query) -> str:
+    """The query as text; what is printed must parse to the same query."""
+    text = print_query(query)
+    assert parse_query(text) == query, text
+    return text
+
+
+@st.composite
+def bindable_queries(draw: Draw, shape: Shape = SHAPE, name: str = "q1") -> sx.Query:
+    """A parsed query that binds to a stream of `stream_document`.
+
+    With `shape.count_windows` that stream must have a sequence.
+    """
+    pattern = _named(draw, draw(_patterns(shape)))
+    scope = _Scope.of(pattern)
+    conditions = _conditions(draw, shape, scope)
+    partition_by: tuple[str, ...] = ()
+    if shape.keys:
+        how = draw(st.sampled_from(["none", "none", "brackets", "clause", "chain"]))
+        names = sorted(scope.components)
+        if how == "brackets":
+            conditions.append(ex.Equivalence((KEY,)))
+        elif how == "clause":
+            partition_by = (KEY,)
+        elif how == "chain" and len(names) > 1:
+            # Ties between two negations are refused, so chain everything to a positive one.
+            root = scope.positive[0]
+            others = [name for name in names if name != root]
+            if all(scope.can_be_tied([root, name]) for name in others):
+                conditions += [_equal(root, other, KEY) for other in others]
+    kind = draw(st.sampled_from(shape.outputs))
+    unit = "EVENTS" if shape.count_windows and draw(st.booleans()) else "ms"
+    size = draw(st.integers(1, shape.max_window))
+    slide = None
+    if kind == "slide":
+        slide = sx.Duration(Decimal(draw(st.integers(1, size))), unit)
+    return sx.Query(
+        name=name,
+        pattern=pattern,
+        within=sx.Duration(Decimal(size), unit),
+        output=_returned(draw, scope) if kind == "return" else _aggregates(draw, shape, scope),
+        where=_joined(conditions),
+        partition_by=partition_by,
+        slide=slide,
+    )
+
+
+def _equal(first: str, second: str, name: str) -> ex.Expression:
+    return ex.Comparison("=", ex.Attribute(first, name), ex.Attribute(second, name))
+
+
+def _joined(conditions: list[ex.Expression]) -> ex.Expression | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return ex.Logical("AND", tuple(conditions))
+
+
+def patterns(shape: Shape = SHAPE) -> st.SearchStrategy[sx.Pattern]:
+    """A pattern that binds, every component with an alias of its own."""
+
+    @st.composite
+    def named(draw: Draw) -> sx.Pattern:
+        return _named(draw, draw(_patterns(shape)))
+
+    return named()
+
+
+@st.composite
+def _patterns(draw: Draw, shape: Shape) -> sx.Pattern:
+    """The tree, its components still without aliases."""
+    sizes = range(1, shape.max_components + 1)
+    budget = draw(st.sampled_from([n for n in sizes for _ in range(min(n, 4))]))
+    return _positive(draw, shape, budget, shape.max_depth, under_negation=False)
+
+
+def _positive(
+    draw: Draw, shape: Shape, budget: int, depth: int, under_negation: bool
+) -> sx.Pattern:
+    if depth == 0 or (budget == 1 and draw(st.integers(0, 9))):
+        return _component(draw, shape)
+    operator = draw(st.sampled_from(shape.operators + shape.operators[:1]))  # SEQ more often
+    # Parts share the budget; a negation may take one share where the operator allows it.
+    shares = _shares(draw, budget)
+    positives = [True] * len(shares)
+    if operator != "OR" and shape.negation and len(shares) > 1:
+        positives = [draw(st.booleans()) for _ in shares]
+        if not any(positives):
+            positives[draw(st.integers(0, len(shares) - 1))] = True
+    parts = [
+        _positive(draw, shape, share, depth - 1, under_negation)
+        if positive
+        else _negative(draw, shape, share, depth - 1)
+        for share, positive in zip(shares, positives, strict=True)
+    ]
+    return sx.Operation(operator, tuple(parts))
+
+
+def _negative(draw: Draw, shape: Shape, budget: int, depth: int) -> sx.Pattern:
+    """`!P`, or once in a while `AND(!P, !Q)`, which stands for its parts."""
+    if budget > 1 and depth > 0 and "AND" in shape.operators and not draw(st.integers(0, 3)):
+        shares = _shares(draw, budget)
+        parts = tuple(_negative(draw, shape, share, depth - 1) for share in shares)
+        return sx.Operation("AND", parts)
+    if not shape.nested_negation:
+        return sx.Negation(_component(draw, shape))
+    return sx.Negation(_positive(draw, shape, budget, depth, under_negation=True))
+
+
+def _shares(draw: Draw, budget: int) -> list[int]:
+    """A budget cut into one to four shares; seldom into one."""
+    shares: list[int] = []
+    while budget > 0:
+        most = budget if shares or budget == 1 or not draw(st.integers(0, 7)) else budget - 1
+        share = budget if len(shares) == 3 else draw(st.integers(1, most))
+        shares.append(share)
+        budget -= share
+    return shares
+
+
+def _component(draw: Draw, shape: Shape) -> sx.Component:
+    quantifiers: list[sx.Quantifier] = [sx.ONE] * 5
+    if shape.kleene:
+        quantifiers.append(sx.Plus())
+    if shape.groups:
+        quantifiers += [draw(st.sampled_from([sx.Exactly(1), sx.Exactly(2)])), sx.All()]
+    kind = draw(st.sampled_from(shape.types))
+    return sx.Component(kind, None, draw(st.sampled_from(quantifiers)))
+
+
+def _named(draw: Draw, pattern: sx.Pattern) -> sx.Pattern:
+    """Give aliases: needed where a type occurs twice, now and then left out where it does not."""
+    leaves = [node for node in _walk(pattern) if isinstance(node, sx.Component)]
+    uses = [leaf.type for leaf in leaves]
+    names = iter(
+        [
+            None
+            if uses.count(leaf.type) == 1 and not draw(st.integers(0, 2))
+            else f"{leaf.type.lower()}{i}"
+            for i, leaf in enumerate(leaves)
+        ]
+    )
+
+    def visit(node: sx.Pattern) -> sx.Pattern:
+        match node:
+            case sx.Component(kind, _, quantifier):
+                return sx.Component(kind, next(names), quantifier)
+            case sx.Negation(part):
+                return sx.Negation(visit(part))
+            case sx.Operation(operator, parts):
+                return sx.Operation(operator, tuple([visit(part) for part in parts]))
+
+    return visit(pattern)
+
+
+def _walk(pattern: sx.Pattern) -> list[sx.Pattern]:
+    match pattern:
+        case sx.Component():
+            return [pattern]
+        case sx.Negation(part):
+            return [pattern, *_walk(part)]
+        case sx.Operation(_, parts):
+            return [pattern, *(node for part in parts for node in _walk(part))]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a pattern offers to conditions and outputs."""
+
+    components: Mapping[str, sx.Component]
+    paths: Mapping[str, tuple[int, ...]]  # the negations above each component
+    optional: frozenset[str]  # in a part of an OR
+
+    @property
+    def positive(self) -> list[str]:
+        return [name for name, path in self.paths.items() if not path]
+
+    def is_group(self, name: str) -> bool:
+        return not isinstance(self.components[name].quantifier, sx.One)
+
+    def is_filtered(self, name: str) -> bool:
+        return isinstance(self.components[name].quantifier, sx.Exactly | sx.All)
+
+    def can_be_tied(self, names: Sequence[str]) -> bool:
+        """Negations one inside the other, and no filtered group tied to another group."""
+        deepest = max((self.paths[name] for name in names), key=len)
+        nested = all(deepest[: len(self.paths[n])] == self.paths[n] for n in names)
+        groups = [name for name in names if self.is_group(name)]
+        return nested and (len(groups) < 2 or not any(map(self.is_filtered, groups)))
+
+    @staticmethod
+    def of(pattern: sx.Pattern) -> _Scope:
+        components: dict[str, sx.Component] = {}
+        paths: dict[str, tuple[int, ...]] = {}
+        optional: set[str] = set()
+        count = 0
+
+        def visit(node: sx.Pattern, path: tuple[int, ...], inside_or: bool) -> None:
+            nonlocal count
+            match node:
+                case sx.Component():
+                    components[node.name] = node
+                    paths[node.name] = path
+                    if inside_or:
+                        optional.add(node.name)
+                case sx.Negation(part):
+                    count += 1
+                    visit(part, (*path, count), inside_or)
+                case sx.Operation(operator, parts):
+                    for part in parts:
+                        visit(part, path, inside_or or (operator == "OR" and len(parts) > 1))
+
+        visit(pattern, (), False)
+        return _Scope(components, paths, frozenset(optional))
+
+
+_COMPARISONS = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
+_ARITHMETIC = st.sampled_from(["+", "-", "*", "/", "%"])
+_NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 0.5, 1.5, 2.0])
+
+
+def _conditions(draw: Draw, shape: Shape, scope: _Scope) -> list[ex.Expression]:
+    names = sorted(scope.components)
+    found: list[ex.Expression] = []
+    if shape.local:
+        chosen = [name for name in names if not draw(st.integers(0, 3))]
+        found += [_condition(draw, [name], depth=2) for name in chosen]
+    if shape.ties and len(names) > 1:
+        for _ in range(draw(st.integers(0, 2))):
+            tied = draw(st.lists(st.sampled_from(names), min_size=2, max_size=3, unique=True))
+            if scope.can_be_tied(tied):
+                found.append(_tie(draw, tied))
+    groups = [name for name in names if scope.is_group(name)]
+    if shape.group_conditions and groups and draw(st.booleans()):
+        found.append(_group_condition(draw, scope, groups))
+    if shape.constants and not draw(st.integers(0, 7)):
+        found.append(_condition(draw, [], depth=2))
+    return found
+
+
+def _value(draw: Draw, names: Sequence[str], depth: int) -> ex.Expression:
+    """A number made of attributes of `names`; a constant where there are none."""
+    choice = draw(st.integers(0, 5))
+    if depth > 0 and choice == 0:
+        left, right = _value(draw, names, depth - 1), _value(draw, names, depth - 1)
+        return ex.Arithmetic(draw(_ARITHMETIC), left, right)
+    if depth > 0 and choice == 1 and names:
+        return ex.Negative(_attribute(draw, names))
+    if names and choice < 5:
+        return _attribute(draw, names)
+    return ex.Literal(draw(_NUMBERS))
+
+
+def _attribute(draw: Draw, names: Sequence[str]) -> ex.Attribute:
+    name = draw(st.sampled_from([*VALUES * 4, "time"]))
+    return ex.Attribute(draw(st.sampled_from(list(names))), name)
+
+
+def _condition(draw: Draw, names: Sequence[str], depth: int) -> ex.Expression:
+    """A condition over one component, or over none."""
+    choice = draw(st.integers(0, 9))
+    if depth > 0 and choice == 0:
+        return ex.Not(_condition(draw, names, depth - 1))
+    if depth > 0 and choice == 1:
+        parts = [_condition(draw, names, depth - 1) for _ in range(draw(st.integers(2, 3)))]
+        return ex.Logical(draw(st.sampled_from(["AND", "OR"])), tuple(parts))
+    if choice == 2 and names:
+        return ex.IsNull(_attribute(draw, names), draw(st.booleans()))
+    if choice == 3 and names:
+        listed = draw(st.lists(_NUMBERS, min_size=1, max_size=3, unique=True))
+        values = tuple(map(ex.Literal, listed))
+        return ex.Membership(_attribute(draw, names), values, draw(st.booleans()))
+    if choice == 4 and depth < 2:
+        return ex.Literal(draw(st.booleans()))
+    constant = ex.Literal(None) if choice == 5 else ex.Literal(draw(_NUMBERS))
+    return ex.Comparison(draw(_COMPARISONS), _value(draw, names, 1), constant)
+
+
+def _tie(draw: Draw, names: Sequence[str]) -> ex.Expression:
+    """A condition that speaks of all of `names`."""
+    links: list[ex.Expression] = []
+    for first, second in pairwise(names):
+        left: ex.Expression = _attribute(draw, [first])
+        right: ex.Expression = _attribute(draw, [second])
+        if not draw(st.integers(0, 3)):
+            right = ex.Arithmetic(draw(_ARITHMETIC), right, ex.Literal(draw(_NUMBERS)))
+        links.append(ex.Comparison(draw(_COMPARISONS), left, right))
+    if len(links) == 1:
+        return ex.Not(links[0]) if not draw(st.integers(0, 4)) else links[0]
+    # An AND would fall apart into conjuncts of two each.
+    return ex.Logical("OR", tuple(links))
+
+
+def _group_condition(draw: Draw, scope: _Scope, groups: list[str]) -> ex.Expression:
+    name = draw(st.sampled_from(groups))
+    function = draw(st.sampled_from(ex.GROUP_FUNCTIONS))
+    call = ex.Call(function, ex.Attribute(name, draw(st.sampled_from(VALUES))))
+    other: ex.Expression = ex.Literal(draw(_NUMBERS))
+    singles = [
+        n for n in scope.components if not scope.is_group(n) and scope.can_be_tied([n, name])
+    ]
+    if singles and draw(st.booleans()):
+        other = _attribute(draw, [draw(st.sampled_from(sorted(singles)))])
+    return ex.Comparison(draw(_COMPARISONS), call, other)
+
+
+def _returned(draw: Draw, scope: _Scope) -> sx.Return:
+    items: list[sx.Item] = []
+    for name in scope.positive:
+        choice = draw(st.integers(0, 5))
+        if choice < 2:
+            items.append(sx.Item(name))
+        elif choice == 2:
+            items += [sx.Item(ex.Attribute(name, "x")), sx.Item(ex.Attribute(name, "time"))]
+        elif choice == 3:
+            value: ex.Expression = ex.Attribute(name, "y")
+            if scope.is_group(name):
+                value = ex.Call(draw(st.sampled_from(ex.GROUP_FUNCTIONS)), value)
+            total = ex.Arithmetic(draw(_ARITHMETIC), value, ex.Literal(2))
+            items.append(sx.Item(total, f"v_{name}"))
+    return sx.Return(tuple(items) or (sx.Item(scope.positive[0]),))
+
+
+def _aggregates(draw: Draw, shape: Shape, scope: _Scope) -> sx.Aggregates:
+    names = [name for name in scope.positive if name not in scope.optional]
+
+    def one() -> ex.Expression:
+        functions = ["count", "sum", "avg", "min", "max"] if names else ["count"]
+        function = draw(st.sampled_from(functions))
+        if function == "count":
+            return ex.Call("count", None)
+        alias = draw(st.sampled_from(names))
+        return ex.Call(function, ex.Attribute(alias, draw(st.sampled_from(VALUES))))
+
+    items = tuple(dict.fromkeys(one() for _ in range(draw(st.integers(1, 3)))))
+    having = None
+    if shape.having and not draw(st.integers(0, 3)):
+        having = ex.Comparison(draw(_COMPARISONS), one(), ex.Literal(draw(_NUMBERS)))
+    return sx.Aggregates(items, having)
+
+
+# --- any query that parses ---------------------------------------------------------------------
+
+_ANY_NAME = st.one_of(
+    st.sampled_from(
+        ["a", "b1", "_x", "Order", "seq", "time", "EVENTS", "sum", "Größe", 'say "hi"']
+    ),
+    st.text(st.characters(exclude_characters="\n", codec="utf-8"), min_size=1, max_size=6),
+)
+_ANY_NUMBER = st.one_of(
+    st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=True)
+)
+_ANY_LITERAL = st.builds(
+    ex.Literal,
+    st.one_of(_ANY_NUMBER, st.text(max_size=6), st.booleans(), st.none()),
+)
+
+
+def _unsigned(value: ex.Expression) -> bool:
+    """Would a minus sign before it stay a sign? Before a number it makes another number."""
+    return not (isinstance(value, ex.Literal) and type(value.value) in (int, float))
+
+
+def _larger(inner: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Expression]:
+    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(ex.Negative, inner.filter(_unsigned)),
+        st.builds(ex.Arithmetic, _ARITHMETIC, inner, inner),
+        st.builds(ex.Comparison, _COMPARISONS, inner, inner),
+        st.builds(ex.Call, _ANY_NAME.map(str.lower).filter(_is_lower), st.none() | inner),
+        st.builds(
+            ex.Membership,
+            inner,
+            st.lists(_ANY_LITERAL, min_size=1, max_size=3).map(tuple),
+            st.booleans(),
+        ),
+        st.builds(ex.IsNull, inner, st.booleans()),
+        st.builds(ex.Not, inner),
+        st.builds(ex.Logical, st.sampled_from(["AND", "OR"]), several),
+    )
+
+
+def _is_lower(name: str) -> bool:
+    """Lowering some letters gives several that lower again to something else."""
+    return bool(name) and name.lower() == name
+
+
+def any_expressions() -> st.SearchStrategy[ex.Expression]:
+    """Any value or condition that the parser can make."""
+    leaves = st.one_of(
+        _ANY_LITERAL,
+        st.builds(ex.Attribute, st.just("") | _ANY_NAME, _ANY_NAME),
+        st.builds(ex.Equivalence, st.lists(_ANY_NAME, min_size=1, max_size=2).map(tuple)),
+    )
+    return st.recursive(leaves, _larger, max_leaves=6)
+
+
+def any_patterns() -> st.SearchStrategy[sx.Pattern]:
+    """Any pattern that the parser can make."""
+    quantifier = st.one_of(
+        st.just(sx.ONE),
+        st.just(sx.Plus()),
+        st.just(sx.All()),
+        st.integers(1, 100).map(sx.Exactly),
+    )
+    leaves: st.SearchStrategy[sx.Pattern] = st.builds(
+        sx.Component, _ANY_NAME, st.none() | _ANY_NAME, quantifier
+    )
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.builds(sx.Negation, inner.filter(lambda p: not isinstance(p, sx.Negation))),
+            st.builds(
+                sx.Operation,
+                st.sampled_from(["SEQ", "AND", "OR"]),
+                st.lists(inner, min_size=1, max_size=3).map(tuple),
+            ),
+        ),
+        max_leaves=6,
+    )
+
+
+def syntax_queries() -> st.SearchStrategy[sx.Query]:
+    """Any query that the parser can make, whether it binds or not."""
+    amount = st.one_of(
+        st.integers(0, 10**6).map(Decimal),
+        st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=3).map(abs),
+    )
+    duration = st.builds(sx.Duration, amount, st.sampled_from([*sx.UNITS, "EVENTS"]))
+    value = any_expressions()
+    item = st.one_of(
+        st.builds(sx.Item, _ANY_NAME, st.none() | _ANY_NAME),
+        st.builds(
+            sx.Item,
+            value.filter(lambda v: not (isinstance(v, ex.Attribute) and v.alias == "")),
+            st.none() | _ANY_NAME,
+        ),
+    )
+    output = st.one_of(
+        st.builds(
+            sx.Aggregates, st.lists(value, min_size=1, max_size=3).map(tuple), st.none() | value
+        ),
+        st.builds(sx.Return, st.lists(item, min_size=1, max_size=3).map(tuple)),
+    )
+    return st.builds(
+        sx.Query,
+        name=st.none() | _ANY_NAME,
+        pattern=any_patterns(),
+        within=duration,
+        output=output,
+        where=st.none() | value,
+        partition_by=st.lists(_ANY_NAME, max_size=2).map(tuple),
+        slide=st.none() | duration,
+    )
