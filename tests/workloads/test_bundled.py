@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from engines import reference
 from optimizer.bind import load_bound
+from optimizer.ir.pattern import events as all_events
+from optimizer.ir.query import Query
 from workloads import bundled
 from workloads.errors import SheafError
 from workloads.generators import SpecError, generate_table
 from workloads.generators.query_groups import GROUPS, TICKERS, query_group
+from workloads.generators.spec import TICKS_PER_SECOND
 from workloads.loading import load_workload
 from workloads.model import Kind, Workload
 
@@ -123,6 +129,56 @@ def instances(name: str, kind: str) -> np.ndarray:
             "Failed": lambda: pc.invert(table.column("passed")),
         }[kind]()
     return pc.fill_null(mask, False).to_numpy()
+
+
+def pieces(name: str, query: Query) -> Iterator[list[dict[str, Any]]]:
+    """Stretches of up to a window and a half of one key's events, all that the query speaks of."""
+    spec = bundled.stream(name)
+    width: float = math.inf
+    if not query.window.is_count:
+        width = 1.5 * query.window.ticks(10**9 // TICKS_PER_SECOND[spec.unit])
+    table = events(name)
+    if not query.window.is_count:
+        kinds = {event.symbol.type for event in all_events(query.pattern)}
+        table = table.filter(pa.array(np.logical_or.reduce([instances(name, k) for k in kinds])))
+    growing: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for batch in table.to_batches(max_chunksize=1_000):
+        for event in batch.to_pylist():
+            key = tuple(event[column] for column in query.key)
+            piece = growing.setdefault(key, [])
+            if piece and event["ts"] - piece[0]["ts"] > width:
+                yield growing.pop(key)
+                piece = growing.setdefault(key, [])
+            piece.append(event)
+    yield from growing.values()
+
+
+def small_enough(text: str, piece: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A sample of the events, small enough for brute force, where that is as good as all.
+
+    A match of a pattern without negation and without successive events needs only its own
+    events: a match in the sample is one in the stream.
+    """
+    if "!" in text or "^" in text or "ALL" in text:
+        return piece
+    return piece[:: len(piece) // 80 + 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", bundled.names())
+def test_every_query_finds_something_in_its_stream(name: str) -> None:
+    bound = load_bound(bundled.path(name))
+    texts = {query.name: query.text for query in workload(name).queries}
+    barren = []
+    for query in bound.queries:
+        alone = replace(bound, queries=(query,))
+        found = (
+            reference.run(alone, small_enough(texts[query.name], piece))
+            for piece in islice(pieces(name, query), 200)
+        )
+        if not any(found):
+            barren.append(query.name)
+    assert barren == []
 
 
 def test_a_stream_takes_another_length_and_seed() -> None:
