@@ -386,7 +386,13 @@ class _Binder:
 
     def _check_duration(self, duration: sx.Duration, what: str) -> None:
         if duration.size <= 0:
-            self.report(QueryError(f"a {what} of {duration.amount} is empty", duration.span))
+            self.report(
+                QueryError(
+                    f"a {what} of {duration.amount} {duration.unit} holds no event",
+                    duration.span,
+                    "give a positive amount",
+                )
+            )
         elif duration.size != int(duration.size):
             self.report(
                 QueryError(

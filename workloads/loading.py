@@ -312,8 +312,8 @@ def _event_condition(text: str) -> ex.Expression:
 
 def _probable_name(text: str) -> str | None:
     """The name of a query that did not parse, from its first words."""
-    words = text.split(None, 2)
-    return words[1] if len(words) > 1 and words[0].upper() == "QUERY" else None
+    words = text[:200].split(None, 2)
+    return words[1][:60] if len(words) > 1 and words[0].upper() == "QUERY" else None
 
 
 def _block_lines(text: str) -> list[int | None]:

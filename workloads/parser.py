@@ -268,7 +268,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return sx.Exactly(int(text))
 
     def duration(self, meta: Meta, parts: list[Any]) -> sx.Duration:
-        amount, word = parts
+        minus, amount, word = parts
         unit = _UNIT_WORDS.get(str(word).lower())
         if unit is None:
             raise QueryError(
@@ -277,7 +277,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                 _token_span(word),
                 did_you_mean(str(word), _UNIT_WORDS),
             )
-        return sx.Duration(Decimal(str(amount)), unit, _at(meta))
+        sign = -1 if minus else 1  # refused when bound, with a better message than here
+        return sx.Duration(sign * Decimal(str(amount)), unit, _at(meta))
 
     def item(self, meta: Meta, parts: list[Any]) -> sx.Item:
         value, name = parts
