@@ -1,0 +1,1 @@
+"""Cost models: each one small file, with its unit in the docstring."""

@@ -1,0 +1,1 @@
+"""The plan that runs: what is shared, what runs where, and why."""

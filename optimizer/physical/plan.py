@@ -1,0 +1,160 @@
+"""The physical plan: frozen, named by its content, and complete enough to run from its JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+from typing import Literal as OneOf
+
+from workloads.errors import SheafError
+
+VERSION = 1
+
+Solver = OneOf["greedy", "cpsat", "exhaustive"]
+Model = OneOf["aseq", "measured"]
+Status = OneOf["optimal", "feasible"]
+OperatorKind = OneOf["scan", "symbols", "partition", "engine", "sink"]
+
+
+class PlanError(SheafError):
+    """A plan that contradicts itself, or a document that is no plan."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the workload costs query by query, and as planned; `unit` says of what."""
+
+    separate: float
+    shared: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A piece of pattern that several queries have in common; `conflicts` are other candidates."""
+
+    id: str
+    pattern: tuple[str, ...]
+    queries: tuple[str, ...]
+    kind: str
+    benefit: float
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Queries that run together: `segments` for counting, `tree` for detection, and why."""
+
+    queries: tuple[str, ...]
+    engine: str
+    why: str
+    segments: tuple[tuple[str, ...], ...] | None = None
+    tree: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A node of the graph that runs; `inputs` are operators that stand before it in the plan."""
+
+    id: str
+    kind: OperatorKind
+    inputs: tuple[str, ...]
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a workload will run.
+
+    `objective` is what sharing saves and `bound` what it could save at most, in the cost's unit.
+    `document` is the workload itself, `rates` are the statistics that the costs rest on.
+    """
+
+    workload: str
+    queries: tuple[str, ...]
+    solver: Solver
+    model: Model
+    status: Status
+    objective: float
+    bound: float
+    cost: Cost
+    candidates: tuple[Candidate, ...]
+    chosen: tuple[str, ...]
+    groups: tuple[Group, ...]
+    operators: tuple[Operator, ...]
+    rates: Mapping[str, float]
+    document: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @cached_property
+    def id(self) -> str:
+        """The same for the same content, in every process."""
+        content = {k: v for k, v in asdict(self).items() if k != "workload"}
+        text = json.dumps([VERSION, content], sort_keys=True, separators=(",", ":"))
+        return "plan-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def to_json(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values, `version` and `id` first."""
+    groups = [
+        {key: value for key, value in asdict(group).items() if value is not None}
+        for group in plan.groups
+    ]
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "id": plan.id,
+        **asdict(plan),
+        "groups": groups,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
+    return plain
+
+
+def from_json(document: Mapping[str, Any]) -> Plan:
+    """The plan that `to_json` made these values from; its id follows from its content."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if not isinstance(document, Mapping) or "version" not in document:
+        raise PlanError("this is not a plan: it has no version")
+    if document["version"] != VERSION:
+        raise PlanError(
+            f"the plan has version {document['version']!r}, and this Sheaf reads {VERSION}; "
+            "make it again from its workload"
+        )
+    content = {k: v for k, v in document.items() if k not in ("version", "id")}
+    try:
+        return TypeAdapter(Plan).validate_python(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the plan"
+        raise PlanError(f"this is not a plan: {place}: {first['msg']}") from error
+
+
+def _check(plan: Plan) -> None:
+    """Every query runs exactly once, and everything that is referred to exists."""
+    planned = Counter(query for group in plan.groups for query in group.queries)
+    if planned != Counter(dict.fromkeys(plan.queries, 1)):
+        wrong = sorted(set(plan.queries) ^ planned.keys()) + sorted(
+            query for query, times in planned.items() if times > 1
+        )
+        raise PlanError(f"the plan does not run these queries exactly once: {', '.join(wrong)}")
+    known = {candidate.id for candidate in plan.candidates}
+    if unknown := set(plan.chosen) - known:
+        raise PlanError(f"the plan chose what is no candidate: {', '.join(sorted(unknown))}")
+    before: set[str] = set()
+    for operator in plan.operators:
+        if missing := set(operator.inputs) - before:
+            raise PlanError(
+                f"operator {operator.id} reads {', '.join(sorted(missing))}, "
+                "which does not stand before it"
+            )
+        if operator.id in before:
+            raise PlanError(f"two operators are called {operator.id}")
+        before.add(operator.id)
