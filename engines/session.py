@@ -1,5 +1,6 @@
 """Spark sessions as Sheaf wants them: quiet, on the bundled Java, and leaving no files behind."""
 
+import logging
 import os
 import re
 import shlex
@@ -135,7 +136,14 @@ def _stop_jvm() -> None:
 
     if SparkContext._active_spark_context is not None:
         SparkContext._active_spark_context.stop()
-    process = getattr(SparkContext._gateway, "proc", None)
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    # A thread of py4j may be in the middle of telling the JVM what Python has freed, and would
+    # report the end of the connection as an error.
+    logging.getLogger().addFilter(lambda record: record.msg != "Exception while sending command.")
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)  # none where Spark itself started this Python
     if process is None:
         return
     process.stdin.close()  # the JVM exits when its input ends
