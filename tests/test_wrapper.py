@@ -3,6 +3,7 @@
 The interpreter it finds is a stand-in that notes what it is asked to install.
 """
 
+import fcntl
 import os
 import shutil
 import signal
@@ -90,6 +91,18 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
+def is_unlocked(folder: Path) -> bool:
+    """Whether no set-up holds the folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not holds():
@@ -151,7 +164,8 @@ def test_an_interrupted_set_up_is_done_again_from_the_start(
         process.wait(timeout=30)
     else:
         _, err = process.communicate(timeout=30)
-        assert "interrupted" in err
+        assert "set-up interrupted" in err
+        wait_until(lambda: is_unlocked(checkout.folder))  # the step that was running has ended
     assert process.returncode != 0
     slow.unlink()
     process.communicate(timeout=30)
