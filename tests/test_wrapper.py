@@ -27,7 +27,8 @@ case " $* " in
     for last do :; done
     echo "$last" >>"$CALLS"
     [ ! -e "$CALLS.broken" ] || {{ echo "no such package"; exit 1; }}
-    while [ -e "$CALLS.slow" ]; do sleep 0.1; done
+    ticks=0
+    while [ -e "$CALLS.slow" ] && [ $ticks -lt 600 ]; do sleep 0.1; ticks=$((ticks + 1)); done
     venv=$(dirname "$(dirname "$0")")
     case " $* " in
       *" --editable "*)
