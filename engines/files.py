@@ -29,9 +29,9 @@ _LARGEST_BLOCK = 2**31 - 2**20
 
 def read_table(path: str) -> pa.Table:
     """All rows under a path, the files in the order of their names, with the union of columns."""
-    files = _files(path)
-    parquet = [f for f in files if _format(f) == "parquet"]
-    tables = [_read(file) for file in files if _format(file) != "parquet"]
+    files = list_files(path)
+    parquet = [f for f in files if format_of(f) == "parquet"]
+    tables = [_read(file) for file in files if format_of(file) != "parquet"]
     if parquet:
         base = path if Path(path).is_dir() else None
         tables.insert(0, _read_parquet(parquet, base))
@@ -52,14 +52,15 @@ def read_table(path: str) -> pa.Table:
         ) from error
 
 
-def _files(path: str) -> list[str]:
+def list_files(path: str) -> list[str]:
+    """The files of events that a path stands for, in the order of their names."""
     target = Path(path)
     if target.is_dir():
         found = [
             str(file)
             for file in sorted(target.rglob("*"))
             if file.is_file()
-            and _format(str(file)) is not None
+            and format_of(str(file)) is not None
             and not any(p.startswith(("_", ".")) for p in file.relative_to(target).parts)
         ]
         if not found:
@@ -72,14 +73,15 @@ def _files(path: str) -> list[str]:
     if not found:
         raise EventsError(f"there is no file '{path}'; give a file, a folder or a glob of events")
     for file in found:
-        if _format(file) is None:
+        if format_of(file) is None:
             raise EventsError(
                 f"'{file}' does not end in {', '.join(ENDINGS)}, by which its format is known"
             )
     return found
 
 
-def _format(file: str) -> str | None:
+def format_of(file: str) -> str | None:
+    """`parquet`, `csv` or `json` by the ending; None for any other file."""
     name = Path(file).name.lower()
     return next((kind for ending, kind in _FORMATS.items() if name.endswith(ending)), None)
 
@@ -104,7 +106,7 @@ def _read_parquet(files: list[str], base: str | None) -> pa.Table:
 
 def _read(file: str) -> pa.Table:
     try:
-        return _read_csv(file) if _format(file) == "csv" else _read_json(file)
+        return _read_csv(file) if format_of(file) == "csv" else _read_json(file)
     except pa.ArrowInvalid as error:
         raise EventsError(
             f"'{file}' cannot be read: {_first_line(error)}; "

@@ -70,8 +70,8 @@ def sorted_results(results: Results) -> Results:
 
 
 def _sorted(table: pa.Table, then: list[str]) -> pa.Table:
-    keys = [(name, "ascending") for name in ("query", "key", "time", *then)]
-    return table.take(pc.sort_indices(table, sort_keys=keys, null_placement="at_start"))
+    keys = [(name, "ascending", "at_start") for name in ("query", "key", "time", *then)]
+    return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
 def write_results(
