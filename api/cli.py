@@ -1,20 +1,68 @@
 """The `sheaf` command."""
 
+from __future__ import annotations
+
+import sys
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from api import checks
+from api.commands.check import check
+from api.commands.demo import demo
+from api.commands.generate import generate
+from api.commands.plan import plan
+from api.commands.run import run
+from api.commands.serve import serve
+from workloads.errors import SheafError, WorkloadError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+class Commands(TyperGroup):
+    """Says what is wrong with what the user gave in a sentence; tracebacks are for bugs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SheafError as error:
+            text = str(error)
+            prefixed = isinstance(error, WorkloadError) or text.startswith("error:")
+            typer.echo(text if prefixed else f"error: {text}", err=True)
+        except BrokenPipeError:
+            raise  # click ends quietly where a reader such as `head` has had enough
+        except OSError as error:
+            if error.filename is None or error.strerror is None:
+                raise
+            typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        raise typer.Exit(1)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @app.callback()
 def sheaf() -> None:
-    """Run many event-pattern queries over one stream as a single shared Spark job."""
+    """Run many event-pattern queries over one stream as a single shared Spark job.
+
+    WORKLOAD is a file, or the name of a bundled workload: shop, stocks or hospital.
+    """
 
 
+app.command()(demo)
+app.command()(check)
+app.command()(plan)
+app.command()(run)
+app.command()(serve)
+app.command()(generate)
 app.command(context_settings=checks.PASS_ON)(checks.test)
 
 
 def main() -> None:
     """Run the command given on the command line."""
-    app()
+    sys.exit(app(standalone_mode=True))

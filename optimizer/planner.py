@@ -103,12 +103,14 @@ def _engine(query: Query) -> dict[str, Any]:
         "pattern": print_pattern(query.pattern),
         "types": sorted(positive),
         "negated": sorted(negated),
-        "window": _print_window(query.window, query.window.size),
+        "window": print_window(query.window),
     }
     if query.slide is not None:
-        detail["slide"] = _print_window(query.window, query.slide)
+        detail["slide"] = print_window(query.window, query.slide)
     return detail
 
 
-def _print_window(window: Window, size: int) -> str:
+def print_window(window: Window, slide: int | None = None) -> str:
+    """A window's size, or its slide, as people write it."""
+    size = window.size if slide is None else slide
     return f"{size} events" if window.is_count else print_nanoseconds(size)

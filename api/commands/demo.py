@@ -1,0 +1,177 @@
+"""`sheaf demo`: the whole way of a workload, from HTTP through Spark and back, in one command."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.console import Console
+
+WORKLOAD = "shop"
+EVENTS = 100_000
+
+
+def demo(
+    events: Annotated[int, typer.Option(min=1, help="How many events to generate.")] = EVENTS,
+) -> None:
+    """Start the service, post a workload, show its plan, run it on Spark, show results."""
+    import httpx
+    from rich.console import Console
+
+    from api.app import create_app
+    from api.embedded import serving
+
+    console = Console(highlight=False)
+    console.print(
+        "[bold]Sheaf[/bold] runs many event-pattern queries over one stream as one job.\n"
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="sheaf-demo-") as folder,
+        serving(create_app()) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        _step(console, 1, "The service is up, inside this process", address)
+        path = _generate(console, Path(folder), events)
+        workload = _post_workload(console, client)
+        plan = _post_plan(console, client, workload)
+        job = _run_job(console, client, plan, path)
+        _show_results(console, client, job)
+    console.print("\nRead on")
+    for command, what in (
+        (f"./sheaf plan {WORKLOAD} --format svg > plan.svg", "this plan as a picture"),
+        (f"./sheaf generate {WORKLOAD} --out events.parquet", "events to keep"),
+        (f"./sheaf run {WORKLOAD} --events events.parquet", "the same queries without a service"),
+        ("./sheaf serve", "the service, with its documentation at /docs"),
+        ("docs/language.md", "how queries are written"),
+    ):
+        console.print(f"  [cyan]{command:<50}[/cyan] {what}")
+
+
+def _step(console: Console, number: int, title: str, detail: str = "") -> None:
+    shown = f"  [dim]{detail}[/dim]" if detail else ""
+    console.print(f"[bold cyan]{number}[/bold cyan]  [bold]{title}[/bold]{shown}", soft_wrap=True)
+
+
+def _generate(console: Console, folder: Path, events: int) -> Path:
+    from workloads import bundled
+    from workloads.generators import write_events
+
+    path = folder / "events.parquet"
+    start = time.perf_counter()
+    write_events(bundled.stream(WORKLOAD, events), path)
+    passed = time.perf_counter() - start
+    size = path.stat().st_size / 1e6
+    detail = f"{size:.1f} MB of Parquet in {passed:.1f} s"
+    _step(console, 2, f"{events:,} events of a shop's click stream", detail)
+    return path
+
+
+def _post_workload(console: Console, client: httpx.Client) -> dict[str, Any]:
+    from workloads import bundled
+
+    workload = _answer(
+        client.post(
+            "/v1/workloads",
+            content=bundled.path(WORKLOAD).read_bytes(),
+            headers={"content-type": "application/yaml"},
+        )
+    )
+    aggregate = sum(query["kind"] == "aggregate" for query in workload["queries"])
+    many = len(workload["queries"])
+    title = f"{many} queries over {len(workload['types'])} event types"
+    _step(console, 3, title, f"POST /v1/workloads -> {workload['id']}")
+    console.print(
+        f"   {aggregate} count and sum over matches without building any; "
+        f"{many - aggregate} return the matches themselves.\n"
+    )
+    return workload
+
+
+def _post_plan(console: Console, client: httpx.Client, workload: dict[str, Any]) -> dict[str, Any]:
+    from rich.text import Text
+
+    plan = _answer(client.post(f"/v1/workloads/{workload['id']}/plans", json={}))
+    _step(console, 4, "The plan", f"POST /v1/workloads/{workload['id']}/plans -> {plan['id']}")
+    text = client.get(f"/v1/plans/{plan['id']}", params={"format": "text"}).text
+    for line in text.rstrip().splitlines():
+        console.print(Text("   " + line), no_wrap=True, overflow="ellipsis", crop=True)
+    console.print()
+    return plan
+
+
+def _run_job(
+    console: Console, client: httpx.Client, plan: dict[str, Any], path: Path
+) -> dict[str, Any]:
+    body = {"plan": plan["id"], "source": {"path": str(path)}, "mode": "batch"}
+    job = _answer(client.post("/v1/jobs", json=body))
+    _step(console, 5, "The plan as a Spark job", f"POST /v1/jobs -> {job['id']}")
+    with console.status("   waiting") as status:
+        while job["status"] in ("queued", "running"):
+            status.update("   " + _now(job))
+            time.sleep(0.2)
+            job = _answer(client.get(f"/v1/jobs/{job['id']}"))
+    if job["status"] != "succeeded":
+        raise SheafError(f"the job {job['status']}: {job['reason']}")
+    seconds = job["seconds"]
+    console.print(
+        f"   {job['events']:,} events in {seconds['run']:.1f} s"
+        f" [dim](Spark itself took {seconds['start']:.1f} s to start)[/dim]\n"
+    )
+    return job
+
+
+def _now(job: dict[str, Any]) -> str:
+    """What a job is doing, in a few words."""
+    words = {"start": "starting Spark", "run": "running", "read": "looking at the events"}
+    progress = job["progress"]
+    tasks = f", {progress['done']} of {progress['known']} tasks" if progress else ""
+    return words.get(job["stage"], str(job["stage"])) + tasks
+
+
+def _show_results(console: Console, client: httpx.Client, job: dict[str, Any]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = job["rows"]
+    detail = f"GET /v1/jobs/{job['id']}/results"
+    total = rows["aggregates"] + rows["matches"]
+    _step(console, 6, f"{total:,} rows of results", detail)
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("query", no_wrap=True, style="cyan")
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("one of them", no_wrap=True, overflow="ellipsis")
+    queries = _answer(client.get(f"/v1/plans/{job['plan']}"))["queries"]
+    for query in queries:
+        found = _answer(
+            client.get(f"/v1/jobs/{job['id']}/results", params={"query": query, "limit": 1})
+        )
+        number = sum(found["total"].values())
+        table.add_row(query, f"{number:,}", Text(_example(found)))
+    console.print(table)
+
+
+def _example(found: dict[str, Any]) -> str:
+    from api.tables import cell
+
+    for row in found["aggregates"]:
+        return f"{cell(row['key'])} at {row['time']}: {row['aggregate']} = {cell(row['value'])}"
+    for row in found["matches"]:
+        return f"{cell(row['key'])} at {row['time']}: {cell(row['match'])}"
+    return ""
+
+
+def _answer(response: httpx.Response) -> dict[str, Any]:
+    """The body of an answer; a problem becomes an error that says what it says."""
+    body: dict[str, Any] = response.json()
+    if response.is_error:
+        raise SheafError(f"{body['title']}: {body['detail']}")
+    return body

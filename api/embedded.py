@@ -1,0 +1,34 @@
+"""The HTTP service inside another program, on a free port of the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+
+@contextmanager
+def serving(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serve the app from a thread for as long as the block runs, and give its address."""
+    # The protocol is spelled out because asyncio sends small answers at once only where it is.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind((host, port))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [listener]}, name="sheaf-http", daemon=True
+        )
+        thread.start()
+        while not server.started:
+            if not thread.is_alive():
+                raise RuntimeError("the HTTP service did not start")
+            time.sleep(0.005)
+        try:
+            yield f"http://{host}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

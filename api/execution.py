@@ -1,0 +1,92 @@
+"""Running a workload over stored events with any engine, and the time that each stage takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from typing import Literal as OneOf
+
+from workloads.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engines.results import Results
+    from optimizer.ir.query import BoundWorkload
+    from workloads.model import Workload
+
+Engine = OneOf["local", "spark", "oracle"]
+Device = OneOf["auto", "cpu", "opencl"]
+
+
+@dataclass
+class Stages:
+    """Seconds by stage; `told` hears of each as it begins."""
+
+    told: Callable[[str], None] = lambda name: None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.told(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - start
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + passed, 4)
+
+
+def choose_device(device: Device) -> str:
+    """The device that will compute."""
+    if device == "opencl":
+        raise UnsupportedError("OpenCL is not built yet; use --device cpu or auto")
+    return "cpu"
+
+
+def run_here(
+    workload: Workload, path: str, engine: OneOf["local", "oracle"], stages: Stages
+) -> tuple[Results, int]:
+    """The results, sorted, and the number of events, computed in this process."""
+    from engines.events import column_kinds, from_table, read_table
+    from engines.local import run_local
+    from engines.oracle import run_oracle
+    from engines.results import sorted_results
+    from optimizer.bind import bind
+
+    with stages("read"):
+        table = read_table(path)
+        bound = bind(workload, column_kinds(table.schema))
+        events = from_table(table, bound.stream, path)
+    with stages("run"):
+        run = run_local if engine == "local" else run_oracle
+        return sorted_results(run(bound, events)), len(events)
+
+
+def run_on_spark(
+    workload: Workload, path: str, stages: Stages, session: Callable[[], SparkSession]
+) -> tuple[Results, int]:
+    """The same as one job of the session, which is asked for once the input is known to be good."""
+    from engines.events import column_kinds
+    from engines.spark.batch import run_batch
+    from engines.spark.source import open_source
+    from optimizer.bind import bind
+
+    with stages("read"):
+        source = open_source(path, workload.stream)
+        bound = bind(workload, column_kinds(source.schema))
+    with stages("start"):
+        spark = session()
+    with stages("run"):
+        return run_batch(spark, bound, source)
+
+
+def kinds_of(bound: BoundWorkload) -> tuple[bool, bool]:
+    """Whether a workload has queries that aggregate, and queries that return matches."""
+    from optimizer.ir.query import Aggregation
+
+    aggregating = [isinstance(query.output, Aggregation) for query in bound.queries]
+    return any(aggregating), not all(aggregating)

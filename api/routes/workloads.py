@@ -1,0 +1,109 @@
+"""`/v1/workloads`: post a workload, look at it, plan it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import yaml
+from fastapi import APIRouter, Depends, Request, Response
+
+from api.planning import check_document, check_text, plan_workload
+from api.problems import ProblemError, responses
+from api.routes.state import store
+from api.schemas import EXAMPLE_WORKLOAD, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
+from api.store import Store
+from api.views import plan_out, workload_out, workload_summary
+
+router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
+
+JSON_TYPES = ("application/json", "text/json")
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+
+_SCHEMA = {"type": "object", "required": ["stream", "queries"]}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "A workload document: name, stream, statistics, queries.",
+        "content": {
+            "application/json": {"schema": _SCHEMA, "example": EXAMPLE_WORKLOAD},
+            "application/yaml": {
+                "schema": _SCHEMA,
+                "example": yaml.safe_dump(EXAMPLE_WORKLOAD, sort_keys=False),
+            },
+        },
+    }
+}
+
+
+@router.post(
+    "",
+    status_code=201,
+    openapi_extra=_BODY,
+    responses=responses("invalid-json", "too-large", "unsupported-media-type", "invalid-workload"),
+)
+async def post_workload(
+    request: Request, response: Response, store: Annotated[Store, Depends(store)]
+) -> WorkloadOut:
+    """Check a workload and keep it; all of its errors are reported together."""
+    media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
+    body = await request.body()
+    if media in YAML_TYPES:
+        checked = check_text(_text(body))
+    elif media in JSON_TYPES:
+        checked = check_document(_document(body))
+    else:
+        raise ProblemError(
+            "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
+        )
+    stored = store.add_workload(*checked)
+    response.headers["location"] = f"/v1/workloads/{stored.id}"
+    return workload_out(stored)
+
+
+@router.get("")
+def list_workloads(store: Annotated[Store, Depends(store)]) -> list[WorkloadSummary]:
+    """All workloads, in the order they came."""
+    return [workload_summary(stored) for stored in store.workloads()]
+
+
+@router.get("/{id}", responses=responses("not-found"))
+def get_workload(id: str, store: Annotated[Store, Depends(store)]) -> WorkloadOut:
+    """One workload with its queries and its document."""
+    return workload_out(store.workload(id))
+
+
+@router.post("/{id}/plans", status_code=201, responses=responses("not-found", "invalid-request"))
+def post_plan(
+    id: str,
+    response: Response,
+    store: Annotated[Store, Depends(store)],
+    wanted: PlanIn | None = None,
+) -> PlanOut:
+    """Plan a workload; an empty body takes the defaults."""
+    stored = store.workload(id)
+    plan = store.add_plan(stored, plan_workload(stored, wanted or PlanIn()))
+    response.headers["location"] = f"/v1/plans/{plan.plan.id}"
+    return plan_out(plan)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProblemError("invalid-json", f"byte {error.start} is not UTF-8") from error
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(_text(body))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ProblemError("invalid-json", f"{error.msg} at {place}") from error
+    except RecursionError as error:
+        raise ProblemError("invalid-json", "it is nested too deep") from error
+    if not isinstance(document, dict):
+        raise ProblemError(
+            "invalid-request", "a workload is an object with name, stream and queries"
+        )
+    return document

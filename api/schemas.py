@@ -1,0 +1,216 @@
+"""What goes over HTTP, in both directions; none of it is the IR."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from typing import Literal as OneOf
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from optimizer.physical.plan import Model, Solver
+
+EXAMPLE_WORKLOAD = {
+    "name": "shop",
+    "stream": {"time": "ts", "unit": "ms", "type": "action"},
+    "statistics": {"rates": {"View": 27.0, "Cart": 3.0, "Buy": 15.0}},
+    "queries": [
+        "QUERY purchases PATTERN SEQ(View v, Cart c, Buy b) PARTITION BY user\n"
+        "AGG COUNT(*), SUM(b.price) WITHIN 10 min",
+        "QUERY abandoned PATTERN SEQ(Cart c, !Buy b) WHERE [user]\n"
+        "RETURN c.item, c.price WITHIN 5 min",
+    ],
+}
+
+
+class _In(BaseModel):
+    """A request's body: a key that is not known is an error, not a silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class QueryOut(BaseModel):
+    name: str
+    kind: OneOf["aggregate", "detection"]
+    pattern: str = Field(examples=["SEQ(View v, Cart c, Buy b)"])
+    key: list[str] = Field(description="The attributes it is partitioned by.")
+    window: str = Field(examples=["10 min"])
+
+
+class WorkloadSummary(BaseModel):
+    id: str = Field(examples=["shop-1f0c9a3b"])
+    name: str
+    created: datetime
+    queries: int
+
+
+class WorkloadOut(BaseModel):
+    id: str = Field(examples=["shop-1f0c9a3b"])
+    name: str
+    created: datetime
+    queries: list[QueryOut]
+    types: list[str] = Field(description="The event types that the queries use.")
+    document: dict[str, Any] = Field(examples=[EXAMPLE_WORKLOAD])
+
+
+class StatisticsIn(_In):
+    rates: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
+        default={}, description="Events per second, by type."
+    )
+    selectivities: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
+        default={}, description="By predicate."
+    )
+
+
+class PathIn(_In):
+    path: str = Field(
+        min_length=1, description="A file, a folder or a glob, as the service sees it."
+    )
+
+
+class PlanIn(_In):
+    solver: Solver = "greedy"
+    model: Model = "aseq"
+    statistics: StatisticsIn | None = Field(
+        default=None, description="In place of the workload's own."
+    )
+    sample: PathIn | None = Field(
+        default=None, description="Events to measure rates from, where none are given."
+    )
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"solver": "greedy", "model": "aseq"}}
+    )
+
+
+class CostOut(BaseModel):
+    separate: float
+    shared: float
+    unit: str
+
+
+class CandidateOut(BaseModel):
+    id: str
+    pattern: list[str]
+    queries: list[str]
+    kind: str
+    benefit: float
+    conflicts: list[str]
+
+
+class GroupOut(BaseModel):
+    queries: list[str]
+    engine: str
+    why: str
+    segments: list[list[str]] | None = None
+    tree: dict[str, Any] | None = None
+
+
+class OperatorOut(BaseModel):
+    id: str
+    kind: str
+    inputs: list[str]
+    detail: dict[str, Any]
+
+
+class PlanOut(BaseModel):
+    """A plan; it can be run again from this alone, since `document` is its workload."""
+
+    version: int
+    id: str = Field(examples=["plan-1f0c9a3b77de"])
+    workload: str = Field(description="The id of the workload.")
+    queries: list[str]
+    solver: Solver
+    model: Model
+    status: OneOf["optimal", "feasible"]
+    objective: float = Field(description="What sharing saves, in the cost's unit.")
+    bound: float = Field(description="What sharing could save at most.")
+    cost: CostOut
+    candidates: list[CandidateOut]
+    chosen: list[str]
+    groups: list[GroupOut]
+    operators: list[OperatorOut]
+    rates: dict[str, float]
+    document: dict[str, Any]
+
+
+class JobIn(_In):
+    plan: str = Field(description="The id of the plan to run.")
+    source: PathIn
+    sink: PathIn | None = Field(
+        default=None,
+        description="Where results are written besides: .parquet, .csv or .jsonl by its ending.",
+    )
+    mode: OneOf["batch", "stream"] = "batch"
+    engine: OneOf["spark", "local"] = "spark"
+    device: OneOf["auto", "cpu", "opencl"] = "auto"
+    master: str = Field(default="local[*]", description="Spark's master; embedded by default.")
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {
+                "plan": "plan-1f0c9a3b77de",
+                "source": {"path": "events.parquet"},
+                "mode": "batch",
+            }
+        },
+    )
+
+
+class ProgressOut(BaseModel):
+    done: int = Field(description="Tasks that are done.")
+    known: int = Field(description="Tasks that are known of so far.")
+
+
+class JobOut(BaseModel):
+    id: str = Field(examples=["job-1-5f3a9c1b"])
+    plan: str
+    source: PathIn
+    sink: PathIn | None
+    mode: OneOf["batch"] = "batch"
+    engine: str
+    device: str
+    master: str
+    status: OneOf["queued", "running", "succeeded", "failed", "cancelled"]
+    stage: str = Field(description="What is under way, in a word or two.")
+    reason: str | None = Field(description="Why it failed or was cancelled.")
+    progress: ProgressOut | None = None
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+    events: int | None = None
+    seconds: dict[str, float] | None = Field(default=None, description="By stage.")
+    rows: dict[str, int] | None = Field(default=None, description="Rows of each kind of result.")
+    files: list[str] | None = Field(default=None, description="What was written to the sink.")
+
+
+class AggregateRow(BaseModel):
+    query: str
+    key: dict[str, Any] | None
+    time: int | str
+    seq: int | None
+    aggregate: str
+    value: float | None
+    count: int | None
+    exact: bool
+
+
+class MatchRow(BaseModel):
+    query: str
+    key: dict[str, Any] | None
+    start: int | str
+    end: int | str
+    time: int | str
+    match: dict[str, Any]
+
+
+class ResultsOut(BaseModel):
+    """A page of a job's results: rows `offset` to `offset + limit` of each kind."""
+
+    job: str
+    total: dict[str, int] = Field(description="Rows of each kind, of all pages together.")
+    offset: int
+    limit: int
+    aggregates: list[AggregateRow]
+    matches: list[MatchRow]

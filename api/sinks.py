@@ -1,0 +1,20 @@
+"""Where results may be written to, checked before anything is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workloads.errors import SheafError
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+
+
+def check_sink(path: str | Path) -> None:
+    """Refuse a path that results could not be written to."""
+    target = Path(path)
+    if target.suffix not in ENDINGS:
+        raise SheafError(
+            f"results are written to {', '.join(ENDINGS)}, by the ending, not to '{target.name}'"
+        )
+    if not target.parent.is_dir():
+        raise SheafError(f"there is no folder '{target.parent}' to write results to")

@@ -1,0 +1,432 @@
+"""The HTTP interface, with a runner that only pretends to run; Spark is in test_service.py."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+import yaml
+
+from api.app import create_app
+from api.embedded import serving
+from api.jobs import Done, Request
+from api.schemas import EXAMPLE_WORKLOAD
+from engines.results import Results, aggregate_schema, match_schema
+from workloads import bundled
+from workloads.errors import SheafError
+
+AGGREGATES = pa.Table.from_pylist(
+    [
+        {
+            "query": "purchases",
+            "key": '{"user": "u1"}',
+            "time": time,
+            "seq": None,
+            "aggregate": "COUNT(*)",
+            "value": 2.0,
+            "count": 2,
+            "exact": True,
+        }
+        for time in (10, 20, 30)
+    ],
+    schema=aggregate_schema(pa.int64()),
+)
+MATCHES = pa.Table.from_pylist(
+    [
+        {
+            "query": "abandoned",
+            "key": '{"user": "u1"}',
+            "start": 5,
+            "end": 5,
+            "time": 300_005,
+            "match": '{"c": {"item": "case", "price": 9.5}}',
+        }
+    ],
+    schema=match_schema(pa.int64()),
+)
+
+
+class Pretend:
+    """Ends as its source says: at once, with an error, or when it is told to."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.ran: list[str] = []
+
+    def run(self, id: str, request: Request, stage: Callable[[str], None]) -> Done:
+        self.ran.append(request.source)
+        stage("running")
+        if request.source == "waits":
+            self.go.wait(10)
+            stage("writing")
+        if request.source == "missing":
+            raise SheafError("there are no events at 'missing'")
+        if request.source == "bug":
+            raise ZeroDivisionError("division by zero")
+        return Done(Results(AGGREGATES, MATCHES), 7, {"run": 0.5})
+
+    def cancel(self, id: str) -> None:
+        self.go.set()
+
+    def progress(self, id: str) -> tuple[int, int] | None:
+        return 1, 4
+
+    def close(self) -> None:
+        self.go.set()
+
+
+@pytest.fixture
+def runner() -> Pretend:
+    return Pretend()
+
+
+@pytest.fixture
+def fresh(runner: Pretend) -> Iterator[httpx.Client]:
+    """A service of the test's own."""
+    with serving(create_app(runner)) as address, httpx.Client(base_url=address) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    """A service that all tests share."""
+    app = create_app(Pretend(), max_body=200_000)
+    with serving(app) as address, httpx.Client(base_url=address) as client:
+        yield client
+
+
+def posted_plan(client: httpx.Client) -> dict[str, Any]:
+    workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
+    plan: dict[str, Any] = client.post(f"/v1/workloads/{workload['id']}/plans", json={}).json()
+    return plan
+
+
+def posted_job(client: httpx.Client, source: str, **more: Any) -> dict[str, Any]:
+    body = {"plan": posted_plan(client)["id"], "source": {"path": source}, **more}
+    response = client.post("/v1/jobs", json=body)
+    assert response.status_code == 201, response.text
+    job: dict[str, Any] = response.json()
+    return job
+
+
+def finished(client: httpx.Client, id: str) -> dict[str, Any]:
+    for _ in range(200):
+        job: dict[str, Any] = client.get(f"/v1/jobs/{id}").json()
+        if job["status"] in ("succeeded", "failed", "cancelled"):
+            return job
+        time.sleep(0.02)
+    raise AssertionError(f"the job is still {job['status']}")
+
+
+def is_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = response.json()
+    assert problem["type"] == f"urn:sheaf:problem:{kind}"
+    assert problem["status"] == status
+    assert problem["detail"]
+    return problem
+
+
+# --- workloads ---------------------------------------------------------------------------------
+
+
+def test_a_workload_is_stored_and_can_be_fetched(client: httpx.Client) -> None:
+    response = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD)
+    assert response.status_code == 201
+    body = response.json()
+    assert response.headers["location"] == f"/v1/workloads/{body['id']}"
+    assert client.get(f"/v1/workloads/{body['id']}").json() == body
+    assert [query["name"] for query in body["queries"]] == ["purchases", "abandoned"]
+    assert body["types"] == ["Buy", "Cart", "View"]
+    assert body["document"]["queries"] == EXAMPLE_WORKLOAD["queries"]
+    listed = client.get("/v1/workloads").json()
+    assert [w["queries"] for w in listed if w["id"] == body["id"]] == [2]
+
+
+@pytest.mark.parametrize("media", ["application/yaml", "application/x-yaml", "text/yaml"])
+def test_a_workload_may_be_yaml(client: httpx.Client, media: str) -> None:
+    as_json = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
+    response = client.post(
+        "/v1/workloads",
+        content=yaml.safe_dump(EXAMPLE_WORKLOAD),
+        headers={"content-type": media},
+    )
+    assert response.status_code == 201
+    assert response.json()["id"] == as_json["id"]
+
+
+@pytest.mark.parametrize("name", bundled.names())
+def test_bundled_workloads_are_accepted(client: httpx.Client, name: str) -> None:
+    response = client.post(
+        "/v1/workloads",
+        content=bundled.path(name).read_bytes(),
+        headers={"content-type": "application/yaml"},
+    )
+    assert response.status_code == 201
+
+
+def test_all_errors_of_a_workload_come_together_with_line_and_column(client: httpx.Client) -> None:
+    document = {
+        "name": "wrong",
+        "stream": {"time": "ts", "type": "kind", "types": ["A", "B"]},
+        "queries": [
+            "QUERY q1\nPATTERN SEQ(A a, Bee b)\nAGG COUNT(*) WITHIN 1 min",
+            "QUERY q2\nPATTERN SEQ(A a, B b\nAGG COUNT(*) WITHIN 1 min",
+        ],
+    }
+    before = client.get("/v1/workloads").json()
+    response = client.post("/v1/workloads", json=document)
+    problem = is_problem(response, 422, "invalid-workload")
+    by_query = {finding["query"]: finding for finding in problem["diagnostics"]}
+    assert by_query.keys() == {"q1", "q2"}
+    assert (by_query["q1"]["line"], by_query["q1"]["column"]) == (2, 18)
+    assert by_query["q1"]["message"] == "unknown type 'Bee'"
+    assert by_query["q1"]["hint"]
+    assert by_query["q2"]["line"] == 3
+    assert client.get("/v1/workloads").json() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "media", "status", "kind"),
+    [
+        (b'{"name": ', "application/json", 400, "invalid-json"),
+        (b"[1, 2]", "application/json", 422, "invalid-request"),
+        (b"\xff\xfe", "application/json", 400, "invalid-json"),
+        (b"[" * 100_000, "application/json", 400, "invalid-json"),
+        (b"a: [", "application/yaml", 422, "invalid-workload"),
+        (b"{}", "application/json", 422, "invalid-workload"),
+        (b"name: x", "text/csv", 415, "unsupported-media-type"),
+        (b" " * 200_001, "application/json", 413, "too-large"),
+    ],
+)
+def test_a_bad_body_is_a_problem(
+    client: httpx.Client, content: bytes, media: str, status: int, kind: str
+) -> None:
+    response = client.post("/v1/workloads", content=content, headers={"content-type": media})
+    is_problem(response, status, kind)
+
+
+def test_a_body_that_hides_its_length_is_limited_too(client: httpx.Client) -> None:
+    def chunks() -> Iterator[bytes]:
+        for _ in range(30):
+            yield b" " * 10_000
+
+    response = client.post(
+        "/v1/workloads", content=chunks(), headers={"content-type": "application/json"}
+    )
+    is_problem(response, 413, "too-large")
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_made_and_can_be_fetched(client: httpx.Client) -> None:
+    workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
+    response = client.post(
+        f"/v1/workloads/{workload['id']}/plans",
+        json={"solver": "cpsat", "model": "measured", "statistics": {"rates": {"View": 1.0}}},
+    )
+    assert response.status_code == 201
+    plan = response.json()
+    assert response.headers["location"] == f"/v1/plans/{plan['id']}"
+    assert plan["workload"] == workload["id"]
+    assert (plan["solver"], plan["model"]) == ("cpsat", "measured")
+    assert plan["rates"] == {"View": 1.0}
+    fetched = client.get(f"/v1/plans/{plan['id']}").json()
+    assert fetched["groups"][0]["queries"] == ["purchases"]
+    assert fetched["operators"] == plan["operators"]
+
+
+def test_a_plan_needs_no_body(client: httpx.Client) -> None:
+    workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
+    assert client.post(f"/v1/workloads/{workload['id']}/plans").status_code == 201
+
+
+def test_a_plan_is_shown_as_text_and_as_a_picture(client: httpx.Client) -> None:
+    plan = posted_plan(client)
+    text = client.get(f"/v1/plans/{plan['id']}?format=text")
+    assert text.headers["content-type"] == "text/plain; charset=utf-8"
+    assert text.text.startswith(plan["id"])
+    picture = client.get(f"/v1/plans/{plan['id']}", params={"format": "svg"})
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert picture.text.startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"solver": "luck"},
+        {"modle": "aseq"},
+        {"statistics": {"rates": {"A": -1}}},
+        {"statistics": {"rates": {"A": "many"}}},
+    ],
+)
+def test_a_bad_request_for_a_plan_is_a_problem(client: httpx.Client, body: dict[str, Any]) -> None:
+    workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
+    is_problem(
+        client.post(f"/v1/workloads/{workload['id']}/plans", json=body), 422, "invalid-request"
+    )
+
+
+# --- jobs --------------------------------------------------------------------------------------
+
+
+def test_a_job_runs_and_its_results_can_be_fetched(client: httpx.Client) -> None:
+    job = posted_job(client, "events.parquet")
+    assert job["status"] in ("queued", "running", "succeeded")
+    over = finished(client, job["id"])
+    assert (over["status"], over["reason"], over["events"]) == ("succeeded", None, 7)
+    assert over["rows"] == {"aggregates": 3, "matches": 1}
+    results = client.get(f"/v1/jobs/{job['id']}/results").json()
+    assert results["total"] == {"aggregates": 3, "matches": 1}
+    assert results["aggregates"][0] == {
+        "query": "purchases",
+        "key": {"user": "u1"},
+        "time": 10,
+        "seq": None,
+        "aggregate": "COUNT(*)",
+        "value": 2.0,
+        "count": 2,
+        "exact": True,
+    }
+    assert results["matches"][0]["match"] == {"c": {"item": "case", "price": 9.5}}
+    assert job["id"] in [j["id"] for j in client.get("/v1/jobs").json()]
+
+
+def test_results_come_in_pages_and_by_query(client: httpx.Client) -> None:
+    id = posted_job(client, "events.parquet")["id"]
+    finished(client, id)
+    page = client.get(f"/v1/jobs/{id}/results?offset=1&limit=1").json()
+    assert [row["time"] for row in page["aggregates"]] == [20]
+    assert page["matches"] == []
+    only = client.get(f"/v1/jobs/{id}/results?query=abandoned").json()
+    assert only["total"] == {"aggregates": 0, "matches": 1}
+    is_problem(client.get(f"/v1/jobs/{id}/results?query=other"), 404, "not-found")
+    is_problem(client.get(f"/v1/jobs/{id}/results?limit=-1"), 422, "invalid-request")
+
+
+def test_a_job_that_fails_says_why(client: httpx.Client) -> None:
+    id = posted_job(client, "missing")["id"]
+    job = finished(client, id)
+    assert (job["status"], job["reason"]) == ("failed", "there are no events at 'missing'")
+    problem = is_problem(client.get(f"/v1/jobs/{id}/results"), 409, "results-not-ready")
+    assert "there are no events" in problem["detail"]
+
+
+def test_a_bug_fails_its_job_and_no_other(client: httpx.Client) -> None:
+    first, second = posted_job(client, "bug"), posted_job(client, "fine")
+    assert finished(client, first["id"])["reason"] == "ZeroDivisionError: division by zero"
+    assert finished(client, second["id"])["status"] == "succeeded"
+
+
+def test_jobs_wait_for_one_another_and_can_be_cancelled(
+    fresh: httpx.Client, runner: Pretend
+) -> None:
+    client = fresh
+    running, waiting = posted_job(client, "waits"), posted_job(client, "never")
+    for _ in range(200):
+        if (now := client.get(f"/v1/jobs/{running['id']}").json())["status"] == "running":
+            break
+        time.sleep(0.02)
+    assert now["progress"] == {"done": 1, "known": 4}
+    assert client.get(f"/v1/jobs/{waiting['id']}").json()["status"] == "queued"
+    is_problem(client.get(f"/v1/jobs/{running['id']}/results"), 409, "results-not-ready")
+
+    response = client.delete(f"/v1/jobs/{waiting['id']}")
+    assert (response.status_code, response.json()["status"]) == (202, "cancelled")
+    assert client.delete(f"/v1/jobs/{running['id']}").status_code == 202
+    over = finished(client, running["id"])
+    assert (over["status"], over["reason"]) == ("cancelled", "cancelled while it ran")
+    assert runner.ran == ["waits"]
+
+
+def test_a_job_that_is_over_can_be_dropped(client: httpx.Client) -> None:
+    id = posted_job(client, "events.parquet")["id"]
+    finished(client, id)
+    assert client.delete(f"/v1/jobs/{id}").status_code == 204
+    is_problem(client.get(f"/v1/jobs/{id}"), 404, "not-found")
+
+
+def test_a_service_that_stops_cancels_its_jobs(runner: Pretend) -> None:
+    with serving(create_app(runner)) as address, httpx.Client(base_url=address) as client:
+        posted_job(client, "waits")
+        posted_job(client, "never")
+    assert "never" not in runner.ran
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "kind"),
+    [
+        ({"plan": "plan-none"}, 404, "not-found"),
+        ({"mode": "stream"}, 501, "not-implemented"),
+        ({"device": "opencl"}, 501, "not-implemented"),
+        ({"mode": "later"}, 422, "invalid-request"),
+        ({"source": {}}, 422, "invalid-request"),
+        ({"sink": {"path": "out.xlsx"}}, 422, "failed"),
+        ({"sink": {"path": "no/such/folder/out.csv"}}, 422, "failed"),
+    ],
+)
+def test_a_bad_request_for_a_job_is_a_problem(
+    client: httpx.Client, change: dict[str, Any], status: int, kind: str
+) -> None:
+    body = {"plan": posted_plan(client)["id"], "source": {"path": "x.parquet"}} | change
+    is_problem(client.post("/v1/jobs", json=body), status, kind)
+
+
+# --- the rest ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/workloads/none",
+        "/v1/plans/none",
+        "/v1/jobs/none",
+        "/v1/jobs/none/results",
+        "/v1/nothing",
+        "/metrics",
+        "/",
+    ],
+)
+def test_what_is_not_there_is_a_problem(client: httpx.Client, path: str) -> None:
+    is_problem(client.get(path), 404, "not-found")
+
+
+def test_a_wrong_method_is_a_problem(client: httpx.Client) -> None:
+    response = client.put("/v1/workloads")
+    is_problem(response, 405, "method-not-allowed")
+    assert response.headers["allow"]
+
+
+def test_health(client: httpx.Client) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ok"}
+
+
+def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -> None:
+    api = client.get("/openapi.json").json()
+    assert {
+        "/v1/workloads",
+        "/v1/workloads/{id}",
+        "/v1/workloads/{id}/plans",
+        "/v1/plans/{id}",
+        "/v1/jobs",
+        "/v1/jobs/{id}",
+        "/v1/jobs/{id}/results",
+        "/healthz",
+        "/readyz",
+    } == api["paths"].keys()
+    problem = api["paths"]["/v1/workloads"]["post"]["responses"]["422"]
+    assert "application/problem+json" in problem["content"]
+    assert "ProblemOut" in api["components"]["schemas"]
+
+
+def test_nothing_is_written(client: httpx.Client, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    finished(client, posted_job(client, "events.parquet")["id"])
+    assert list(tmp_path.iterdir()) == []
