@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engines.java import java_home
 from engines.scratch import scratch_folder
+from engines.startup import startup_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ def spark_session(
 
     if SparkContext._active_spark_context is not None:
         raise SessionInUseError("This process has a Spark session running; stop it first.")
-    folder = scratch_folder(_stop_jvm)
+    folder = scratch_folder(stop_jvm)
     os.environ.update(_environment(master))
     settings = _settings(master, folder) | dict(conf or {})
     builder = SparkSession.builder.master(master).appName(app_name)
@@ -72,14 +73,14 @@ def _settings(master: str, folder: Path) -> dict[str, str]:
     for name in ("local", "tmp"):
         (folder / name).mkdir(exist_ok=True)
     log = os.environ.get("SHEAF_SPARK_LOG") or folder / "spark.log"
-    java_options = {
+    properties = {
         "log4j2.configurationFile": Path(__file__).with_name("log4j2.properties").as_uri(),
         "sheaf.log": str(Path(log).absolute()),
         "java.io.tmpdir": str(folder / "tmp"),
     }
     settings = {
         "spark.driver.defaultJavaOptions": shlex.join(
-            f"-D{name}={value}" for name, value in java_options.items()
+            [*startup_options(), *(f"-D{name}={value}" for name, value in properties.items())]
         ),
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
@@ -130,24 +131,22 @@ def _forget(keys: Iterable[str]) -> None:
             jvm.java.lang.System.clearProperty(key)
 
 
-def _stop_jvm() -> None:
+def stop_jvm(timeout: float = 10) -> None:
     """End the JVM and wait for it, since it writes to the folder that is about to be removed."""
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
         SparkContext._active_spark_context.stop()
     gateway = SparkContext._gateway
-    if gateway is None:
+    process = getattr(gateway, "proc", None)  # none where Spark itself started this Python
+    if gateway is None or process is None or process.poll() is not None:
         return
     # A thread of py4j may be in the middle of telling the JVM what Python has freed, and would
     # report the end of the connection as an error.
     logging.getLogger().addFilter(lambda record: record.msg != "Exception while sending command.")
     gateway.shutdown()
-    process = getattr(gateway, "proc", None)  # none where Spark itself started this Python
-    if process is None:
-        return
     process.stdin.close()  # the JVM exits when its input ends
     try:
-        process.wait(timeout=10)
+        process.wait(timeout)
     except subprocess.TimeoutExpired:
         process.kill()

@@ -23,6 +23,7 @@ case " $* " in
     for last do :; done
     mkdir -p "$last/bin" && cp "$0" "$last/bin/python"
     ;;
+  *" -m engines.startup "*) echo startup >>"$CALLS" ;;
   *" -m pip "*)
     for last do :; done
     echo "$last" >>"$CALLS"
@@ -80,11 +81,11 @@ class Checkout:
         return process.returncode, out, err
 
     def installed(self) -> list[str]:
-        """The last argument of each call of pip so far."""
+        """What was installed and prepared so far: the last argument of each such call."""
         return [Path(line).name for line in self.calls.read_text().splitlines()]
 
 
-ALL = ["build.lock", "requirements.lock", "a checkout"]
+ALL = ["build.lock", "requirements.lock", "a checkout", "startup"]
 
 
 @pytest.fixture
