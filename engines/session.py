@@ -1,17 +1,16 @@
 """Spark sessions as Sheaf wants them: quiet, on the bundled Java, and leaving no files behind."""
 
-import logging
 import os
 import re
 import shlex
-import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engines.java import java_home
+from engines.jvm import forget, start_jvm, stop_jvm
 from engines.scratch import scratch_folder
 from engines.startup import startup_options
 
@@ -40,8 +39,15 @@ def spark_session(
         raise SessionInUseError("This process has a Spark session running; stop it first.")
     folder = scratch_folder(stop_jvm)
     os.environ.update(_environment(master))
-    settings = _settings(master, folder) | dict(conf or {})
-    builder = SparkSession.builder.master(master).appName(app_name)
+    log = Path(os.environ.get("SHEAF_SPARK_LOG") or folder / "spark.log").absolute()
+    settings = {
+        **_settings(master, folder, log),
+        **(conf or {}),
+        "spark.master": master,
+        "spark.app.name": app_name,
+    }
+    start_jvm(settings, log)
+    builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -49,7 +55,7 @@ def spark_session(
         yield session
     finally:
         session.stop()
-        _forget(settings)
+        forget(settings)
 
 
 def _environment(master: str) -> dict[str, str]:
@@ -68,14 +74,13 @@ def _environment(master: str) -> dict[str, str]:
     return environment
 
 
-def _settings(master: str, folder: Path) -> dict[str, str]:
+def _settings(master: str, folder: Path, log: Path) -> dict[str, str]:
     """Our settings for a master, all of which a caller can replace."""
     for name in ("local", "tmp"):
         (folder / name).mkdir(exist_ok=True)
-    log = os.environ.get("SHEAF_SPARK_LOG") or folder / "spark.log"
     properties = {
         "log4j2.configurationFile": Path(__file__).with_name("log4j2.properties").as_uri(),
-        "sheaf.log": str(Path(log).absolute()),
+        "sheaf.log": str(log),
         "java.io.tmpdir": str(folder / "tmp"),
     }
     settings = {
@@ -120,33 +125,3 @@ def _cores(master: str) -> int:
     if found := re.fullmatch(r"local\[\s*(\d+|\*).*\]", master):
         return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
     return 1
-
-
-def _forget(keys: Iterable[str]) -> None:
-    """Clear what the JVM keeps of its first settings, where the next session would find it."""
-    from pyspark import SparkContext
-
-    if (jvm := SparkContext._jvm) is not None:
-        for key in keys:
-            jvm.java.lang.System.clearProperty(key)
-
-
-def stop_jvm(timeout: float = 10) -> None:
-    """End the JVM and wait for it, since it writes to the folder that is about to be removed."""
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
-    gateway = SparkContext._gateway
-    process = getattr(gateway, "proc", None)  # none where Spark itself started this Python
-    if gateway is None or process is None or process.poll() is not None:
-        return
-    # A thread of py4j may be in the middle of telling the JVM what Python has freed, and would
-    # report the end of the connection as an error.
-    logging.getLogger().addFilter(lambda record: record.msg != "Exception while sending command.")
-    gateway.shutdown()
-    process.stdin.close()  # the JVM exits when its input ends
-    try:
-        process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()

@@ -37,7 +37,8 @@ def startup_options() -> list[str]:
 
 def make_startup_cache() -> None:
     """Make the cache, unless it is there or the Java in use is not ours."""
-    from engines.session import spark_session, stop_jvm
+    from engines.jvm import stop_jvm
+    from engines.session import spark_session
 
     cache = startup_cache()
     if cache is None or cache.is_file():

@@ -15,12 +15,17 @@ import pytest
 from engines.session import SessionInUseError, _cores, spark_session
 
 JOB = """
-import json, sys
+import json, os, sys
 from engines.session import spark_session
 
 with spark_session("local[2]", "job", {"spark.sql.shuffle.partitions": "3"}) as spark:
     first = {key: spark.conf.get(key, None) for key in sys.argv[1:]}
-    doubled = spark.range(100).mapInPandas(lambda frames: (2 * f for f in frames), "id long")
+    def double(frames):
+        os.write(1, b"a remark on stdout")
+        os.write(2, b"a remark on stderr")
+        return (2 * frame for frame in frames)
+
+    doubled = spark.range(100).mapInPandas(double, "id long")
     total = doubled.groupBy().sum().collect()[0][0]
     spark.range(3).write.saveAsTable("kept")
     spark.sql("SELECT count(*) FROM kept").collect()
@@ -88,6 +93,13 @@ def test_an_error_in_a_worker_is_raised_and_logged_but_not_printed(
 
 
 @pytest.mark.spark
+def test_what_a_worker_prints_is_logged_and_not_printed(
+    job: tuple[dict[str, Any], str, Path],
+) -> None:
+    assert "a remark on stderr" in (job[2] / "spark.log").read_text()
+
+
+@pytest.mark.spark
 def test_no_file_is_left_behind(job: tuple[dict[str, Any], str, Path]) -> None:
     place = job[2]
     assert list((place / "work").iterdir()) == []
@@ -97,6 +109,19 @@ def test_no_file_is_left_behind(job: tuple[dict[str, Any], str, Path]) -> None:
 def test_a_second_session_at_the_same_time_is_an_error(spark: object) -> None:
     with pytest.raises(SessionInUseError), spark_session():
         pass
+
+
+def test_a_jvm_that_does_not_start_is_an_error_with_what_it_said(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho no such option >&2\nexit 1\n")
+    java.chmod(0o755)
+    start = "from engines.session import spark_session\nwith spark_session(): pass"
+    environment = {"PATH": os.environ["PATH"], "SHEAF_JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", start], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert "JvmStartError: Spark's JVM did not start. It said:\nno such option" in done.stderr
 
 
 @pytest.mark.parametrize(
