@@ -72,9 +72,12 @@ def existential(pattern: Pattern) -> frozenset[str]:
             return frozenset()
 
 
-def rows_of(pattern: Pattern, bound: Binding) -> tuple[Row, ...]:
-    """The events bound by a pattern's positive components."""
-    return tuple(e for event in positive_events(pattern) for e in bound.get(event.alias, ()))
+def rows_of(
+    pattern: Pattern, bound: Binding, skip: frozenset[str] = frozenset()
+) -> tuple[Row, ...]:
+    """The events bound by a pattern's positive components, some aliases apart."""
+    names = [e.alias for e in positive_events(pattern) if e.alias not in skip]
+    return tuple(row for name in names for row in bound.get(name, ()))
 
 
 def extent(match: Binding) -> tuple[Row, Row]:
@@ -163,16 +166,14 @@ class Matcher:
         if i == len(parts):
             yield bound
             return
-        before = {id(e): e for part in parts[:i] for e in rows_of(part, bound)}
-        unkept = {id(e) for alias in look.skip for e in bound.get(alias, ())}
+        before = [e for part in parts[:i] for e in rows_of(part, bound)]
+        used = {e for part in parts[:i] for e in rows_of(part, bound, look.skip)}
         for extended in self._bind(parts[i], bound, look):
-            mine = rows_of(parts[i], extended)
             if isinstance(node, Seq):
-                allowed = all(b.key < m.key for b in before.values() for m in mine)
+                mine = rows_of(parts[i], extended)
+                allowed = all(b.key < m.key for b in before for m in mine)
             else:
-                mine_kept = {id(e) for a in extended.keys() - look.skip for e in extended[a]}
-                used = before.keys() - unkept
-                allowed = not any(id(m) in used and id(m) in mine_kept for m in mine)
+                allowed = used.isdisjoint(rows_of(parts[i], extended, look.skip))
             if allowed:
                 yield from self._bind_parts(node, parts, i + 1, extended, look)
 
