@@ -1,0 +1,170 @@
+"""Aggregate queries: the matches of each window, counted and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from engines.local.choices import choices, last_events, unkept
+from engines.local.distinct import distinct
+from engines.local.evaluate import evaluate
+from engines.local.frame import Frame, Slot
+from engines.local.keys import KeyTexts
+from engines.local.layout import Rows
+from engines.local.plan import Mode, depends_on_window, plan_choice
+from engines.local.regions import extent
+from engines.local.scan import Scan
+from engines.local.steps import run_steps
+from engines.local.tally import Tally, ValueTally
+from engines.local.vectors import Vector, truth
+from engines.local.windows import InWindows, SlideWindows, TriggerWindows, Windows, window_columns
+from engines.results import aggregate_schema
+from optimizer.ir.pattern import Pattern, events, positive_events
+from optimizer.ir.query import Aggregation, Query, whole_ticks
+from workloads import expressions as ex
+from workloads.syntax import All
+
+
+def aggregate_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
+    """The rows of an aggregate query."""
+    assert isinstance(query.output, Aggregation)
+    patterns = choices(query.pattern)
+    windows = _windows(query, scan, patterns)
+    totals = _Totals(query.output, scan, windows)
+    for pattern in patterns:
+        _add_matches(query, pattern, scan, windows, totals)
+    return _table(query, query.output, scan, windows, totals, keys)
+
+
+def _windows(query: Query, scan: Scan, patterns: list[Pattern]) -> Windows:
+    if query.slide is None:
+        last = [event for p in patterns for event in last_events(p, unkept(p))]
+        return TriggerWindows(scan, last)
+    ranked = query.window.is_count
+    slide = query.slide
+    if not ranked:
+        slide = whole_ticks(query.slide, scan.columns.events.tick, "slide")
+    return SlideWindows(scan, {e.symbol for e in events(query.pattern)}, slide, ranked)
+
+
+def _add_matches(
+    query: Query, pattern: Pattern, scan: Scan, windows: Windows, totals: _Totals
+) -> None:
+    """Find the matches of an OR-free pattern and add each to the windows that it is in."""
+    mode = Mode.FREE
+    if depends_on_window(pattern):
+        skip = unkept(pattern)
+        fixed = (e for e in positive_events(pattern) if not isinstance(e.quantifier, All))
+        # Where only groups without ends of their own are kept, windows are all there is to go by.
+        mode = Mode.WINDOW if any(e.alias not in skip for e in fixed) else Mode.GIVEN
+    plan = plan_choice(pattern, query.conditions, mode, lambda kept: InWindows(windows, kept))
+    if mode is Mode.GIVEN:
+        columns = window_columns(windows, np.arange(len(windows)))
+        columns |= {Slot.LOW: columns[Slot.OPENING], Slot.HIGH: columns[Slot.CLOSING]}
+        seed = Frame(len(windows), columns)
+    else:
+        seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
+    found: Iterable[Frame] = run_steps(plan.steps, scan, seed)
+    if plan.unkept:
+        slots = () if mode is Mode.FREE else (Slot.WINDOW,)
+        found = [distinct(list(found), plan.kept, slots, scan)]
+    for frame in found:
+        if mode is Mode.FREE:
+            first, last = extent(plan.kept, frame)
+            start, stop = windows.entered(last), windows.left(first)
+            somewhere = start < stop
+            if not somewhere.all():
+                frame = frame.take(np.flatnonzero(somewhere))
+                start, stop = start[somewhere], stop[somewhere]
+        else:
+            start = frame.column(Slot.WINDOW)
+            stop = start + 1
+        totals.add(frame, start, stop)
+
+
+class _Totals:
+    """What the aggregates of a query, those of HAVING included, are made from."""
+
+    def __init__(self, output: Aggregation, scan: Scan, windows: Windows) -> None:
+        self._scan = scan
+        self._matches = Tally(len(windows))
+        calls = [ex.Call(item.function, item.operand) for item in output.items]
+        if output.having is not None:
+            calls += [node for node in ex.walk(output.having) if isinstance(node, ex.Call)]
+        functions: dict[ex.Attribute, set[str]] = {}
+        for call in calls:
+            if isinstance(call.argument, ex.Attribute):
+                functions.setdefault(call.argument, set()).add(call.function)
+        self._values = {
+            operand: ValueTally(len(windows), scan.arranged.vector(operand.name), names)
+            for operand, names in functions.items()
+        }
+
+    def add(self, frame: Frame, start: Rows, stop: Rows) -> None:
+        """Add matches, each to a range of windows."""
+        self._matches.add(start, stop)
+        for operand, tally in self._values.items():
+            if frame.is_group(operand.alias):
+                group = frame.group(operand.alias)
+                tally.add(group.rows, start[group.owner], stop[group.owner])
+            else:
+                tally.add(frame.column(operand.alias), start, stop)
+
+    def counts(self) -> Rows:
+        return self._matches.counts()
+
+    def result(self, function: str, operand: ex.Expression | None) -> Vector:
+        """An aggregate, for each window."""
+        if not isinstance(operand, ex.Attribute):
+            counts = self.counts()
+            return Vector("int", counts, None, int(counts.max(initial=0)))
+        return self._values[operand].result(function)
+
+
+def _table(
+    query: Query,
+    output: Aggregation,
+    scan: Scan,
+    windows: Windows,
+    totals: _Totals,
+    keys: KeyTexts,
+) -> pa.Table:
+    """A row for each aggregate of each window that has a match and passes HAVING."""
+    shown = totals.counts() > 0
+    if output.having is not None:
+        having = evaluate(
+            output.having,
+            _no_attribute,
+            scan.columns.text_code,
+            lambda call: totals.result(call.function, call.argument),
+        )
+        shown = shown & truth(having)
+    chosen = np.flatnonzero(shown)
+    reports = windows.reports(chosen)
+    events = scan.columns.events
+    key, times = keys.of(reports.partition), events.times(reports.ticks)
+    seq = pa.nulls(len(times), pa.int64())
+    if events.sequence is not None and reports.row is not None:
+        seq = pa.array(events.sequence[scan.layout.order[reports.row]])
+    parts = []
+    for item in output.items:
+        result = totals.result(item.function, item.operand).take(chosen[reports.window])
+        is_count = item.function == "count"
+        columns = {
+            "query": pa.repeat(pa.scalar(query.name), len(times)),
+            "key": key,
+            "time": times,
+            "seq": seq,
+            "aggregate": pa.repeat(pa.scalar(item.text), len(times)),
+            "value": pa.array(result.values.astype(np.float64), mask=result.nulls),
+            "count": pa.array(result.values) if is_count else pa.nulls(len(times), pa.int64()),
+            "exact": pa.repeat(pa.scalar(True), len(times)),
+        }
+        parts.append(pa.table(columns, schema=aggregate_schema(events.time_type)))
+    return pa.concat_tables(parts)
+
+
+def _no_attribute(node: ex.Attribute) -> Vector:
+    raise AssertionError(f"HAVING compares aggregates, not {node.alias}.{node.name}")

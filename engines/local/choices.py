@@ -1,0 +1,181 @@
+"""A pattern without its ORs, and where each of its leaves stands relative to the others."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, positive_events
+from workloads.errors import TooLargeError
+from workloads.syntax import All
+
+MAX_CHOICES = 4096
+
+
+def choices(pattern: Pattern) -> list[Pattern]:
+    """The pattern once for each choice of a part of every OR outside negations, written flat."""
+    if _count(pattern) > MAX_CHOICES:
+        raise TooLargeError(
+            f"its ORs can be read in more than {MAX_CHOICES:,} ways; split the query into several"
+        )
+    return _choices(pattern)
+
+
+def _choices(pattern: Pattern) -> list[Pattern]:
+    match pattern:
+        case Event() | Neg():
+            return [pattern]
+        case Or(parts):
+            return [choice for part in parts for choice in _choices(part)]
+        case Proj(keep, part):
+            return [Proj(keep, choice) for choice in _choices(part)]
+        case Seq(parts):
+            return [_flat(Seq, c) for c in itertools.product(*map(_choices, parts))]
+        case And(parts):
+            return [_flat(And, c) for c in itertools.product(*map(_choices, parts))]
+
+
+def _count(pattern: Pattern) -> int:
+    match pattern:
+        case Event() | Neg():
+            return 1
+        case Or(parts):
+            return sum(map(_count, parts))
+        case Proj(_, part):
+            return _count(part)
+        case Seq(parts) | And(parts):
+            return math.prod(map(_count, parts))
+
+
+def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
+    """Parts of the same operator written in its place; so is an AND of nothing but negations."""
+    flat: list[Pattern] = []
+    for part in parts:
+        if isinstance(part, kind) or (
+            isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
+        ):
+            assert isinstance(part, Seq | And)
+            flat += part.parts
+        else:
+            flat.append(part)
+    single = len(flat) == 1 and not isinstance(flat[0], Neg)
+    return flat[0] if single else kind(tuple(flat))
+
+
+def unkept(pattern: Pattern) -> frozenset[str]:
+    """The aliases that only have to exist: those that a `Proj` does not keep."""
+    match pattern:
+        case Proj(keep, part):
+            return _aliases(part) - keep
+        case Seq(parts) | And(parts):
+            return frozenset().union(*map(unkept, parts))
+        case _:
+            return frozenset()
+
+
+def last_events(pattern: Pattern, skip: frozenset[str]) -> list[Event]:
+    """The components that can be a match's last event."""
+    match pattern:
+        case Event(_, alias):
+            return [] if alias in skip else [pattern]
+        case Seq(parts):
+            for part in reversed(parts):
+                if found := last_events(part, skip):
+                    return found
+            return []
+        case And(parts):
+            return [event for part in parts for event in last_events(part, skip)]
+        case Proj(_, part):
+            return last_events(part, skip)
+        case _:
+            return []
+
+
+def waits(pattern: Pattern) -> bool:
+    """Is a match certain only when its window has closed?"""
+    match pattern:
+        case Event(_, _, quantifier):
+            return isinstance(quantifier, All)
+        case Seq(parts):
+            nested = any(waits(p) for p in parts if not isinstance(p, Event))
+            return nested or isinstance(parts[-1], Neg) or waits(parts[-1])
+        case And(parts):
+            return any(map(waits, parts))
+        case Proj(_, part):
+            return waits(part)
+        case _:
+            return False
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What lies between a leaf's neighbours: the aliases of the part before and after it.
+
+    None stands for the opening or the closing of the window; a negation in an AND looks at the
+    whole of it, but not past the match's last event (`anywhere`).
+    """
+
+    before: tuple[str, ...] | None = None
+    after: tuple[str, ...] | None = None
+    anywhere: bool = False
+
+    @property
+    def at_edge(self) -> bool:
+        return self.before is None or self.after is None
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        return frozenset(self.before or ()) | frozenset(self.after or ())
+
+
+@dataclass(frozen=True)
+class Place:
+    """A component or a negation, and how it stands to the rest of an OR-free pattern.
+
+    `earlier` and `later` hold the aliases of the parts that are certainly before and after it,
+    the nearest first; `rivals` those in other parts of an AND, which may not use its events.
+    """
+
+    leaf: Event | Neg
+    gap: Gap
+    earlier: tuple[tuple[str, ...], ...]
+    later: tuple[tuple[str, ...], ...]
+    rivals: frozenset[str]
+
+
+def places(pattern: Pattern) -> list[Place]:
+    """The components and negations of an OR-free pattern, left to right."""
+    return list(_places(pattern, Place(_NOTHING, Gap(), (), (), frozenset())))
+
+
+_NOTHING = Neg(Or(()))
+
+
+def _places(node: Pattern, at: Place) -> Iterator[Place]:
+    match node:
+        case Event() | Neg():
+            yield Place(node, at.gap, at.earlier, at.later, at.rivals)
+        case Proj(_, part):
+            yield from _places(part, Place(at.leaf, Gap(), at.earlier, at.later, at.rivals))
+        case Seq(parts):
+            names = [tuple(sorted(_aliases(part))) for part in parts]
+            for i, part in enumerate(parts):
+                before = tuple(n for n in reversed(names[:i]) if n)
+                after = tuple(n for n in names[i + 1 :] if n)
+                gap = Gap(next(iter(before), None), next(iter(after), None))
+                earlier, later = before + at.earlier, after + at.later
+                yield from _places(part, Place(at.leaf, gap, earlier, later, at.rivals))
+        case And(parts):
+            for i, part in enumerate(parts):
+                others = (p for j, p in enumerate(parts) if j != i)
+                rivals = at.rivals.union(*map(_aliases, others))
+                gap = Gap(anywhere=isinstance(part, Neg))
+                yield from _places(part, Place(at.leaf, gap, at.earlier, at.later, rivals))
+        case Or():
+            raise AssertionError("an OR in an OR-free pattern")
+
+
+def _aliases(pattern: Pattern) -> frozenset[str]:
+    return frozenset(event.alias for event in positive_events(pattern))

@@ -1,0 +1,155 @@
+"""Events sorted by partition, time and sequence: every region of a window is a range of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.events import Events
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The rows of the events that have a key, partition by partition, each in order.
+
+    Rows of equal time and sequence form a block: they are simultaneous. `block` is a row's first
+    of its block, `after` the first behind it; both have an entry for the row behind the last.
+    """
+
+    order: Rows  # row of the layout -> row of the table
+    partition: Rows  # of each row
+    starts: Rows  # of each partition, and the end of the last
+    block: Rows
+    after: Rows
+    ticks: Rows
+    position: Rows  # time, or rank in the partition for a window counted in events
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def reach(self, width: int) -> tuple[Rows, Rows]:
+        """For each row, the range of rows of its partition less than `width` away."""
+        low, high = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        for rows, shifted in self._comparable(width):
+            low[rows] = np.searchsorted(shifted, shifted - width, "right") + rows.start
+            high[rows] = np.searchsorted(shifted, shifted + width, "left") + rows.start
+        return low, high
+
+    def rows_until(self, partition: Rows, position: Rows) -> Rows:
+        """The number of rows up to a position of a partition, earlier partitions included."""
+        first, last = self.starts[partition], self.starts[partition + 1]
+        low, high = first.copy(), last.copy()
+        # Binary search in all partitions at once.
+        while (searching := low < high).any():
+            middle = (low + high) // 2
+            right = searching & (self.position[np.minimum(middle, len(self) - 1)] <= position)
+            low = np.where(right, middle + 1, low)
+            high = np.where(searching & ~right, middle, high)
+        return low
+
+    def _comparable(self, width: int) -> list[tuple[slice, Rows]]:
+        """Ranges of rows whose positions, shifted, keep partitions more than a width apart."""
+        if not len(self):
+            return []
+        first = self.position[self.starts[:-1]]
+        spans = self.position[self.starts[1:] - 1] - first + width + 1
+        if float(spans.astype(np.float64).sum()) < 2**61:
+            shift = np.concatenate([[0], np.cumsum(spans[:-1])]) - first
+            return [(slice(0, len(self)), self.position + shift[self.partition])]
+        return [
+            (slice(start, end), self.position[start:end])
+            for start, end in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
+        ]
+
+
+def arrange(events: Events, key: tuple[str, ...], ranked: bool, settled: bool) -> Layout:
+    """The layout for a partition key.
+
+    `ranked`: positions are ranks and not times. `settled`: simultaneous rows stand in an order
+    that does not depend on the order of arrival, which groups that hold several of them need.
+    """
+    codes, known = _partition_codes(events, key)
+    order = np.flatnonzero(known) if known is not None else np.arange(len(events))
+    if codes is not None:
+        kept = codes[order]
+        order = order[np.argsort(kept, kind="stable")]
+    partition = _ascending(codes[order]) if codes is not None else np.zeros(len(order), np.int64)
+    ticks = events.ticks[order]
+    sequence = None if events.sequence is None else events.sequence[order]
+    changes = _changes(partition) | _changes(ticks)
+    if sequence is not None:
+        changes |= _changes(sequence)
+    block, after = _blocks(changes)
+    if settled:
+        order = _settle(events, order, block, after)
+    starts = np.append(np.flatnonzero(_changes(partition)), len(order))
+    position = block[:-1] - starts[partition] + 1 if ranked else ticks
+    return Layout(order, partition, starts, block, after, ticks, position)
+
+
+def _partition_codes(
+    events: Events, key: tuple[str, ...]
+) -> tuple[Rows | None, npt.NDArray[np.bool_] | None]:
+    """A number for each combination of key values, and which rows have one."""
+    codes: Rows | None = None
+    known: npt.NDArray[np.bool_] | None = None
+    for name in key:
+        column = events.column(name)
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, 0.0)  # so that 0.0 and -0.0 are one key
+        encoded = pc.dictionary_encode(column).combine_chunks()
+        new = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
+        if column.null_count:
+            present = np.asarray(pc.is_valid(column))
+            known = present if known is None else known & present
+        if codes is None:
+            codes = new
+        else:
+            _, codes = np.unique(codes * (int(new.max(initial=0)) + 1) + new, return_inverse=True)
+    return codes, known
+
+
+def _ascending(codes: Rows) -> Rows:
+    return np.cumsum(_changes(codes)) - 1
+
+
+def _changes(values: Rows) -> npt.NDArray[np.bool_]:
+    """Where a value differs from the one before; the first does."""
+    found = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+def _blocks(changes: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    firsts = np.append(np.flatnonzero(changes), len(changes))
+    number = np.cumsum(changes) - 1
+    block = np.append(firsts[number], len(changes))
+    after = np.append(firsts[number + 1], len(changes))
+    return block, after
+
+
+def _settle(events: Events, order: Rows, block: Rows, after: Rows) -> Rows:
+    """Simultaneous rows in the order of their values as Python writes them, column by column."""
+    tied = np.flatnonzero(after[:-1] - block[:-1] > 1)
+    if not len(tied):
+        return order
+    rows = events.table.take(pa.array(order[tied]))
+    ranks: list[Rows] = []
+    for name in sorted(rows.column_names, reverse=True):
+        encoded = pc.dictionary_encode(rows.column(name), null_encoding="encode").combine_chunks()
+        # The bracket closes each value as it does in the text of the whole row: 1 before 1.5.
+        texts = [f"{value!r})" for value in encoded.dictionary.to_pylist()]
+        rank = np.empty(len(texts), np.int64)
+        rank[np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)] = np.arange(
+            len(texts)
+        )
+        ranks.append(rank[np.asarray(encoded.indices)])
+    settled = order.copy()
+    settled[tied] = order[tied[np.lexsort((*ranks, block[tied]))]]
+    return settled

@@ -1,0 +1,142 @@
+"""Queries that return matches: their times, their keys, and the match as JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.local.choices import choices, waits
+from engines.local.conditions import value
+from engines.local.distinct import distinct
+from engines.local.frame import Frame, Slot
+from engines.local.keys import KeyTexts
+from engines.local.layout import Rows
+from engines.local.plan import Mode, plan_choice
+from engines.local.regions import extent
+from engines.local.scan import Scan
+from engines.local.steps import run_steps
+from engines.results import match_schema
+from engines.text import joined, json_column, json_text
+from optimizer.ir.pattern import Pattern
+from optimizer.ir.query import Construction, Query, ReturnAlias, ReturnAttribute, ReturnValue
+from workloads import expressions as ex
+
+
+def match_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
+    """The rows of a query that returns matches."""
+    found = 0
+    tables = [match_schema(scan.columns.events.time_type).empty_table()]
+    for pattern in choices(query.pattern):
+        plan = plan_choice(pattern, query.conditions, Mode.MATCH)
+        seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
+        frames: Iterable[Frame] = run_steps(plan.steps, scan, seed)
+        if plan.unkept:
+            frames = [distinct(list(frames), plan.kept, (), scan)]
+        for frame in frames:
+            found += frame.size
+            if found > scan.limits.results:
+                scan.refuse(f"it has more than {scan.limits.results:,} matches")
+            tables.append(_table(query, pattern, plan.kept, scan, frame, keys))
+    return pa.concat_tables(tables)
+
+
+def _table(
+    query: Query,
+    pattern: Pattern,
+    kept: tuple[str, ...],
+    scan: Scan,
+    frame: Frame,
+    keys: KeyTexts,
+) -> pa.Table:
+    events, layout = scan.columns.events, scan.layout
+    first, last = extent(kept, frame)
+    ticks = layout.ticks[last]
+    if waits(pattern) and query.window.is_count:
+        # The event whose rank closes the window, or else the partition's last one.
+        end = layout.starts[layout.partition[first] + 1] - 1
+        ticks = layout.ticks[np.minimum(scan.reach_high[first], end)]
+    elif waits(pattern):
+        ticks = layout.ticks[first] + scan.width
+    columns = {
+        "query": pa.repeat(pa.scalar(query.name), frame.size),
+        "key": keys.of(layout.partition[first]),
+        "start": events.times(layout.ticks[first]),
+        "end": events.times(layout.ticks[last]),
+        "time": events.times(ticks),
+        "match": _match_texts(query, kept, scan, frame),
+    }
+    return pa.table(columns, schema=match_schema(events.time_type))
+
+
+def _match_texts(query: Query, kept: tuple[str, ...], scan: Scan, frame: Frame) -> pa.Array:
+    """The returned items of each match as a JSON object; those of absent aliases left out."""
+    assert isinstance(query.output, Construction)
+    fields: dict[str, list[str]] = {}  # of the events under a name; in the order of RETURN
+    aliases: dict[str, str] = {}
+    values: dict[str, ex.Expression] = {}
+    for item in query.output.items:
+        match item:
+            case ReturnAlias(alias, name) if alias in kept:
+                fields[name or alias] = list(scan.columns.events.table.column_names)
+                aliases[name or alias] = alias
+            case ReturnAttribute(alias, attribute) if alias in kept:
+                fields.setdefault(alias, []).append(attribute)
+                aliases[alias] = alias
+            case ReturnValue(expression, name):
+                fields[name] = []
+                values[name] = expression
+            case _:
+                pass
+    pieces: list[pa.Array | str] = []
+    for name, names in fields.items():
+        pieces.append(("," if pieces else "{") + json_text(name) + ":")
+        if name in values:
+            pieces.append(_value_texts(values[name], kept, scan, frame))
+        else:
+            pieces.append(_event_texts(aliases[name], names, scan, frame))
+    if not pieces:
+        return pa.repeat(pa.scalar("{}"), frame.size)
+    return joined(*pieces, "}")
+
+
+def _value_texts(
+    expression: ex.Expression, kept: tuple[str, ...], scan: Scan, frame: Frame
+) -> pa.Array | str:
+    if not ex.aliases(expression) <= set(kept):
+        return "null"
+    vector = value(expression, scan, frame)
+    if vector.kind == "object":
+        present = vector.present()
+        return pa.array(
+            [json_text(v) if p else "null" for v, p in zip(vector.values, present, strict=True)]
+        )
+    if vector.values.ndim == 0:
+        vector = type(vector)(
+            vector.kind,
+            np.broadcast_to(vector.values, frame.size),
+            None if vector.nulls is None else np.broadcast_to(vector.nulls, frame.size),
+        )
+    return json_column(scan.columns.values(vector))
+
+
+def _event_texts(alias: str, names: list[str], scan: Scan, frame: Frame) -> pa.Array:
+    if not frame.is_group(alias):
+        return _object_texts(frame.column(alias), names, scan)
+    group = frame.group(alias)
+    objects = _object_texts(group.rows, names, scan)
+    lists = pa.ListArray.from_arrays(pa.array(group.offsets, pa.int32()), objects)
+    return joined("[", pc.binary_join(lists, ","), "]")
+
+
+def _object_texts(rows: Rows, names: list[str], scan: Scan) -> pa.Array:
+    """The given columns of events as JSON objects; each event that occurs is written once."""
+    used, place = np.unique(rows, return_inverse=True)
+    taken = pa.array(scan.layout.order[used])
+    pieces: list[pa.Array | str] = []
+    for name in names:
+        pieces.append(("," if pieces else "{") + json_text(name) + ":")
+        pieces.append(json_column(scan.columns.events.column(name).take(taken)))
+    return joined(*pieces, "}").take(pa.array(place))

@@ -1,0 +1,80 @@
+"""Negation: keep the partial matches in whose gap there is no match of what is negated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engines.local.choices import Gap
+from engines.local.frame import Frame, Name, Slot
+from engines.local.layout import Rows
+from engines.local.regions import gap_high, gap_low
+from engines.local.scan import Scan
+from engines.local.steps import Plan, run_steps
+from engines.local.vectors import Mask
+from optimizer.ir.pattern import Symbol
+
+
+@dataclass(frozen=True)
+class Absent:
+    """`!N`: each way to choose the parts of N's ORs must be absent."""
+
+    gap: Gap
+    plans: tuple[Plan, ...]
+
+    def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
+        low, high = gap_low(self.gap, scan, frame), gap_high(self.gap, scan, frame)
+        found = np.zeros(frame.size, bool)
+        for plan in self.plans:
+            left = np.flatnonzero(~found & (low < high))
+            if plan.chain is not None:
+                found[left] = _occurs(plan.chain, scan, low[left], high[left])
+            elif plan.reads:
+                found[_with_match(plan, scan, frame.extended(left, {}), left, low, high)] = True
+            else:
+                found[left] = _found_alone(plan, scan, low[left], high[left])
+        yield frame.take(np.flatnonzero(~found)) if found.any() else frame
+
+
+def _occurs(chain: tuple[Symbol, ...], scan: Scan, low: Rows, high: Rows) -> Mask:
+    """Do events of these symbols follow one another in a range? The earliest of each tells."""
+    end = len(scan.layout)
+    row = low
+    for symbol in chain:
+        candidates = scan.arranged.candidates(symbol)
+        place = candidates.before[row]
+        rows = np.append(candidates.rows, end)[place]
+        row = scan.layout.after[rows]
+    # The row behind the last event's block: it may lie behind the range, its block may not.
+    occurs: Mask = rows < high
+    return occurs
+
+
+def _found_alone(plan: Plan, scan: Scan, low: Rows, high: Rows) -> Mask:
+    """The same for a negation that reads nothing of the match: once for each different range."""
+    ranges, inverse = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    low, high = ranges[:, 0], ranges[:, 1]
+    every = np.arange(len(low))
+    occurs = np.zeros(len(low), bool)
+    occurs[_with_match(plan, scan, Frame(len(low), {}), every, low, high)] = True
+    return occurs[inverse.reshape(-1)]
+
+
+def _with_match(plan: Plan, scan: Scan, frame: Frame, seeds: Rows, low: Rows, high: Rows) -> Rows:
+    """The seeds in whose range the plan finds a match."""
+    low, high = low[seeds], high[seeds]
+    columns: dict[Name, Rows] = {
+        Slot.LOW: low,
+        Slot.HIGH: high,
+        Slot.OPENING: low,
+        Slot.CLOSING: high,
+        Slot.LAST: high,
+        Slot.SEED: seeds,
+    }
+    matched = [
+        np.unique(found.column(Slot.SEED))
+        for found in run_steps(plan.steps, scan, frame.extended(None, columns))
+    ]
+    return np.concatenate(matched) if matched else np.zeros(0, np.int64)

@@ -1,0 +1,63 @@
+"""Where negations and whole groups look: gaps between neighbours, and the match's window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engines.local.bind import largest, smallest
+from engines.local.choices import Gap
+from engines.local.frame import Frame, Name, Slot
+from engines.local.layout import Rows
+from engines.local.scan import Scan
+
+
+def gap_low(gap: Gap, scan: Scan, frame: Frame) -> Rows:
+    """The first row of a gap, for each partial match."""
+    if gap.before is None:
+        return frame.column(Slot.OPENING)
+    return scan.layout.after[largest([frame.last(alias) for alias in gap.before])]
+
+
+def gap_high(gap: Gap, scan: Scan, frame: Frame) -> Rows:
+    """The row behind the last of a gap."""
+    if gap.after is None:
+        return frame.column(Slot.LAST if gap.anywhere else Slot.CLOSING)
+    return scan.layout.block[smallest([frame.first(alias) for alias in gap.after])]
+
+
+def extent(aliases: tuple[str, ...], frame: Frame) -> tuple[Rows, Rows]:
+    """The first and the last row of each match."""
+    first = smallest([frame.first(alias) for alias in aliases])
+    last = largest([frame.last(alias) for alias in aliases])
+    return first, last
+
+
+@dataclass(frozen=True)
+class MatchRegion:
+    """Open the window of a match that is returned: from last - w to first + w, both exclusive."""
+
+    kept: tuple[str, ...]
+
+    def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
+        first, last = extent(self.kept, frame)
+        columns: dict[Name, Rows] = {
+            Slot.OPENING: scan.reach_low[last],
+            Slot.CLOSING: scan.reach_high[first],
+            Slot.LAST: scan.layout.after[last],
+        }
+        yield frame.extended(None, columns)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Keep the matches whose merely existing components lie in the window."""
+
+    aliases: tuple[str, ...]
+
+    def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
+        first, last = extent(self.aliases, frame)
+        inside = (first >= frame.column(Slot.OPENING)) & (last < frame.column(Slot.CLOSING))
+        yield frame if inside.all() else frame.take(np.flatnonzero(inside))

@@ -1,0 +1,168 @@
+"""The windows that an aggregate query is evaluated on, numbered by partition and time.
+
+A match lies in consecutive windows: from the first that its last event has entered to the last
+that its first event has not left. Windows of a slide that hold the same events count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from engines.local.frame import Frame, Name, Slot, ranges
+from engines.local.layout import Rows
+from engines.local.regions import extent
+from engines.local.scan import Scan
+from optimizer.ir.pattern import Event, Symbol
+
+
+class Windows(Protocol):
+    """What the two kinds of window have in common; all arguments and results are by row."""
+
+    def __len__(self) -> int: ...
+
+    def entered(self, rows: Rows) -> Rows:
+        """The first window that holds a row."""
+        ...
+
+    def left(self, rows: Rows) -> Rows:
+        """The first window after those that hold a row."""
+        ...
+
+    def regions(self, windows: Rows) -> tuple[Rows, Rows]:
+        """The ranges of rows in windows."""
+        ...
+
+    def reports(self, windows: Rows) -> Reports:
+        """The rows that are reported for windows."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """When windows are reported: for each report its window, partition, time and sequence row."""
+
+    window: Rows  # place in the windows asked for
+    partition: Rows
+    ticks: Rows
+    row: Rows | None  # whose sequence number goes with it
+
+
+class TriggerWindows:
+    """A window that closes at each event that can be a match's last."""
+
+    def __init__(self, scan: Scan, last: Iterable[Event]) -> None:
+        self._scan = scan
+        layout = scan.layout
+        triggers = np.zeros(len(layout), bool)
+        for event in last:
+            triggers[layout.block[scan.arranged.candidates(event.symbol).rows]] = True
+        self._rows = np.flatnonzero(triggers)
+        self._before = np.zeros(len(layout) + 1, np.int64)
+        np.cumsum(triggers, out=self._before[1:])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def entered(self, rows: Rows) -> Rows:
+        return self._before[self._scan.layout.block[rows]]
+
+    def left(self, rows: Rows) -> Rows:
+        return self._before[self._scan.reach_high[rows]]
+
+    def regions(self, windows: Rows) -> tuple[Rows, Rows]:
+        rows = self._rows[windows]
+        return self._scan.reach_low[rows], self._scan.layout.after[rows]
+
+    def reports(self, windows: Rows) -> Reports:
+        layout, rows = self._scan.layout, self._rows[windows]
+        return Reports(np.arange(len(rows)), layout.partition[rows], layout.ticks[rows], rows)
+
+
+class SlideWindows:
+    """A window that closes at every multiple of the slide."""
+
+    def __init__(self, scan: Scan, symbols: Iterable[Symbol], slide: int, ranked: bool) -> None:
+        self._scan, self._slide, self._ranked = scan, slide, ranked
+        layout = scan.layout
+        relevant = np.zeros(len(layout), bool)
+        for symbol in symbols:
+            relevant[scan.arranged.candidates(symbol).rows] = True
+        rows = np.flatnonzero(relevant)
+        position, partition = layout.position[rows], layout.partition[rows]
+        entered = -(-position // slide)
+        left = -(-(position + scan.width) // slide)
+        if ranked:
+            # Past the partition's last event there is no event whose rank could be the multiple.
+            most = layout.position[layout.starts[partition + 1] - 1] // slide + 1
+            left = np.maximum(np.minimum(left, most), entered)
+        changes = np.concatenate([entered, left])
+        owners = np.concatenate([partition, partition])
+        order = np.lexsort((changes, owners))
+        new = np.ones(len(order), bool)
+        new[1:] = (np.diff(changes[order]) != 0) | (np.diff(owners[order]) != 0)
+        number = np.empty(len(order), np.int64)
+        number[order] = np.cumsum(new) - 1
+        self._multiple, self._partition = changes[order][new], owners[order][new]
+        self._entered, self._left = (np.full(len(layout), -1) for _ in range(2))
+        self._entered[rows], self._left[rows] = number[: len(rows)], number[len(rows) :]
+
+    def __len__(self) -> int:
+        return len(self._multiple)
+
+    def entered(self, rows: Rows) -> Rows:
+        return self._entered[rows]
+
+    def left(self, rows: Rows) -> Rows:
+        return self._left[rows]
+
+    def regions(self, windows: Rows) -> tuple[Rows, Rows]:
+        low, high = self._regions
+        return low[windows], high[windows]
+
+    @cached_property
+    def _regions(self) -> tuple[Rows, Rows]:
+        end = self._multiple * self._slide
+        until = self._scan.layout.rows_until
+        return until(self._partition, end - self._scan.width), until(self._partition, end)
+
+    def reports(self, windows: Rows) -> Reports:
+        following = np.minimum(windows + 1, len(self) - 1)
+        same = (self._partition[following] == self._partition[windows]) & (following > windows)
+        sizes = np.where(same, self._multiple[following] - self._multiple[windows], 0)
+        if int(sizes.sum()) > self._scan.limits.results:
+            self._scan.refuse(f"it has {int(sizes.sum()):,} windows with a result")
+        window = np.repeat(np.arange(len(windows)), sizes)
+        end = ranges(self._multiple[windows], sizes) * self._slide
+        partition = self._partition[windows][window]
+        if self._ranked:
+            layout = self._scan.layout
+            end = layout.ticks[layout.rows_until(partition, end) - 1]
+        return Reports(window, partition, end, None)
+
+
+@dataclass(frozen=True, eq=False)
+class InWindows:
+    """Look at each partial match in every window that holds it."""
+
+    windows: Windows
+    kept: tuple[str, ...]  # what is bound and counts for the match's extent
+
+    def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
+        first, last = extent(self.kept, frame)
+        start, stop = self.windows.entered(last), self.windows.left(first)
+        sizes = np.maximum(stop - start, 0)
+        for part in scan.chunks(sizes, "its windows"):
+            index = np.repeat(np.arange(part.start, part.stop), sizes[part])
+            window = ranges(start[part], sizes[part])
+            yield frame.extended(index, window_columns(self.windows, window))
+
+
+def window_columns(windows: Windows, window: Rows) -> dict[Name, Rows]:
+    """The region that a window opens."""
+    low, high = windows.regions(window)
+    return {Slot.WINDOW: window, Slot.OPENING: low, Slot.CLOSING: high, Slot.LAST: high}
