@@ -1,0 +1,102 @@
+"""`sheaf check --explain`: each query's way to its normal form, rule by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from optimizer.body import Body, disjuncts
+from optimizer.ir.pattern import Or, print_pattern
+from optimizer.ir.query import BoundWorkload, Query, Window
+from optimizer.normal_form import Normalized, normalize
+from optimizer.symbols import SymbolTable, symbol_table
+from workloads.document import print_nanoseconds
+from workloads.expressions import Expression, Logical
+from workloads.printer import print_expression, print_name
+
+_WIDTH = 100
+_SHOWN_DISJUNCTS = 12
+
+
+def explain_workload(workload: BoundWorkload) -> str:
+    """Every query's rewriting, then the symbols of all of them."""
+    normalized = [normalize(query) for query in workload.queries]
+    table = symbol_table(n.rewritten for n in normalized)
+    parts = [explain_query(n) for n in normalized]
+    return "\n\n".join([*parts, _symbols(table, workload.name)])
+
+
+def explain_query(normalized: Normalized) -> str:
+    """One query: its body, the rules that applied with the body after each, and its form."""
+    query = normalized.query
+    lines = [f"QUERY {print_name(query.name)}", *_body(Body(query.pattern, query.conditions), "  ")]
+    lines += [f"  {line}" for line in _frame(query)]
+    for number, step in enumerate(normalized.trace, 1):
+        lines.append(f"  {number}. {step.rule}")
+        lines += _body(step.body, "     ")
+    count = len(disjuncts(normalized.body.pattern))
+    several = f", {count:,} disjuncts" if count != 1 else ""
+    unchanged = "" if normalized.trace else ", as written"
+    lines.append(f"  form: {normalized.form}{several}{unchanged}")
+    lines += _wrapped(normalized.notes, "  note: ")
+    symbols = [str(entry.symbol) for entry in symbol_table([normalized.rewritten])]
+    lines += _wrapped([", ".join(symbols)] if symbols else [], "  symbols: ")
+    return "\n".join(lines)
+
+
+def _frame(query: Query) -> list[str]:
+    key = f"PARTITION BY {', '.join(map(print_name, query.key))}" if query.key else ""
+    within = f"WITHIN {_amount(query.window, query.window.size)}"
+    slide = "" if query.slide is None else f"SLIDE {_amount(query.window, query.slide)}"
+    return [" ".join(filter(None, [key, within, slide]))]
+
+
+def _amount(window: Window, size: int) -> str:
+    return f"{size} EVENTS" if window.is_count else print_nanoseconds(size)
+
+
+def _body(body: Body, indent: str) -> list[str]:
+    """The pattern, an OR at the root a part a line, and the conditions."""
+    parts = disjuncts(body.pattern)
+    texts = [print_pattern(part) for part in parts]
+    if isinstance(body.pattern, Or) and len(parts) > 1:
+        shown = texts[:_SHOWN_DISJUNCTS]
+        lines = [line for text in shown for line in _wrapped([text], f"{indent}OR ")]
+        lines[0] = lines[0].replace("OR ", "   ", 1)
+        if len(texts) > len(shown):
+            lines.append(f"{indent}OR … {len(texts) - len(shown):,} more")
+    else:
+        lines = _wrapped([print_pattern(body.pattern)], indent)
+    if body.conditions:
+        where = " AND ".join(map(_condition, body.conditions))
+        lines += _wrapped([where], f"{indent}WHERE ")
+    return lines
+
+
+def _condition(condition: Expression) -> str:
+    """A conjunct; the primed aliases of copies without the quotes that a query would need."""
+    text = re.sub(r"\"([^\"]+'+)\"\.", r"\1.", print_expression(condition))
+    return f"({text})" if isinstance(condition, Logical) else text
+
+
+def _wrapped(texts: Sequence[str], first: str) -> list[str]:
+    """Each text behind `first`, cut at commas and ANDs, its further lines indented below."""
+    lines: list[str] = []
+    for text in texts:
+        line = first
+        for piece in re.split(r"(?<=,) |(?= AND )(?<!,)", text):
+            if len(line) + len(piece) > _WIDTH and line.strip() != first.strip():
+                lines.append(line.rstrip())
+                line = " " * len(first) + "  " + piece.lstrip()
+            else:
+                line += piece if line == first or piece.startswith(" ") else f" {piece}"
+        lines.append(line)
+    return lines
+
+
+def _symbols(table: SymbolTable, name: str) -> str:
+    lines = [f"symbols of {name}: {len(table):,}"]
+    for entry in table:
+        queries = ", ".join(print_name(query) for query in entry.queries)
+        lines += _wrapped([f"{entry.symbol}: {queries}"], f"  {entry.id:>3}  ")
+    return "\n".join(lines)

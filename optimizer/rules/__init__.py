@@ -1,0 +1,41 @@
+"""The rewrite rules, one a file, and the order in which the driver tries them.
+
+A rule is a module with a `NAME` and a function `rewrite(node, place)`. To add one, copy a file,
+write the rewrite on the first line of its docstring, and name it in `PHASES`.
+"""
+
+from __future__ import annotations
+
+from optimizer.place import Rule
+from optimizer.rules import (
+    absorb_negations,
+    canonical_order,
+    distribute,
+    duplicate_negations,
+    false_conditions,
+    flatten,
+    fold_conditions,
+    fold_predicates,
+    join_negations,
+    never_disjuncts,
+    never_negations,
+    push_down,
+    single_in_negation,
+    split_negation,
+    unwrap,
+    vacuous_conditions,
+)
+
+# Each phase is repeated until none of its rules applies, and all of them until nothing changes.
+# Any other order gives the same result; this one keeps the patterns in between small.
+PHASES: tuple[tuple[Rule, ...], ...] = (
+    (fold_predicates, fold_conditions, vacuous_conditions),
+    (flatten, unwrap, join_negations),
+    (split_negation, distribute, flatten, unwrap),
+    (false_conditions, never_negations, never_disjuncts, vacuous_conditions),
+    (single_in_negation, duplicate_negations, absorb_negations),
+    (push_down, flatten),
+    (canonical_order,),
+)
+
+RULES: tuple[Rule, ...] = tuple({rule.NAME: rule for phase in PHASES for rule in phase}.values())

@@ -1,0 +1,64 @@
+"""`SEQ(A, !B, !SEQ(X, B, Y), D) -> SEQ(A, !B, D)`; likewise `!AND(…, B, …)`, and in AND.
+
+Where `B` does not occur, nothing that contains `B` does. Precondition: what the longer negation
+asks of its `B`, predicates and conditions, includes what the shorter one asks; so `!B` also takes
+the place of `!B[x > 1]` beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from optimizer.body import conditions_on, gaps, mandatory_positive
+from optimizer.canonical import canonical
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, with_parts
+from optimizer.place import Place
+from workloads import expressions as ex
+from workloads.syntax import One
+
+NAME = "absorb-negations"
+
+
+def rewrite(node: Pattern, place: Place) -> Pattern | None:
+    match node:
+        case Seq(parts):
+            runs: list[Iterable[int]] = list(gaps(parts))
+        case And(parts):
+            runs = [range(len(parts))]
+        case _:
+            return None
+    dropped: set[int] = set()
+    for run in runs:
+        for i in run:
+            others = [j for j in run if j != i and j not in dropped]
+            if any(_absorbs(parts[j], parts[i], place) for j in others):
+                dropped.add(i)
+    if not dropped:
+        return None
+    return with_parts(node, tuple(p for i, p in enumerate(parts) if i not in dropped))
+
+
+def _absorbs(shorter: Pattern, longer: Pattern, place: Place) -> bool:
+    match shorter, longer:
+        case Neg(Event(_, _, One()) as single), Neg(Event(_, _, One()) as other):
+            # Of two that ask the same, the first by name stays.
+            mutual = _includes(single, other, place)
+            return _includes(other, single, place) and (not mutual or single.alias < other.alias)
+        case Neg(Event(_, _, One()) as single), Neg(part):
+            return any(_includes(event, single, place) for event in mandatory_positive(part))
+        case _:
+            return False
+
+
+def _includes(event: Event, single: Event, place: Place) -> bool:
+    """Does the event satisfy everything that is asked of the single one?"""
+    asked = {
+        canonical(ex.rename(c, {single.alias: event.alias}))
+        for c in conditions_on(place.conditions, frozenset({single.alias}))
+    }
+    given = set(conditions_on(place.conditions, frozenset({event.alias})))
+    return (
+        event.symbol.type == single.symbol.type
+        and set(single.symbol.predicates) <= set(event.symbol.predicates)
+        and asked <= given
+    )
