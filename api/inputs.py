@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workloads.errors import SheafError, WorkloadError
 from workloads.loading import read_workload
 from workloads.model import Workload
+
+if TYPE_CHECKING:
+    from optimizer.ir.query import BoundWorkload
 
 
 def find_workload(given: str) -> Path:
@@ -27,12 +31,11 @@ def find_workload(given: str) -> Path:
     )
 
 
-def parse_workload(given: str) -> Workload:
-    """The workload, parsed; raises `WorkloadError` with every finding, those of binding too."""
+def open_workload(given: str) -> tuple[Workload, BoundWorkload]:
+    """The workload, parsed and bound; raises `WorkloadError` with every finding of both."""
     from optimizer.bind import bind
 
     workload, findings = read_workload(find_workload(given))
     if workload is None:
         raise WorkloadError(findings)
-    bind(workload, None, findings)
-    return workload
+    return workload, bind(workload, None, findings)

@@ -12,30 +12,35 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NUMBERS = ("time", "start", "end", "seq", "value", "count")
+WIDTH_OF_A_PIPE = 200
+SHORTEST = 12  # characters that are left of an object
 
 
 def print_table(table: pa.Table, kind: str, limit: int, console: Console | None = None) -> None:
-    """The first rows, saying how many there are; columns without any value are left out."""
+    """The first rows, saying how many there are; columns that say nothing are left out."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = console or Console()
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH_OF_A_PIPE)
     shown = rows(table, 0, limit)
-    names = [name for name in table.column_names if any(r[name] is not None for r in shown)]
+    names = [name for name in table.column_names if not _says_nothing(name, shown)]
+    cells = [[cell(row[name]) for name in names] for row in shown]
+    widths = _fitted(
+        {
+            name: max(len(name), *(len(row[place]) for row in cells))
+            for place, name in enumerate(names)
+        },
+        console.width,
+    )
     total = f"{table.num_rows:,} {kind}"
     title = total if table.num_rows <= limit else f"{total}, the first {limit}"
-    printed = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    cells = [[cell(row[name]) for name in names] for row in shown]
-    widths = {
-        name: max(len(name), *(len(row[place]) for row in cells))
-        for place, name in enumerate(names)
-    }
-    if "match" in widths:
-        # What does not fit is cut from the objects, never from the numbers.
-        others = sum(width + 3 for name, width in widths.items() if name != "match")
-        widths["match"] = min(widths["match"], max(20, console.width - others - 4))
+    printed = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", padding=(0, 1)
+    )
     for name, width in widths.items():
         side: OneOf["left", "right"] = "right" if name in NUMBERS else "left"
         printed.add_column(name, justify=side, no_wrap=True, overflow="ellipsis", max_width=width)
@@ -44,7 +49,22 @@ def print_table(table: pa.Table, kind: str, limit: int, console: Console | None 
     console.print(printed)
 
 
-def cell(value: Any) -> str:
+def _says_nothing(name: str, shown: list[dict[str, Any]]) -> bool:
+    values = [row[name] for row in shown]
+    return all(value is None for value in values) or (name == "exact" and all(values))
+
+
+def _fitted(widths: dict[str, int], available: int) -> dict[str, int]:
+    """What does not fit is cut from the objects, never from the numbers."""
+    fitted = dict(widths)
+    for name in ("match", "key"):
+        if name in fitted:
+            excess = sum(width + 3 for width in fitted.values()) + 1 - available
+            fitted[name] = min(fitted[name], max(SHORTEST, fitted[name] - max(0, excess)))
+    return fitted
+
+
+def cell(value: Any, digits: int = 12) -> str:
     """A value as short as it can be said: objects as `a.x=1 b.x=2`."""
     match value:
         case None:
@@ -52,20 +72,20 @@ def cell(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:,.12g}"
+            return f"{value:,.{digits}g}"
         case dict():
-            return " ".join(_fields(value, ""))
+            return " ".join(_fields(value, "", digits))
         case _:
             return str(value)
 
 
-def _fields(value: dict[str, Any], prefix: str) -> list[str]:
+def _fields(value: dict[str, Any], prefix: str, digits: int) -> list[str]:
     found: list[str] = []
     for name, inner in value.items():
         if isinstance(inner, dict):
-            found += _fields(inner, f"{prefix}{name}.")
+            found += _fields(inner, f"{prefix}{name}.", digits)
         elif isinstance(inner, list):
             found.append(f"{prefix}{name}=[{len(inner)}]")
         else:
-            found.append(f"{prefix}{name}={cell(inner)}")
+            found.append(f"{prefix}{name}={cell(inner, digits)}")
     return found

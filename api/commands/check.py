@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.inputs import parse_workload
+from api.inputs import open_workload
 from workloads.errors import SheafError
 
 
@@ -30,11 +30,10 @@ def check(
 
 
 def _report(given: str, explain: bool) -> str:
-    from optimizer.bind import bind
     from optimizer.ir.pattern import events
     from optimizer.ir.query import Aggregation
 
-    bound = bind(parse_workload(given))
+    _, bound = open_workload(given)
     if explain:
         from optimizer.explain import explain_workload
 

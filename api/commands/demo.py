@@ -102,7 +102,7 @@ def _post_plan(console: Console, client: httpx.Client, workload: dict[str, Any])
     _step(console, 4, "The plan", f"POST /v1/workloads/{workload['id']}/plans -> {plan['id']}")
     text = client.get(f"/v1/plans/{plan['id']}", params={"format": "text"}).text
     for line in text.rstrip().splitlines():
-        console.print(Text("   " + line), no_wrap=True, overflow="ellipsis", crop=True)
+        console.print(Text(f"   {line}".rstrip()), no_wrap=True, overflow="ellipsis", crop=True)
     console.print()
     return plan
 
@@ -113,9 +113,9 @@ def _run_job(
     body = {"plan": plan["id"], "source": {"path": str(path)}, "mode": "batch"}
     job = _answer(client.post("/v1/jobs", json=body))
     _step(console, 5, "The plan as a Spark job", f"POST /v1/jobs -> {job['id']}")
-    with console.status("   waiting") as status:
+    with console.status("waiting") as status:
         while job["status"] in ("queued", "running"):
-            status.update("   " + _now(job))
+            status.update(_now(job))
             time.sleep(0.2)
             job = _answer(client.get(f"/v1/jobs/{job['id']}"))
     if job["status"] != "succeeded":
@@ -123,7 +123,7 @@ def _run_job(
     seconds = job["seconds"]
     console.print(
         f"   {job['events']:,} events in {seconds['run']:.1f} s"
-        f" [dim](Spark itself took {seconds['start']:.1f} s to start)[/dim]\n"
+        f" [dim](and {seconds['start']:.1f} s for Spark to start)[/dim]\n"
     )
     return job
 
@@ -137,36 +137,37 @@ def _now(job: dict[str, Any]) -> str:
 
 
 def _show_results(console: Console, client: httpx.Client, job: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    rows = job["rows"]
-    detail = f"GET /v1/jobs/{job['id']}/results"
-    total = rows["aggregates"] + rows["matches"]
-    _step(console, 6, f"{total:,} rows of results", detail)
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("query", no_wrap=True, style="cyan")
-    table.add_column("rows", justify="right", no_wrap=True)
-    table.add_column("one of them", no_wrap=True, overflow="ellipsis")
     queries = _answer(client.get(f"/v1/plans/{job['plan']}"))["queries"]
+    width = max(map(len, queries))
+    total = sum(job["rows"].values())
+    _step(console, 6, f"{total:,} rows of results", f"GET /v1/jobs/{job['id']}/results")
+    console.print(f"   [dim]{'query':<{width}} {'rows':>10}  the first of them[/dim]")
     for query in queries:
         found = _answer(
-            client.get(f"/v1/jobs/{job['id']}/results", params={"query": query, "limit": 1})
+            client.get(f"/v1/jobs/{job['id']}/results", params={"query": query, "limit": 8})
         )
         number = sum(found["total"].values())
-        table.add_row(query, f"{number:,}", Text(_example(found)))
-    console.print(table)
+        line = Text.assemble(
+            "   ", (f"{query:<{width}}", "cyan"), f" {number:>10,}  ", (_example(found), "dim")
+        )
+        console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
 def _example(found: dict[str, Any]) -> str:
+    """The first match, or all aggregates of the first window."""
     from api.tables import cell
 
-    for row in found["aggregates"]:
-        return f"{cell(row['key'])} at {row['time']}: {row['aggregate']} = {cell(row['value'])}"
-    for row in found["matches"]:
-        return f"{cell(row['key'])} at {row['time']}: {cell(row['match'])}"
-    return ""
+    rows = found["aggregates"] + found["matches"]
+    if not rows:
+        return ""
+    first = rows[0]
+    place = f"{cell(first['key'])} at {first['time']}: "
+    if "match" in first:
+        return place + cell(first["match"], digits=6)
+    together = [r for r in rows if (r["key"], r["time"]) == (first["key"], first["time"])]
+    return place + ", ".join(f"{r['aggregate']} = {cell(r['value'], digits=6)}" for r in together)
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:

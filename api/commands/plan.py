@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 import typer
 
-from api.inputs import parse_workload
+from api.inputs import open_workload
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
@@ -33,17 +33,16 @@ def plan(
     ] = None,
 ) -> None:
     """Show the plan of a workload."""
-    from optimizer.bind import bind
     from optimizer.planner import make_plan
     from workloads.document import to_document
 
     previous = None if old is None else read_plan(old)
-    parsed = parse_workload(workload)
-    bound = bind(parsed)
+    parsed, bound = open_workload(workload)
     statistics = None
     if events is not None:
         from engines.events import column_kinds, from_table, read_table
         from engines.statistics import measure
+        from optimizer.bind import bind
 
         table = read_table(events)
         bound = bind(parsed, column_kinds(table.schema))

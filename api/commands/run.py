@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.execution import Device, Engine, Stages, choose_device, kinds_of, run_here, run_on_spark
-from api.inputs import parse_workload
+from api.inputs import open_workload
 from api.sinks import check_sink
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
-    from optimizer.bind import bind
     from optimizer.planner import make_plan
     from workloads.document import to_document
 
@@ -43,8 +42,7 @@ def run(
     if out is not None:
         check_sink(out)
     with stages("plan"):
-        parsed = parse_workload(workload)
-        bound = bind(parsed)
+        parsed, bound = open_workload(workload)
         plan = make_plan(bound, to_document(parsed))
     with ExitStack() as sessions:
         if engine == "spark":
