@@ -1,0 +1,1 @@
+"""Aggregates without matches: queries compiled to linear counting automata (DESIGN section 5)."""
