@@ -1,8 +1,12 @@
 """What goes wrong with events, results and engines.
 
 SheafError
-├── EventsError   events that cannot be read as the workload's stream says
-└── ResultsError  results that cannot be written where they should go
+├── EventsError        events that cannot be read as the workload's stream says
+├── ResultsError       results that cannot be written where they should go
+├── JobError           what Spark says went wrong with a job (spark/batch.py)
+├── JavaNotFoundError  no Java to run Spark on (java.py)
+├── JvmStartError      a Java that does not start (jvm.py)
+└── SessionInUseError  a second Spark session at the same time (session.py)
 """
 
 from workloads.errors import SheafError

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from workloads.errors import SheafError
+
 # What Spark passes to every JVM it starts and the wheel's JDK has no use for. Without the module
 # the JVM dies at boot (Spark uses it to speed up parts of MLlib only); the package went with
 # Java 24, and naming it puts a warning on the terminal.
@@ -30,7 +32,7 @@ exec {java} "$@"
 """
 
 
-class JavaNotFoundError(RuntimeError):
+class JavaNotFoundError(SheafError):
     """No Java that Spark can run on, with what to do about it."""
 
 

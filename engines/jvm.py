@@ -5,10 +5,12 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from workloads.errors import SheafError
+
 TAIL = 2000  # characters of the log that an error shows
 
 
-class JvmStartError(RuntimeError):
+class JvmStartError(SheafError):
     """The JVM ended before it was up, with the end of what it said."""
 
 

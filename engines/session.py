@@ -13,12 +13,13 @@ from engines.java import java_home
 from engines.jvm import forget, start_jvm, stop_jvm
 from engines.scratch import scratch_folder
 from engines.startup import startup_options
+from workloads.errors import SheafError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class SessionInUseError(RuntimeError):
+class SessionInUseError(SheafError):
     """A Spark session is running in this process; there can be one at a time."""
 
 
