@@ -18,7 +18,7 @@ from engines.local.regions import extent
 from engines.local.scan import Scan
 from engines.local.steps import run_steps
 from engines.local.tally import Tally, ValueTally
-from engines.local.vectors import Vector, truth
+from engines.local.vectors import Vector, broadcast, truth
 from engines.local.windows import InWindows, SlideWindows, TriggerWindows, Windows, window_columns
 from engines.results import aggregate_schema
 from optimizer.ir.pattern import Pattern, events, positive_events
@@ -69,7 +69,7 @@ def _add_matches(
     found: Iterable[Frame] = run_steps(plan.steps, scan, seed)
     if plan.unkept:
         slots = () if mode is Mode.FREE else (Slot.WINDOW,)
-        found = [distinct(list(found), plan.kept, slots, scan)]
+        found = distinct(found, plan.kept, slots, scan)
     for frame in found:
         if mode is Mode.FREE:
             first, last = extent(plan.kept, frame)
@@ -140,7 +140,7 @@ def _table(
             scan.columns.text_code,
             lambda call: totals.result(call.function, call.argument),
         )
-        shown = shown & truth(having)
+        shown = shown & truth(broadcast(having, len(windows)))
     chosen = np.flatnonzero(shown)
     reports = windows.reports(chosen)
     events = scan.columns.events

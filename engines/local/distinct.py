@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from engines.local.frame import Frame, Groups, Name, Slot
@@ -10,9 +12,12 @@ from engines.local.scan import Scan
 
 
 def distinct(
-    frames: list[Frame], kept: tuple[str, ...], slots: tuple[Slot, ...], scan: Scan
-) -> Frame:
-    """One frame with the kept columns of all of them, equal rows once."""
+    found: Iterable[Frame], kept: tuple[str, ...], slots: tuple[Slot, ...], scan: Scan
+) -> Iterator[Frame]:
+    """One frame with the kept columns of all of them, equal rows once; none for none."""
+    frames = list(found)
+    if not frames:
+        return
     size = sum(frame.size for frame in frames)
     if size > scan.limits.results:
         scan.refuse(f"it has {size:,} matches, those included that differ in nothing returned")
@@ -20,7 +25,7 @@ def distinct(
     groups: dict[str, Groups] = {}
     identity = np.zeros(size, np.int64)
     names: list[Name] = [*kept, *slots]
-    for name in names if frames else ():
+    for name in names:
         if isinstance(name, str) and frames[0].is_group(name):
             groups[name] = Groups.concatenated([frame.group(name) for frame in frames])
             identity = _with_group(identity, groups[name])
@@ -28,7 +33,7 @@ def distinct(
             columns[name] = np.concatenate([frame.column(name) for frame in frames])
             identity = _with_column(identity, columns[name])
     _, first = np.unique(identity, return_index=True)
-    return Frame(size, columns, groups).take(first)
+    yield Frame(size, columns, groups).take(first)
 
 
 def _with_column(identity: Rows, values: Rows) -> Rows:

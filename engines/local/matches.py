@@ -18,6 +18,7 @@ from engines.local.plan import Mode, plan_choice
 from engines.local.regions import extent
 from engines.local.scan import Scan
 from engines.local.steps import run_steps
+from engines.local.vectors import broadcast
 from engines.results import match_schema
 from engines.text import joined, json_column, json_text
 from optimizer.ir.pattern import Pattern
@@ -34,7 +35,7 @@ def match_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
         seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
         frames: Iterable[Frame] = run_steps(plan.steps, scan, seed)
         if plan.unkept:
-            frames = [distinct(list(frames), plan.kept, (), scan)]
+            frames = distinct(frames, plan.kept, (), scan)
         for frame in frames:
             found += frame.size
             if found > scan.limits.results:
@@ -104,20 +105,14 @@ def _match_texts(query: Query, kept: tuple[str, ...], scan: Scan, frame: Frame) 
 
 def _value_texts(
     expression: ex.Expression, kept: tuple[str, ...], scan: Scan, frame: Frame
-) -> pa.Array | str:
+) -> pa.Array:
     if not ex.aliases(expression) <= set(kept):
-        return "null"
-    vector = value(expression, scan, frame)
+        return pa.repeat(pa.scalar("null"), frame.size)
+    vector = broadcast(value(expression, scan, frame), frame.size)
     if vector.kind == "object":
         present = vector.present()
         return pa.array(
             [json_text(v) if p else "null" for v, p in zip(vector.values, present, strict=True)]
-        )
-    if vector.values.ndim == 0:
-        vector = type(vector)(
-            vector.kind,
-            np.broadcast_to(vector.values, frame.size),
-            None if vector.nulls is None else np.broadcast_to(vector.nulls, frame.size),
         )
     return json_column(scan.columns.values(vector))
 

@@ -66,6 +66,14 @@ class Vector:
         return ~self.nulls
 
 
+def broadcast(vector: Vector, size: int) -> Vector:
+    """A constant as a column; a column as it is."""
+    nulls = vector.nulls
+    if nulls is not None:
+        nulls = np.broadcast_to(nulls, size)
+    return Vector(vector.kind, np.broadcast_to(vector.values, size), nulls, vector.bound)
+
+
 def boolean(values: Mask) -> Vector:
     return Vector("bool", values)
 
@@ -111,9 +119,10 @@ def compute(symbol: str, left: Vector, right: Vector) -> Vector:
     _numeric(right)
     nulls = either_null(left, right)
     if symbol in "/%":
-        zero = right.values == 0
-        nulls = zero if nulls is None else nulls | zero
-        right = Vector(right.kind, np.where(zero, 1, right.values), None, max(1, right.bound))
+        zero = np.asarray(right.values == 0)
+        if zero.any():
+            nulls = zero if nulls is None else nulls | zero
+            right = Vector(right.kind, np.where(zero, 1, right.values), None, max(1, right.bound))
     whole = _number_kind(left) == _number_kind(right) == "int"
     bound = _bound(symbol, left, right)
     exact = bound <= LARGEST_INT and not (
