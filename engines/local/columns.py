@@ -89,7 +89,8 @@ class Columns:
             found = np.zeros(len(self.events), bool)
             if self._stream.type is not None:
                 codes, names = self._type_codes()
-                found = np.isin(codes, [i for i, n in enumerate(names) if n == name])
+                # The last entry is for events without a type, whose code is -1.
+                found = np.array([*(n == name for n in names), False])[codes]
             condition = self._stream.types.get(name)
             if condition is not None:
                 found = found | self._test(condition)

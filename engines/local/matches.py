@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from optimizer.ir.pattern import Pattern
 from optimizer.ir.query import Construction, Query, ReturnAlias, ReturnAttribute, ReturnValue
 from workloads import expressions as ex
 
+# An event's text may have a thousand characters or so, and a column of texts takes 2**31.
+EVENTS_AT_ONCE = 1_000_000
+
 
 def match_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
     """The rows of a query that returns matches."""
@@ -40,8 +43,27 @@ def match_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
             found += frame.size
             if found > scan.limits.results:
                 scan.refuse(f"it has more than {scan.limits.results:,} matches")
-            tables.append(_table(query, pattern, plan.kept, scan, frame, keys))
+            tables += [
+                _table(query, pattern, plan.kept, scan, part, keys)
+                for part in _slices(frame, plan.kept)
+            ]
     return pa.concat_tables(tables)
+
+
+def _slices(frame: Frame, kept: tuple[str, ...]) -> Iterator[Frame]:
+    """Parts of a frame with no more events than a column of texts can take."""
+    sizes = np.full(frame.size, len(kept))
+    for alias in kept:
+        if frame.is_group(alias):
+            sizes = sizes + frame.group(alias).sizes
+    total = np.cumsum(sizes)
+    start = 0
+    while start < frame.size:
+        done = int(total[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(total, done + EVENTS_AT_ONCE, "right")))
+        whole = start == 0 and end == frame.size
+        yield frame if whole else frame.take(np.arange(start, end))
+        start = end
 
 
 def _table(
