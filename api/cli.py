@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -46,8 +47,19 @@ app = typer.Typer(
 )
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"sheaf {version('sheaf')}")
+        raise typer.Exit
+
+
 @app.callback()
-def sheaf() -> None:
+def sheaf(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show it and exit."),
+    ] = False,
+) -> None:
     """Run many event-pattern queries over one stream as a single shared Spark job.
 
     WORKLOAD is a file, or the name of a bundled workload: shop, stocks or hospital.

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from optimizer.physical.plan import Model, Solver
 
@@ -62,10 +62,16 @@ class StatisticsIn(_In):
     )
 
 
-class PathIn(_In):
+class Location(_In):
     path: str = Field(
         min_length=1, description="A file, a folder or a glob, as the service sees it."
     )
+
+
+# A text stands for a path.
+PathIn = Annotated[
+    Location, BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
+]
 
 
 class PlanIn(_In):
@@ -166,8 +172,8 @@ class ProgressOut(BaseModel):
 class JobOut(BaseModel):
     id: str = Field(examples=["job-1-5f3a9c1b"])
     plan: str
-    source: PathIn
-    sink: PathIn | None
+    source: Location
+    sink: Location | None
     mode: OneOf["batch"] = "batch"
     engine: str
     device: str

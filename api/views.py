@@ -9,8 +9,8 @@ from api.rows import rows
 from api.schemas import (
     AggregateRow,
     JobOut,
+    Location,
     MatchRow,
-    PathIn,
     PlanOut,
     ProgressOut,
     QueryOut,
@@ -70,8 +70,8 @@ def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:
     out = JobOut(
         id=job.id,
         plan=request.plan.id,
-        source=PathIn(path=request.source),
-        sink=PathIn(path=request.sink) if request.sink else None,
+        source=Location(path=request.source),
+        sink=Location(path=request.sink) if request.sink else None,
         engine=request.engine,
         device=request.device,
         master=request.master,

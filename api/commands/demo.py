@@ -89,7 +89,7 @@ def _post_workload(console: Console, client: httpx.Client) -> dict[str, Any]:
     title = f"{many} queries over {len(workload['types'])} event types"
     _step(console, 3, title, f"POST /v1/workloads -> {workload['id']}")
     console.print(
-        f"   {aggregate} count and sum over matches without building any; "
+        f"   {aggregate} aggregate over the matches in a window, "
         f"{many - aggregate} return the matches themselves.\n"
     )
     return workload

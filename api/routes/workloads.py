@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import yaml
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from api.planning import check_document, check_text, plan_workload
 from api.problems import ProblemError, responses
@@ -49,9 +50,9 @@ async def post_workload(
     media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     body = await request.body()
     if media in YAML_TYPES:
-        checked = check_text(_text(body))
+        checked = await run_in_threadpool(check_text, _text(body))
     elif media in JSON_TYPES:
-        checked = check_document(_document(body))
+        checked = await run_in_threadpool(check_document, _document(body))
     else:
         raise ProblemError(
             "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
@@ -73,7 +74,12 @@ def get_workload(id: str, store: Annotated[Store, Depends(store)]) -> WorkloadOu
     return workload_out(store.workload(id))
 
 
-@router.post("/{id}/plans", status_code=201, responses=responses("not-found", "invalid-request"))
+@router.post(
+    "/{id}/plans",
+    status_code=201,
+    response_model_exclude_none=True,
+    responses=responses("not-found", "invalid-request"),
+)
 def post_plan(
     id: str,
     response: Response,

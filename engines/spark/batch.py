@@ -64,8 +64,8 @@ def run_batch(
 
     # What the engine cannot do is said here, before anything is started. This also compiles and
     # caches what the workers will then load: they must not all write that cache at once.
-    empty = source.events.table.slice(0, 0)
-    run_local(workload, from_table(empty, workload.stream))
+    first = source.events.table.slice(0, 1)
+    run_local(workload, from_table(first, workload.stream))
     routes = plan_routes(workload.queries)
     columns = needed_columns(workload, source.schema.names)
     worker = _Worker(

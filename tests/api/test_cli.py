@@ -8,6 +8,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,13 @@ def test_check_counts_what_a_workload_has(sheaf: Sheaf, mixed: Path) -> None:
     assert sheaf("check", mixed).stdout == (
         "mixed: ok, 2 queries (1 AGG, 1 RETURN), 2 types, keys: id\n"
     )
+
+
+def test_check_explains_every_query(sheaf: Sheaf, mixed: Path) -> None:
+    text = sheaf("check", mixed, "--explain").stdout
+    assert "QUERY cycles" in text
+    assert "QUERY unwashed" in text
+    assert "form: " in text
 
 
 def test_check_reports_every_error_with_its_place(sheaf: Sheaf, tmp_path: Path) -> None:
@@ -286,6 +294,10 @@ def test_generate_says_which_workloads_there_are(sheaf: Sheaf, tmp_path: Path) -
     result = sheaf("generate", "shops", "--out", tmp_path / "a.parquet")
     assert result.exit_code == 1
     assert "hospital, shop, stocks" in result.stderr
+
+
+def test_the_version_is_told(sheaf: Sheaf) -> None:
+    assert sheaf("--version").stdout == f"sheaf {version('sheaf')}\n"
 
 
 def test_help_names_every_command(sheaf: Sheaf) -> None:

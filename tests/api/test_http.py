@@ -16,6 +16,7 @@ from api.embedded import serving
 from api.jobs import Done, Request
 from api.schemas import EXAMPLE_WORKLOAD
 from engines.results import Results, aggregate_schema, match_schema
+from optimizer.physical.plan import from_json
 from workloads import bundled
 from workloads.errors import SheafError
 
@@ -237,9 +238,9 @@ def test_a_plan_is_made_and_can_be_fetched(client: httpx.Client) -> None:
     assert plan["workload"] == workload["id"]
     assert (plan["solver"], plan["model"]) == ("cpsat", "measured")
     assert plan["rates"] == {"View": 1.0}
-    fetched = client.get(f"/v1/plans/{plan['id']}").json()
-    assert fetched["groups"][0]["queries"] == ["purchases"]
-    assert fetched["operators"] == plan["operators"]
+    assert client.get(f"/v1/plans/{plan['id']}").json() == plan
+    assert [group["queries"] for group in plan["groups"]] == [["purchases"], ["abandoned"]]
+    assert from_json(plan).id == plan["id"]  # it can be run from its JSON
 
 
 def test_a_plan_needs_no_body(client: httpx.Client) -> None:
@@ -296,6 +297,12 @@ def test_a_job_runs_and_its_results_can_be_fetched(client: httpx.Client) -> None
     }
     assert results["matches"][0]["match"] == {"c": {"item": "case", "price": 9.5}}
     assert job["id"] in [j["id"] for j in client.get("/v1/jobs").json()]
+
+
+def test_a_path_may_be_a_plain_text(client: httpx.Client) -> None:
+    body = {"plan": posted_plan(client)["id"], "source": "events.parquet"}
+    job = client.post("/v1/jobs", json=body).json()
+    assert job["source"] == {"path": "events.parquet"}
 
 
 def test_results_come_in_pages_and_by_query(client: httpx.Client) -> None:

@@ -119,7 +119,7 @@ def test_a_query_must_run_exactly_once() -> None:
     with pytest.raises(PlanError, match="exactly once: found"):
         replace(plan, groups=plan.groups[:1])
     with pytest.raises(PlanError, match="exactly once: counted"):
-        replace(plan, groups=(*plan.groups, Group(("counted",), "counting", "twice")))
+        replace(plan, groups=(*plan.groups, Group(("counted",), "joins", "twice")))
 
 
 def test_an_operator_reads_what_stands_before_it() -> None:
@@ -159,7 +159,7 @@ scan: time ts, type kind; unit ms
    ├─ no partition
    │  └─ found                  joins: SEQ(A a, OR(B b, C c)), 90 s → matches
    └─ partition by user
-      └─ counted                counting: SEQ(A a, !C c, B b), 1 min every 5 s → aggregates
+      └─ counted                joins: SEQ(A a, !C c, B b), 1 min every 5 s → aggregates
 
 all: runs alone: this planner does not look for sharing yet
 """
