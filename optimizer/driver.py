@@ -7,11 +7,12 @@ all nodes, parts first, in one sweep; each sweep that changes something is one s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from optimizer.body import (
     Body,
     aliases,
+    count_alternatives,
     disjuncts,
     kept_sets,
     mandatory_events,
@@ -64,44 +65,64 @@ def rewrite(
         known = ", ".join(rule.NAME for rule in RULES)
         raise RewriteError(f"no rewrite rule is called '{min(unknown)}'; known are {known}")
     active = [[rule for rule in phase if rule.NAME not in left_out] for phase in phases]
-    names = Names.of(body.pattern)
     check(body, "the input")
-    trace: list[Step] = []
+    run = _Run(body, Names.of(body.pattern), triggers)
     while True:
-        length = len(trace)
+        length = len(run.trace)
         for phase in active:
-            body = _fixpoint(body, phase, names, triggers, trace)
-        if len(trace) == length:
-            return Rewritten(body, tuple(trace))
+            run.fixpoint(phase)
+        if len(run.trace) == length:
+            return Rewritten(run.body, tuple(run.trace))
 
 
-def _fixpoint(
-    body: Body, rules: Sequence[Rule], names: Names, triggers: bool, trace: list[Step]
-) -> Body:
-    changed = True
-    while changed:
-        changed = False
-        for rule in rules:
-            after = apply(rule, body, names, triggers)
-            if after is None:
-                continue
-            body = after
-            changed = True
-            trace.append(Step(rule.NAME, body))
-            if len(trace) > MAX_STEPS:
-                raise RewriteError(
-                    f"rewriting goes on after {MAX_STEPS:,} steps; the last rules were "
-                    + ", ".join(step.rule for step in trace[-5:])
-                )
-    return body
+@dataclass
+class _Run:
+    body: Body
+    names: Names
+    triggers: bool
+    trace: list[Step] = field(default_factory=list)
+    idle: set[str] = field(default_factory=set)  # rules known not to apply to the body as it is
+
+    def fixpoint(self, rules: Sequence[Rule]) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for rule in rules:
+                changed = self.step(rule) or changed
+
+    def step(self, rule: Rule) -> bool:
+        """Apply a rule once; did it change anything?"""
+        if rule.NAME in self.idle:
+            return False
+        after = apply(rule, self.body, self.names, self.triggers)
+        if after is None:
+            self.idle.add(rule.NAME)
+            return False
+        self.body = after
+        self.idle.clear()
+        self.trace.append(Step(rule.NAME, after))
+        if len(self.trace) > MAX_STEPS:
+            raise RewriteError(
+                f"rewriting goes on after {MAX_STEPS:,} steps; the last rules were "
+                + ", ".join(step.rule for step in self.trace[-5:])
+            )
+        return True
 
 
 def apply(
     rule: Rule, body: Body, names: Names | None = None, triggers: bool = False
 ) -> Body | None:
     """One sweep of one rule over all nodes; None where it applies nowhere."""
-    sweep = _Sweep(rule, body.conditions, names or Names.of(body.pattern), triggers)
+    sweep = _Sweep(
+        rule,
+        body.conditions,
+        names or Names.of(body.pattern),
+        count_alternatives(body.pattern),
+        triggers,
+    )
     pattern = sweep.visit(body.pattern, ())
+    if pattern is body.pattern and sweep.conditions is body.conditions:
+        return None
     known = aliases(pattern)
     conditions = tuple(c for c in sweep.conditions if ex.aliases(c) <= known)
     after = Body(pattern, conditions)
@@ -117,18 +138,21 @@ class _Sweep:
     rule: Rule
     conditions: tuple[ex.Expression, ...]
     names: Names
+    alternatives: int
     triggers: bool
 
     def visit(self, node: Pattern, ancestors: tuple[Pattern, ...]) -> Pattern:
         parts = parts_of(node)
-        below = (*ancestors, node)
-        changed = tuple([self.visit(part, below) for part in parts])
-        if changed != parts:
-            node = with_parts(node, changed)
-        place = Place(ancestors, self.conditions, self.names, self.triggers)
+        if parts:
+            below = (*ancestors, node)
+            changed = tuple([self.visit(part, below) for part in parts])
+            if changed != parts:
+                node = with_parts(node, changed)
+        place = Place(ancestors, self.conditions, self.names, self.alternatives, self.triggers)
         result = self.rule.rewrite(node, place)
         if isinstance(result, Edit):
             self.conditions = result.conditions
+            self.alternatives += result.alternatives
             return result.pattern
         return node if result is None else result
 

@@ -85,7 +85,7 @@ def _wrapped(texts: Sequence[str], first: str) -> list[str]:
     for text in texts:
         line = first
         for piece in re.split(r"(?<=,) |(?= AND )(?<!,)", text):
-            if len(line) + len(piece) > _WIDTH and line.strip() != first.strip():
+            if len(line) + len(piece) >= _WIDTH and line.strip() != first.strip():
                 lines.append(line.rstrip())
                 line = " " * len(first) + "  " + piece.lstrip()
             else:

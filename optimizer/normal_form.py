@@ -92,15 +92,14 @@ def _is_sequential(pattern: Pattern) -> bool:
 
 
 def _notes(body: Body) -> Iterator[str]:
-    place = Place((), body.conditions, Names(set()))
+    place = Place((), body.conditions, Names(set()), count_alternatives(body.pattern))
     if body.pattern == NEVER:
         yield "it never matches"
         return
-    if any(isinstance(n, Or) for part in disjuncts(body.pattern) for n in walk(part)):
-        count = count_alternatives(body.pattern)
+    if place.alternatives > len(disjuncts(body.pattern)):
         yield (
-            f"an OR is kept nested: written out there would be {count:,} disjuncts, and at most "
-            f"{MAX_DISJUNCTS:,} are"
+            f"an OR is kept nested: written out there would be {place.alternatives:,} disjuncts, "
+            f"and at most {MAX_DISJUNCTS:,} are"
         )
     for part in disjuncts(body.pattern):
         if never_disjuncts.never_matches(part, place):

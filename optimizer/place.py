@@ -42,6 +42,7 @@ class Place:
     ancestors: tuple[Pattern, ...]
     conditions: tuple[Expression, ...]
     names: Names
+    alternatives: int  # of the whole pattern
     triggers: bool = False  # is the query evaluated at each event that can end a match?
 
     @property
@@ -70,10 +71,6 @@ class Place:
         """The place of a part of the node that stands here."""
         return replace(self, ancestors=(*self.ancestors, node))
 
-    def root(self, node: Pattern) -> Pattern:
-        """The whole pattern."""
-        return self.ancestors[0] if self.ancestors else node
-
     def disjunct(self, node: Pattern) -> Pattern:
         """The part of the ORs at the root that the node stands in."""
         return next((n for n in self.ancestors if not isinstance(n, Or)), node)
@@ -85,6 +82,7 @@ class Edit:
 
     pattern: Pattern
     conditions: tuple[Expression, ...]
+    alternatives: int = 0  # how many more the whole pattern has by it
 
 
 class Rule(Protocol):

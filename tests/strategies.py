@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
@@ -115,15 +115,20 @@ def has_sequence(workload: BoundWorkload) -> bool:
 
 
 @st.composite
-def workloads(draw: Draw, shape: Shape = SHAPE, max_queries: int = 3) -> BoundWorkload:
-    """A bound workload of one to `max_queries` queries over one stream."""
+def workloads(
+    draw: Draw, shape: Shape = SHAPE, max_queries: int = 3, nested: bool = False
+) -> BoundWorkload:
+    """A bound workload of one to `max_queries` queries over one stream.
+
+    With `nested` their patterns are those of `negated_sequences`.
+    """
     sequence = shape.count_windows and draw(st.booleans())
     shape = shape if sequence else replace(shape, count_windows=False)
     document = {
         "name": "random",
         "stream": stream_document(sequence, draw(st.integers(0, 3)) == 0, shape.types),
         "queries": [
-            query_text(draw(bindable_queries(shape, name=f"q{i + 1}")))
+            query_text(draw(bindable_queries(shape, f"q{i + 1}", nested)))
             for i in range(draw(st.integers(1, max_queries)))
         ],
     }
@@ -136,10 +141,10 @@ def bound_queries(shape: Shape = SHAPE) -> st.SearchStrategy[tuple[BoundWorkload
 
 
 def queries_with_rows(
-    shape: Shape = SHAPE, max_size: int = 7
+    shape: Shape = SHAPE, max_size: int = 7, nested: bool = False
 ) -> st.SearchStrategy[tuple[BoundWorkload, list[Row]]]:
     """A workload of one query, and rows of a stream for it."""
-    return workloads(shape, max_queries=1).flatmap(
+    return workloads(shape, max_queries=1, nested=nested).flatmap(
         lambda found: st.tuples(
             st.just(found),
             event_rows(sequence=has_sequence(found), types=shape.types, max_size=max_size),
@@ -155,12 +160,14 @@ def query_text(query: sx.Query) -> str:
 
 
 @st.composite
-def bindable_queries(draw: Draw, shape: Shape = SHAPE, name: str = "q1") -> sx.Query:
+def bindable_queries(
+    draw: Draw, shape: Shape = SHAPE, name: str = "q1", nested: bool = False
+) -> sx.Query:
     """A parsed query that binds to a stream of `stream_document`.
 
     With `shape.count_windows` that stream must have a sequence.
     """
-    pattern = _named(draw, draw(_patterns(shape)))
+    pattern = _named(draw, draw(negated_sequences(shape) if nested else _patterns(shape)))
     scope = _Scope.of(pattern)
     conditions = _conditions(draw, shape, scope)
     partition_by: tuple[str, ...] = ()
@@ -220,6 +227,30 @@ def _patterns(draw: Draw, shape: Shape) -> sx.Pattern:
     sizes = range(1, shape.max_components + 1)
     budget = draw(st.sampled_from([n for n in sizes for _ in range(min(n, 4))]))
     return _positive(draw, shape, budget, shape.max_depth, under_negation=False)
+
+
+@st.composite
+def negated_sequences(draw: Draw, shape: Shape = SHAPE) -> sx.Pattern:
+    """`SEQ(A, !SEQ(B, C), D)` and its like, in any gap, now and then in an AND or OR."""
+    plain = replace(shape, kleene=False, groups=False)
+    positives = draw(st.integers(1, 2))
+    where = draw(st.integers(0, positives))
+    parts: list[sx.Pattern] = []
+    for place in range(positives + 1):
+        if place == where or not draw(st.integers(0, 4)):
+            length = draw(st.sampled_from([2, 2, 2, 3]))
+            kind = shape if not draw(st.integers(0, 5)) else plain
+            inner = tuple([_component(draw, kind) for _ in range(length)])
+            parts.append(sx.Negation(sx.Operation("SEQ", inner)))
+            if not draw(st.integers(0, 7)):
+                parts.append(sx.Negation(_component(draw, plain)))
+        if place < positives:
+            parts.append(_component(draw, shape))
+    whole: sx.Pattern = sx.Operation("SEQ", tuple(parts))
+    others = [o for o in shape.operators if o != "SEQ"]
+    if others and not draw(st.integers(0, 3)):
+        whole = sx.Operation(draw(st.sampled_from(others)), (whole, _component(draw, shape)))
+    return whole
 
 
 def _positive(
@@ -362,8 +393,8 @@ class _Scope:
         return _Scope(components, paths, frozenset(optional))
 
 
-_COMPARISONS = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
-_ARITHMETIC = st.sampled_from(["+", "-", "*", "/", "%"])
+_COMPARISONS = st.sampled_from(get_args(ex.ComparisonOperator))
+_ARITHMETIC = st.sampled_from(get_args(ex.ArithmeticOperator))
 _NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 0.5, 1.5, 2.0])
 
 
@@ -377,7 +408,7 @@ def _conditions(draw: Draw, shape: Shape, scope: _Scope) -> list[ex.Expression]:
         for _ in range(draw(st.integers(0, 2))):
             tied = draw(st.lists(st.sampled_from(names), min_size=2, max_size=3, unique=True))
             if scope.can_be_tied(tied):
-                found.append(_tie(draw, tied))
+                found.append(_tie(draw, tied, shape.constants))
     groups = [name for name in names if scope.is_group(name)]
     if shape.group_conditions and groups and draw(st.booleans()):
         found.append(_group_condition(draw, scope, groups))
@@ -424,8 +455,8 @@ def _condition(draw: Draw, names: Sequence[str], depth: int) -> ex.Expression:
     return ex.Comparison(draw(_COMPARISONS), _value(draw, names, 1), constant)
 
 
-def _tie(draw: Draw, names: Sequence[str]) -> ex.Expression:
-    """A condition that speaks of all of `names`."""
+def _tie(draw: Draw, names: Sequence[str], constants: bool) -> ex.Expression:
+    """A condition that speaks of all of `names`; with `constants`, at times constantly false."""
     links: list[ex.Expression] = []
     for first, second in pairwise(names):
         left: ex.Expression = _attribute(draw, [first])
@@ -433,8 +464,11 @@ def _tie(draw: Draw, names: Sequence[str]) -> ex.Expression:
         if not draw(st.integers(0, 3)):
             right = ex.Arithmetic(draw(_ARITHMETIC), right, ex.Literal(draw(_NUMBERS)))
         links.append(ex.Comparison(draw(_COMPARISONS), left, right))
+    choice = draw(st.integers(0, 9))
+    if choice == 0 and constants:
+        return ex.Not(ex.Logical("OR", (*links, ex.Literal(True))))
     if len(links) == 1:
-        return ex.Not(links[0]) if not draw(st.integers(0, 4)) else links[0]
+        return ex.Not(links[0]) if choice in (1, 2) else links[0]
     # An AND would fall apart into conjuncts of two each.
     return ex.Logical("OR", tuple(links))
 
@@ -447,7 +481,7 @@ def _group_condition(draw: Draw, scope: _Scope, groups: list[str]) -> ex.Express
     singles = [
         n for n in scope.components if not scope.is_group(n) and scope.can_be_tied([n, name])
     ]
-    if singles and draw(st.booleans()):
+    if draw(st.booleans()) and singles:
         other = _attribute(draw, [draw(st.sampled_from(sorted(singles)))])
     return ex.Comparison(draw(_COMPARISONS), call, other)
 

@@ -28,7 +28,7 @@ from workloads.expressions import Expression
 from workloads.printer import print_expression
 from workloads.syntax import All, Exactly, One, Plus, Quantifier
 
-_MAX_TRIALS = 64  # spellings compared; alike components are almost always interchangeable
+_MAX_TRIALS = 24  # spellings compared; alike components are almost always interchangeable
 Labels = Mapping[str, str]
 
 
@@ -93,6 +93,10 @@ def _least(
     tied = _tied(colours, conditions)
     if not tied:
         return _spelled(pattern, conditions, colours)
+    if all(_interchangeable(pattern, conditions, tied[0], other) for other in tied[1:]):
+        # Each may take the place of any other, so any order of them gives the same spelling.
+        marks = {alias: _digest(f"{i} {colours[alias]}") for i, alias in enumerate(tied)}
+        return _least(pattern, conditions, colours | marks, trials)
     found: Spelling | None = None
     for alias in tied:
         if found is not None and trials[0] <= 0:
@@ -110,17 +114,13 @@ def _refined(
     pattern: Pattern, conditions: tuple[Expression, ...], colours: dict[str, str]
 ) -> dict[str, str]:
     """Tell components apart by the colours around them, until that tells no more apart."""
+    named = _named(conditions)
     while True:
         classes = Counter(colours.values())
-        if len(classes) == len(colours):
-            return colours
-        finer = {
-            alias: (
-                colour
-                if classes[colour] == 1
-                else _digest(_surroundings(pattern, conditions, colours, alias))
-            )
+        finer = colours | {
+            alias: _digest(_surroundings(pattern, conditions, colours, alias))
             for alias, colour in colours.items()
+            if classes[colour] > 1 and alias in named
         }
         if len(set(finer.values())) == len(classes):
             return colours
@@ -137,15 +137,31 @@ def _surroundings(
     return "\n".join([tree, *_sorted_conditions(mine, seen)])
 
 
+def _named(conditions: tuple[Expression, ...]) -> set[str]:
+    return {alias for condition in conditions for alias in ex.aliases(condition)}
+
+
 def _tied(colours: dict[str, str], conditions: tuple[Expression, ...]) -> list[str]:
     """The first components that are alike and stand in conditions.
 
     Those in no condition need no order: their spellings do not differ.
     """
-    named = {alias for c in conditions for alias in ex.aliases(c)}
-    classes = Counter(colours.values())
-    alike = sorted(c for a, c in colours.items() if classes[c] > 1 and a in named)
-    return sorted(a for a, c in colours.items() if alike and c == alike[0])
+    named = _named(conditions)
+    classes = Counter(c for a, c in colours.items() if a in named)
+    alike = min((c for c, count in classes.items() if count > 1), default=None)
+    return sorted(a for a, c in colours.items() if c == alike and a in named)
+
+
+def _interchangeable(
+    pattern: Pattern, conditions: tuple[Expression, ...], first: str, second: str
+) -> bool:
+    """Is everything the same with the two names exchanged?"""
+    same = {event.alias: event.alias for event in events(pattern)}
+    swapped = same | {first: second, second: first}
+    mine = [c for c in conditions if ex.aliases(c) & {first, second}]
+    return _tree(pattern, same) == _tree(pattern, swapped) and _sorted_conditions(
+        iter(mine), same
+    ) == _sorted_conditions(iter(mine), swapped)
 
 
 def _spelled(

@@ -86,12 +86,12 @@ NEVER = Or(())
 def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
     """The direct sub-patterns."""
     match pattern:
+        case Event():  # first, as most nodes are leaves
+            return ()
         case Seq(parts) | And(parts) | Or(parts):
             return parts
         case Neg(part) | Proj(_, part):
             return (part,)
-        case Event():
-            return ()
 
 
 def with_parts(pattern: Pattern, parts: tuple[Pattern, ...]) -> Pattern:

@@ -7,9 +7,9 @@ the place of `!B[x > 1]` beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from optimizer.body import conditions_on, gaps, mandatory_positive
+from optimizer.body import gaps, mandatory_positive
 from optimizer.canonical import canonical
 from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, with_parts
 from optimizer.place import Place
@@ -19,46 +19,56 @@ from workloads.syntax import One
 NAME = "absorb-negations"
 
 
+Asked = dict[str, set[ex.Expression]]  # by alias, with a blank in place of the alias
+
+
 def rewrite(node: Pattern, place: Place) -> Pattern | None:
     match node:
         case Seq(parts):
-            runs: list[Iterable[int]] = list(gaps(parts))
+            runs: list[Sequence[int]] = list(gaps(parts))
         case And(parts):
-            runs = [range(len(parts))]
+            runs = [[i for i, part in enumerate(parts) if isinstance(part, Neg)]]
         case _:
             return None
+    if all(len(run) < 2 for run in runs):
+        return None
+    asked = _by_alias(place)
     dropped: set[int] = set()
     for run in runs:
         for i in run:
             others = [j for j in run if j != i and j not in dropped]
-            if any(_absorbs(parts[j], parts[i], place) for j in others):
+            if any(_absorbs(parts[j], parts[i], asked) for j in others):
                 dropped.add(i)
     if not dropped:
         return None
     return with_parts(node, tuple(p for i, p in enumerate(parts) if i not in dropped))
 
 
-def _absorbs(shorter: Pattern, longer: Pattern, place: Place) -> bool:
+def _by_alias(place: Place) -> Asked:
+    asked: Asked = {}
+    for condition in place.conditions:
+        for alias in ex.aliases(condition):
+            blank = canonical(ex.rename(condition, {alias: ""}))
+            asked.setdefault(alias, set()).add(blank)
+    return asked
+
+
+def _absorbs(shorter: Pattern, longer: Pattern, asked: Asked) -> bool:
     match shorter, longer:
         case Neg(Event(_, _, One()) as single), Neg(Event(_, _, One()) as other):
             # Of two that ask the same, the first by name stays.
-            mutual = _includes(single, other, place)
-            return _includes(other, single, place) and (not mutual or single.alias < other.alias)
+            mutual = _includes(single, other, asked)
+            return _includes(other, single, asked) and (not mutual or single.alias < other.alias)
         case Neg(Event(_, _, One()) as single), Neg(part):
-            return any(_includes(event, single, place) for event in mandatory_positive(part))
+            return any(_includes(event, single, asked) for event in mandatory_positive(part))
         case _:
             return False
 
 
-def _includes(event: Event, single: Event, place: Place) -> bool:
+def _includes(event: Event, single: Event, asked: Asked) -> bool:
     """Does the event satisfy everything that is asked of the single one?"""
-    asked = {
-        canonical(ex.rename(c, {single.alias: event.alias}))
-        for c in conditions_on(place.conditions, frozenset({single.alias}))
-    }
-    given = set(conditions_on(place.conditions, frozenset({event.alias})))
     return (
         event.symbol.type == single.symbol.type
         and set(single.symbol.predicates) <= set(event.symbol.predicates)
-        and asked <= given
+        and asked.get(single.alias, set()) <= asked.get(event.alias, set())
     )

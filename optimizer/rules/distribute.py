@@ -1,7 +1,8 @@
 """`SEQ(A, OR(B, C), D) -> OR(SEQ(A, B, D), SEQ(A, C, D))`; likewise AND over OR.
 
 Holds by the meaning of OR: choose one of its parts and read the pattern with that part in its
-place. Precondition: the whole has no more than `MAX_DISJUNCTS` alternatives. NEEL, table III.
+place. Precondition: the whole has no more than `MAX_DISJUNCTS` alternatives; inside a negation,
+where each becomes a negation of its own with conditions of its own, `MAX_NEGATED`. NEEL, table III.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from optimizer.place import Place
 
 NAME = "distribute"
 MAX_DISJUNCTS = 1_024
+MAX_NEGATED = 32
 
 
 def rewrite(node: Pattern, place: Place) -> Pattern | None:
@@ -29,5 +31,6 @@ def too_many(node: Pattern, place: Place) -> bool:
     """Would the pattern, or the negation that the node stands in, fall into too many parts?"""
     path = (*place.ancestors, node)
     negations = [i for i, ancestor in enumerate(path) if isinstance(ancestor, Neg)]
-    whole = path[negations[-1] + 1] if negations else path[0]
-    return count_alternatives(whole) > MAX_DISJUNCTS
+    if negations:
+        return count_alternatives(path[negations[-1] + 1]) > MAX_NEGATED
+    return place.alternatives > MAX_DISJUNCTS

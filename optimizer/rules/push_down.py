@@ -16,7 +16,9 @@ Preconditions (`obstacle` says which one fails):
 - no `ALL E` next to the gap: it would end at the copy; no condition by which a copy would choose
   the members of a group `E^n` or `ALL E`;
 - for a SEQ in an AND in a SEQ, a gap between two parts: the first and the last reach further than
-  the outer SEQ lets a part go.
+  the outer SEQ lets a part go;
+- no more than `MAX_PUSHED` alternatives in all: beyond that, looking for the nested sequence itself
+  is less work.
 """
 
 from __future__ import annotations
@@ -36,12 +38,13 @@ from optimizer.canonical import canonical, ordered_unique
 from optimizer.folding import fold, is_constant
 from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, events, walk
 from optimizer.place import Edit, Names, Place
-from optimizer.rules.distribute import MAX_DISJUNCTS
+from optimizer.rules.distribute import MAX_NEGATED
 from workloads import expressions as ex
 from workloads.printer import print_expression
 from workloads.syntax import All, Exactly, One
 
 NAME = "push-down"
+MAX_PUSHED = 128
 
 
 def rewrite(node: Pattern, place: Place) -> Edit | None:
@@ -74,7 +77,8 @@ def _pushed(seq: Seq, index: int, keep: frozenset[str], place: Place) -> Edit:
         for event, copy in zip(negated[1:], copies[1:], strict=True)
         for condition in conditions_on(place.conditions, frozenset({event.alias}))
     ]
-    return Edit(Or(tuple(alternatives)), ordered_unique([*place.conditions, *conditions]))
+    everything = ordered_unique([*place.conditions, *conditions])
+    return Edit(Or(tuple(alternatives)), everything, len(alternatives) - 1)
 
 
 def _copy(event: Event, names: Names) -> Event:
@@ -102,6 +106,8 @@ def obstacle(seq: Seq, index: int, place: Place) -> str | None:
 
 def _shape_obstacle(negation: Pattern) -> str | None:
     match negation:
+        case Neg(Seq(parts) | And(parts)) if count_alternatives(negation.part) > MAX_NEGATED:
+            return f"more than {MAX_NEGATED} alternatives stand in it"
         case Neg(Seq(parts)):
             inner = negation.part
         case Neg(And()):
@@ -135,8 +141,8 @@ def _place_obstacle(seq: Seq, gap: range, place: Place) -> str | None:
     if inside_seq and (before is None or after is None):
         return "it looks past the SEQ around its AND"
     size = len(_components(seq.parts[gap.start]))
-    if count_alternatives(place.root(seq)) - 1 + size > MAX_DISJUNCTS:
-        return f"there would be more than {MAX_DISJUNCTS:,} disjuncts"
+    if place.alternatives - 1 + size > MAX_PUSHED:
+        return f"there would be more than {MAX_PUSHED} disjuncts"
     return None
 
 

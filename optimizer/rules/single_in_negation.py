@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from optimizer.body import aliases, conditions_on
+from optimizer.body import aliases, conditions_on, only_negations
 from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, walk
 from optimizer.place import Place
 from workloads import expressions as ex
@@ -77,4 +77,4 @@ def _is_bounded(part: Pattern) -> bool:
     """Does what it means depend on where its neighbours are?"""
     if isinstance(part, Event):
         return isinstance(part.quantifier, All)
-    return isinstance(part, Neg)
+    return only_negations(part)
