@@ -14,64 +14,51 @@ the caller asks for floating-point ones beside them (`dual`), which tell when th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 SUM, NUMBER, MIN, MAX = 0, 1, 2, 3  # kinds of value counters
 
+# The tables of an operator are one array of integers, which keeps compiled code small: its first
+# entries say where each table begins. Tables that end in rows are pointers into their neighbours.
+MOVE = 0  # by move letter: rows of MOVES
+MOVES = 1  # target, source: counts[target] += counts[source]
+VALUE_MOVE = 2  # by move letter: rows of VALUE_MOVES
+VALUE_MOVES = 3  # target, source: values[target] (+)= values[source]
+VALUE_TAG = 4  # by move letter: rows of VALUE_TAGS
+VALUE_TAGS = 5  # target, source, input: values[target] (+)= input of the event * counts[source]
+STAY = 6  # by stay letter: rows of STAYS
+STAYS = 7  # target, first, end: counts[target] = sum of counts[STAY_SOURCES[first:end]]
+STAY_SOURCES = 8
+VALUE_STAY = 9
+VALUE_STAYS = 10
+VALUE_STAY_SOURCES = 11
+OPERATOR_TABLES = 12
+
+# The tables of the readings, likewise.
+PAIR = 0  # by query: rows of PAIRS
+PAIRS = 1  # front counter, back counter: their product is part of the query's count
+VALUE = 2  # by query: rows of VALUE_KINDS, its value results
+VALUE_KINDS = 3
+VALUE_PAIR = 4  # by value result: rows of VALUE_PAIRS
+VALUE_PAIRS = 5  # front value or -1, front counter, back value or -1, back counter
+TRIGGER = 6  # by move letter: rows of TRIGGERS
+TRIGGERS = 7  # queries that an event triggers
+READING_TABLES = 8
+
 
 class Operators(NamedTuple):
-    """What letters do to counters, as lists in compressed rows.
+    """What letters do to counters."""
 
-    A *move* letter adds counters to counters: `counts[target] += counts[source]`, and for values
-    `values[target] (+) values[source]` and `values[target] (+) input[attribute] * counts[source]`.
-    A *stay* letter replaces counters by sums of counters (of none: by nothing).
-    `in_place[letter]` says that a move letter's additions may be made in the order given.
-    """
-
+    tables: np.ndarray  # int32
     start_counts: np.ndarray  # uint64: the counters of an empty stretch
     start_values: np.ndarray  # float64
-    kinds: np.ndarray  # int8: of each value counter
+    kinds: np.ndarray  # int8, of each value counter
     logged: np.ndarray  # bool: counters whose changes are logged
-    logged_values: np.ndarray
-    in_place: np.ndarray  # bool, by move letter
-    move: np.ndarray  # int64 row pointers by move letter
-    move_target: np.ndarray
-    move_source: np.ndarray
-    value_move: np.ndarray
-    value_move_target: np.ndarray
-    value_move_source: np.ndarray
-    value_tag: np.ndarray
-    value_tag_target: np.ndarray
-    value_tag_source: np.ndarray
-    value_tag_input: np.ndarray
-    stay: np.ndarray  # int64 row pointers by stay letter
-    stay_target: np.ndarray
-    stay_sources: np.ndarray  # row pointers into stay_source, by position in stay_target
-    stay_source: np.ndarray
-    value_stay: np.ndarray
-    value_stay_target: np.ndarray
-    value_stay_sources: np.ndarray
-    value_stay_source: np.ndarray
-
-
-class Readings(NamedTuple):
-    """How each query's result is read: sums of products of a front and a back counter."""
-
-    pair: np.ndarray  # row pointers by query
-    pair_front: np.ndarray
-    pair_back: np.ndarray
-    value: np.ndarray  # row pointers by query: its value results
-    value_kind: np.ndarray
-    value_pair: np.ndarray  # row pointers by value result
-    value_pair_front_value: np.ndarray  # -1 where the value is the back's
-    value_pair_front: np.ndarray
-    value_pair_back_value: np.ndarray
-    value_pair_back: np.ndarray
-    trigger: np.ndarray  # row pointers by move letter: queries that an event triggers
-    trigger_query: np.ndarray
+    logged_values: np.ndarray  # bool
+    in_place: np.ndarray  # bool, by move letter: its MOVES may be made in the order given
 
 
 class Groups(NamedTuple):
@@ -80,9 +67,9 @@ class Groups(NamedTuple):
     run: np.ndarray  # int64 row pointers by run
     limit: np.ndarray  # int64, by run: the last boundary that is evaluated
     position: np.ndarray  # int64, by group: time or rank
-    stay_letter: np.ndarray  # int32, by group
+    stay_letter: np.ndarray  # int64, by group
     event: np.ndarray  # int64 row pointers by group
-    move_letter: np.ndarray  # int32, by event
+    move_letter: np.ndarray  # int64, by event
     inputs: np.ndarray  # float64 (attribute, event); NaN for null
 
 
@@ -95,6 +82,25 @@ class Rows(NamedTuple):
     counts: np.ndarray  # uint64
     approximate: np.ndarray  # float64; filled where `dual`
     values: np.ndarray  # float64 (row, value result of the query)
+
+
+def slide_product(
+    groups: Groups,
+    back: Operators,
+    front: Operators,
+    readings: np.ndarray,
+    queries: int,
+    width: int,
+    slide: int,
+    dual: bool,
+    out: Rows,
+) -> int:
+    """Fill `out` with the rows of all runs; returns how many, or -1 where `out` is too small.
+
+    Per trigger (`slide` 0) a row is made at each group for each query that one of its events
+    triggers; per slide at each multiple of `slide`. Only windows with a match give a row.
+    """
+    return int(_slide(*groups, *back, *front, readings, queries, width, slide, dual, *out))
 
 
 @numba.njit(cache=True, inline="always")
@@ -115,7 +121,7 @@ def _neutral(kind: int) -> float:
     return 0.0
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True)
 def _term(kind: int, x: float, count: float) -> float:
     """What one use of an event adds to a value counter, for `count` partial matches before it."""
     if np.isnan(x):
@@ -128,405 +134,373 @@ def _term(kind: int, x: float, count: float) -> float:
 
 
 @numba.njit(cache=True)
-def _grown(log: np.ndarray, size: int) -> np.ndarray:
-    larger = np.empty(max(size, 2 * log.size), log.dtype)
+def _room(tables: np.ndarray, table: int, counters: int) -> int:
+    """How many changes one group can log: one for each addition of its letter, or each counter."""
+    most = counters
+    for k in range(tables[table], tables[table + 1] - 1):
+        most = max(most, tables[k + 1] - tables[k])
+    return most
+
+
+@numba.njit(cache=True)
+def _simple(
+    event: np.ndarray, stay_letter: np.ndarray, move_letter: np.ndarray, tables: np.ndarray,
+    in_place: np.ndarray, plain: bool,
+) -> np.ndarray:  # fmt: skip
+    """Groups of one event whose additions can be made in place: their letter; -1 for others."""
+    letters = np.full(stay_letter.size, -1, np.int64)
+    if plain:
+        for g in range(stay_letter.size):
+            stay = tables[STAY] + stay_letter[g]
+            if event[g + 1] - event[g] == 1 and tables[stay] == tables[stay + 1]:
+                letter = move_letter[event[g]]
+                if in_place[letter]:
+                    letters[g] = letter
+    return letters
+
+
+@numba.njit(cache=True)
+def _reset(
+    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, start: np.ndarray,
+    start_values: np.ndarray,
+) -> None:  # fmt: skip
+    for i in range(counts.size):
+        counts[i] = start[i]
+    for i in range(floats.size):
+        floats[i] = start[i]
+    for i in range(values.size):
+        values[i] = start_values[i]
+
+
+@numba.njit(cache=True)
+def _grown_int(log: np.ndarray, size: int) -> np.ndarray:
+    larger = np.empty(max(size, 2 * log.size), np.int64)
     larger[: log.size] = log
     return larger
 
 
 @numba.njit(cache=True)
-def _room(pointers: np.ndarray, counters: int) -> int:
-    """How many changes one group can log: one for each addition of its letter, or each counter."""
-    most = counters
-    for letter in range(pointers.size - 1):
-        most = max(most, pointers[letter + 1] - pointers[letter])
-    return most
+def _grown_count(log: np.ndarray, size: int) -> np.ndarray:
+    larger = np.empty(max(size, 2 * log.size), np.uint64)
+    larger[: log.size] = log
+    return larger
 
 
 @numba.njit(cache=True)
-def _read(q: int, r: Any, front: np.ndarray, back: np.ndarray) -> np.uint64:
-    total = np.uint64(0)
-    for p in range(r.pair[q], r.pair[q + 1]):
-        total += front[r.pair_front[p]] * back[r.pair_back[p]]
-    return total
+def _grown_float(log: np.ndarray, size: int) -> np.ndarray:
+    larger = np.empty(max(size, 2 * log.size), np.float64)
+    larger[: log.size] = log
+    return larger
 
 
 @numba.njit(cache=True)
-def _read_float(q: int, r: Any, front: np.ndarray, back: np.ndarray) -> float:
-    total = 0.0
-    for p in range(r.pair[q], r.pair[q + 1]):
-        total += front[r.pair_front[p]] * back[r.pair_back[p]]
-    return total
+def _apply(
+    first: int, last: int, stay: int, move_letter: np.ndarray, inputs: np.ndarray,
+    tables: np.ndarray, kinds: np.ndarray, counts: np.ndarray, floats: np.ndarray,
+    values: np.ndarray, dual: bool, added: np.ndarray, added_f: np.ndarray, added_v: np.ndarray,
+    touched: np.ndarray, touched_v: np.ndarray, order: np.ndarray, order_v: np.ndarray,
+    changed: np.ndarray, changed_f: np.ndarray, changed_v: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Work out a group's effect without writing it: everything is read before anything changes.
 
-
-@numba.njit(cache=True)
-def slide_product(
-    groups: Any,
-    back_ops: Any,
-    front_ops: Any,
-    readings: Any,
-    width: int,
-    slide: int,
-    dual: bool,
-    out: Any,
-) -> int:
-    """Fill `out` with the rows of all runs; returns how many, or -1 where `out` is too small.
-
-    Per trigger (`slide` 0) a row is made at each group for each query that one of its events
-    triggers; per slide at each multiple of `slide`. Only windows with a match give a row.
+    The new value of counter order[i] is changed[i] for i below the first number returned, and of
+    value counter order_v[i] changed_v[i] below the second.
     """
-    n_back, n_front = back_ops.start_counts.size, front_ops.start_counts.size
-    nv_back, nv_front = back_ops.start_values.size, front_ops.start_values.size
-    back = np.empty(n_back, np.uint64)
-    front = np.empty(n_front, np.uint64)
-    back_f = np.empty(n_back if dual else 0, np.float64)
-    front_f = np.empty(n_front if dual else 0, np.float64)
-    back_v = np.empty(nv_back, np.float64)
-    front_v = np.empty(nv_front, np.float64)
-    scratch = _scratch(max(n_back, n_front), max(nv_back, nv_front))
-    stamp = np.full(readings.pair.size, -1, np.int64)
-    log_key = np.empty(1024, np.int64)
-    log_count = np.empty(1024, np.uint64)
-    log_float = np.empty(1024 if dual else 0, np.float64)
-    log_value_key = np.empty(256, np.int64)
-    log_value = np.empty(256, np.float64)
-    log_start = np.zeros(groups.position.size + 1, np.int64)
-    log_value_start = np.zeros(groups.position.size + 1, np.int64)
-    room = _room(front_ops.move, n_front)
-    room_v = _room(front_ops.value_move, nv_front) + _room(front_ops.value_tag, nv_front)
+    n = 0
+    nv = 0
+    base = tables[STAY] + stay
+    for row in range(tables[base], tables[base + 1]):
+        s = tables[STAYS] + 3 * row
+        target = tables[s]
+        count = np.uint64(0)
+        approximate = 0.0
+        for k in range(tables[STAY_SOURCES] + tables[s + 1], tables[STAY_SOURCES] + tables[s + 2]):
+            count += counts[tables[k]]
+            if dual:
+                approximate += floats[tables[k]]
+        touched[target] = True
+        order[n] = target
+        n += 1
+        added[target] = count
+        added_f[target] = approximate
+    base = tables[VALUE_STAY] + stay
+    for row in range(tables[base], tables[base + 1]):
+        s = tables[VALUE_STAYS] + 3 * row
+        target = tables[s]
+        total = _neutral(kinds[target])
+        sources = tables[VALUE_STAY_SOURCES]
+        for k in range(sources + tables[s + 1], sources + tables[s + 2]):
+            total = _combine(kinds[target], total, values[tables[k]])
+        touched_v[target] = True
+        order_v[nv] = target
+        nv += 1
+        added_v[target] = total
+    for e in range(first, last):
+        letter = move_letter[e]
+        base = tables[VALUE_MOVE] + letter
+        for row in range(tables[base], tables[base + 1]):
+            s = tables[VALUE_MOVES] + 2 * row
+            target = tables[s]
+            if not touched_v[target]:
+                touched_v[target] = True
+                order_v[nv] = target
+                nv += 1
+                added_v[target] = values[target]
+            added_v[target] = _combine(kinds[target], added_v[target], values[tables[s + 1]])
+        base = tables[VALUE_TAG] + letter
+        for row in range(tables[base], tables[base + 1]):
+            s = tables[VALUE_TAGS] + 3 * row
+            target, source = tables[s], tables[s + 1]
+            if not touched_v[target]:
+                touched_v[target] = True
+                order_v[nv] = target
+                nv += 1
+                added_v[target] = values[target]
+            before = floats[source] if dual else float(counts[source])
+            term = _term(kinds[target], inputs[tables[s + 2], e], before)
+            added_v[target] = _combine(kinds[target], added_v[target], term)
+        base = tables[MOVE] + letter
+        for row in range(tables[base], tables[base + 1]):
+            s = tables[MOVES] + 2 * row
+            target, source = tables[s], tables[s + 1]
+            if not touched[target]:
+                touched[target] = True
+                order[n] = target
+                n += 1
+                added[target] = counts[target]
+                if dual:
+                    added_f[target] = floats[target]
+            added[target] += counts[source]
+            if dual:
+                added_f[target] += floats[source]
+    for i in range(n):
+        changed[i] = added[order[i]]
+        touched[order[i]] = False
+        if dual:
+            changed_f[i] = added_f[order[i]]
+    for i in range(nv):
+        changed_v[i] = added_v[order_v[i]]
+        touched_v[order_v[i]] = False
+    return n, nv
+
+
+@numba.njit(cache=True)
+def _read_values(
+    row: int, q: int, tables: np.ndarray, front: np.ndarray, front_f: np.ndarray,
+    front_v: np.ndarray, back: np.ndarray, back_f: np.ndarray, back_v: np.ndarray, dual: bool,
+    out_values: np.ndarray,
+) -> None:  # fmt: skip
+    """A query's value results: each is carried by the front or by the back."""
+    first = tables[tables[VALUE] + q]
+    for v in range(first, tables[tables[VALUE] + q + 1]):
+        kind = tables[tables[VALUE_KINDS] + v]
+        total = _neutral(kind)
+        base = tables[VALUE_PAIR] + v
+        for p in range(tables[base], tables[base + 1]):
+            s = tables[VALUE_PAIRS] + 4 * p
+            if tables[s] >= 0:
+                k = tables[s + 3]
+                ways = back_f[k] if dual else float(back[k])
+                value = front_v[tables[s]]
+            else:
+                k = tables[s + 1]
+                ways = front_f[k] if dual else float(front[k])
+                value = back_v[tables[s + 2]]
+            if ways > 0.0:
+                total = _combine(kind, total, value * ways if kind in (SUM, NUMBER) else value)
+        out_values[row, v - first] = total
+
+
+@numba.njit(cache=True)
+def _slide(
+    run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
+    event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,
+    b: np.ndarray, b_start: np.ndarray, b_start_v: np.ndarray, b_kinds: np.ndarray,
+    b_logged: np.ndarray, b_logged_v: np.ndarray, b_in_place: np.ndarray,
+    f: np.ndarray, f_start: np.ndarray, f_start_v: np.ndarray, f_kinds: np.ndarray,
+    f_logged: np.ndarray, f_logged_v: np.ndarray, f_in_place: np.ndarray,
+    reading: np.ndarray, queries: int, width: int, slide: int, dual: bool,
+    out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
+    out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
+) -> int:  # fmt: skip
+    nb, nf = b_start.size, f_start.size
+    nbv, nfv = b_start_v.size, f_start_v.size
+    n, nv = max(nb, nf), max(nbv, nfv)
+    back, front = np.empty(nb, np.uint64), np.empty(nf, np.uint64)
+    back_f, front_f = np.empty(nb if dual else 0), np.empty(nf if dual else 0)
+    back_v, front_v = np.empty(nbv), np.empty(nfv)
+    added, added_f, added_v = np.empty(n, np.uint64), np.empty(n), np.empty(nv)
+    changed, changed_f, changed_v = np.empty(n, np.uint64), np.empty(n), np.empty(nv)
+    touched, touched_v = np.zeros(n, np.bool_), np.zeros(nv, np.bool_)
+    order, order_v = np.empty(n, np.int64), np.empty(nv, np.int64)
+    stamp = np.full(queries, -1, np.int64)
+    log_key, log_count = np.empty(1024, np.int64), np.empty(1024, np.uint64)
+    log_float = np.empty(1024)
+    log_key_v, log_value = np.empty(256, np.int64), np.empty(256)
+    log_start = np.zeros(position.size + 1, np.int64)
+    log_start_v = np.zeros(position.size + 1, np.int64)
+    plain = not dual and nbv == 0
+    back_simple = _simple(event, stay_letter, move_letter, b, b_in_place, plain)
+    front_simple = _simple(event, stay_letter, move_letter, f, f_in_place, plain)
+    room = _room(f, MOVE, nf)
+    b_move, b_moves, f_move, f_moves = b[MOVE], b[MOVES], f[MOVE], f[MOVES]
+    pair, pairs = reading[PAIR], reading[PAIRS]
     rows = 0
-    n_queries = readings.pair.size - 1
-    for run in range(groups.run.size - 1):
-        first, last = groups.run[run], groups.run[run + 1]
+    for r in range(run.size - 1):
+        first, last = run[r], run[r + 1]
         if first == last:
             continue
-        _reset(back, back_f, back_v, back_ops, dual)
-        _reset(front, front_f, front_v, front_ops, dual)
+        _reset(back, back_f, back_v, b_start, b_start_v)
+        _reset(front, front_f, front_v, f_start, f_start_v)
         head = first
         middle = first  # groups [head, middle) are in the front, [middle, g) in the back
         top = 0
         top_v = 0
         boundary = 0
         if slide > 0:
-            boundary = -((-groups.position[first]) // slide) * slide
+            boundary = -((-position[first]) // slide) * slide
         g = first
         while True:
-            # In slide mode the boundaries before the next group come first; after the last group
-            # they go on until the window is empty.
+            # Per slide, the boundaries before the next group come first; after the last group
+            # they go on until the window is empty or the limit is reached.
             at_boundary = False
             if slide > 0:
                 if g < last:
-                    at_boundary = boundary < groups.position[g]
+                    at_boundary = boundary < position[g]
                 else:
-                    at_boundary = head < last and boundary <= groups.limit[run]
-                if not at_boundary and g == last:
-                    break
-            elif g == last:
+                    at_boundary = head < last and boundary <= limit[r]
+            if g == last and not at_boundary:
                 break
-            now = boundary if at_boundary else groups.position[g]
-            if not (slide > 0 and not at_boundary):
-                while head < g and groups.position[head] <= now - width:
+            if at_boundary or slide == 0:
+                now = boundary if at_boundary else position[g]
+                while head < g and position[head] <= now - width:
                     if head == middle:
-                        _reset(front, front_f, front_v, front_ops, dual)
+                        _reset(front, front_f, front_v, f_start, f_start_v)
                         top = 0
                         top_v = 0
                         for older in range(g - 1, head - 1, -1):
                             log_start[older] = top
-                            log_value_start[older] = top_v
-                            need = top + room
-                            if log_key.size < need:
-                                log_key = _grown(log_key, need)
-                                log_count = _grown(log_count, need)
+                            log_start_v[older] = top_v
+                            if log_key.size < top + room:
+                                log_key = _grown_int(log_key, top + room)
+                                log_count = _grown_count(log_count, top + room)
                                 if dual:
-                                    log_float = _grown(log_float, need)
-                            need = top_v + room_v
-                            if log_value_key.size < need:
-                                log_value_key = _grown(log_value_key, need)
-                                log_value = _grown(log_value, need)
-                            top, top_v = _apply(
-                                older, groups, front_ops, front, front_f, front_v, dual, scratch,
-                                True, top, log_key, log_count, log_float,
-                                top_v, log_value_key, log_value,
+                                    log_float = _grown_float(log_float, log_key.size)
+                            letter = front_simple[older]
+                            if letter >= 0:
+                                for row in range(f[f_move + letter], f[f_move + letter + 1]):
+                                    target = f[f_moves + 2 * row]
+                                    if f_logged[target]:
+                                        log_key[top] = target
+                                        log_count[top] = front[target]
+                                        top += 1
+                                    front[target] += front[f[f_moves + 2 * row + 1]]
+                                continue
+                            m, mv = _apply(
+                                event[older], event[older + 1], stay_letter[older], move_letter,
+                                inputs, f, f_kinds, front, front_f, front_v, dual, added, added_f,
+                                added_v, touched, touched_v, order, order_v, changed, changed_f,
+                                changed_v,
                             )  # fmt: skip
+                            for i in range(m):
+                                target = order[i]
+                                if f_logged[target]:
+                                    log_key[top] = target
+                                    log_count[top] = front[target]
+                                    if dual:
+                                        log_float[top] = front_f[target]
+                                    top += 1
+                                front[target] = changed[i]
+                                if dual:
+                                    front_f[target] = changed_f[i]
+                            if log_key_v.size < top_v + nfv:
+                                log_key_v = _grown_int(log_key_v, top_v + nfv)
+                                log_value = _grown_float(log_value, log_key_v.size)
+                            for i in range(mv):
+                                target = order_v[i]
+                                if f_logged_v[target]:
+                                    log_key_v[top_v] = target
+                                    log_value[top_v] = front_v[target]
+                                    top_v += 1
+                                front_v[target] = changed_v[i]
                         middle = g
-                        _reset(back, back_f, back_v, back_ops, dual)
+                        _reset(back, back_f, back_v, b_start, b_start_v)
                     while top > log_start[head]:
                         top -= 1
                         front[log_key[top]] = log_count[top]
                         if dual:
                             front_f[log_key[top]] = log_float[top]
-                    while top_v > log_value_start[head]:
+                    while top_v > log_start_v[head]:
                         top_v -= 1
-                        front_v[log_value_key[top_v]] = log_value[top_v]
+                        front_v[log_key_v[top_v]] = log_value[top_v]
                     head += 1
-            if at_boundary:
-                if head < g:
-                    for q in range(n_queries):
-                        made = _emit(
-                            rows, g - 1, boundary, q, readings, front, front_f, front_v,
-                            back, back_f, back_v, dual, out,
-                        )  # fmt: skip
-                        if made < 0:
-                            return -1
-                        rows += made
-                    boundary += slide
-                elif g < last:
-                    # Nothing in the window until the next group: go on there.
-                    boundary = -((-groups.position[g]) // slide) * slide
-                else:
+            if at_boundary and head == g:
+                # Nothing is in the window: go on at the next group.
+                if g == last:
                     break
+                boundary = -((-position[g]) // slide) * slide
                 continue
-            _apply(
-                g, groups, back_ops, back, back_f, back_v, dual, scratch,
-                False, 0, log_key, log_count, log_float, 0, log_value_key, log_value,
-            )  # fmt: skip
-            if slide == 0:
-                for e in range(groups.event[g], groups.event[g + 1]):
-                    letter = groups.move_letter[e]
-                    for t in range(readings.trigger[letter], readings.trigger[letter + 1]):
-                        q = readings.trigger_query[t]
-                        if stamp[q] != g:
-                            stamp[q] = g
-                            made = _emit(
-                                rows, g, groups.position[g], q, readings, front, front_f, front_v,
-                                back, back_f, back_v, dual, out,
-                            )  # fmt: skip
-                            if made < 0:
-                                return -1
-                            rows += made
-            g += 1
+            if not at_boundary:
+                letter = back_simple[g]
+                if letter >= 0:
+                    for row in range(b[b_move + letter], b[b_move + letter + 1]):
+                        back[b[b_moves + 2 * row]] += back[b[b_moves + 2 * row + 1]]
+                else:
+                    m, mv = _apply(
+                        event[g], event[g + 1], stay_letter[g], move_letter, inputs, b, b_kinds,
+                        back, back_f, back_v, dual, added, added_f, added_v, touched, touched_v,
+                        order, order_v, changed, changed_f, changed_v,
+                    )  # fmt: skip
+                    for i in range(m):
+                        back[order[i]] = changed[i]
+                        if dual:
+                            back_f[order[i]] = changed_f[i]
+                    for i in range(mv):
+                        back_v[order_v[i]] = changed_v[i]
+                g += 1
+                if slide > 0:
+                    continue
+            # Read: at a boundary all queries, else those that an event of the group triggers.
+            first_event, last_event = (0, 1) if at_boundary else (event[g - 1], event[g])
+            for e in range(first_event, last_event):
+                start, end = 0, queries
+                if not at_boundary:
+                    start = reading[reading[TRIGGER] + move_letter[e]]
+                    end = reading[reading[TRIGGER] + move_letter[e] + 1]
+                for t in range(start, end):
+                    q = t
+                    if not at_boundary:
+                        q = reading[reading[TRIGGERS] + t]
+                        if stamp[q] == g:
+                            continue
+                        stamp[q] = g
+                    count = np.uint64(0)
+                    for p in range(reading[pair + q], reading[pair + q + 1]):
+                        s = pairs + 2 * p
+                        count += front[reading[s]] * back[reading[s + 1]]
+                    if dual:
+                        approximate = 0.0
+                        for p in range(reading[pair + q], reading[pair + q + 1]):
+                            s = pairs + 2 * p
+                            approximate += front_f[reading[s]] * back_f[reading[s + 1]]
+                        if approximate == 0.0:
+                            continue
+                        if rows < out_group.size:
+                            out_approximate[rows] = approximate
+                    elif count == 0:
+                        continue
+                    if rows >= out_group.size:
+                        return -1
+                    out_group[rows] = g - 1
+                    out_boundary[rows] = boundary
+                    out_query[rows] = q
+                    out_counts[rows] = count
+                    if nbv > 0:
+                        _read_values(
+                            rows, q, reading, front, front_f, front_v, back, back_f, back_v, dual,
+                            out_values,
+                        )  # fmt: skip
+                    rows += 1
+            if at_boundary:
+                boundary += slide
     return rows
-
-
-@numba.njit(cache=True)
-def _reset(
-    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, ops: Any, dual: bool
-) -> None:
-    counts[:] = ops.start_counts
-    values[:] = ops.start_values
-    if dual:
-        for i in range(floats.size):
-            floats[i] = ops.start_counts[i]
-
-
-@numba.njit(cache=True)
-def _scratch(n: int, nv: int) -> Any:
-    return (
-        np.zeros(n, np.uint64),
-        np.zeros(n, np.float64),
-        np.zeros(nv, np.float64),
-        np.zeros(n, np.bool_),
-        np.zeros(nv, np.bool_),
-        np.empty(n, np.int64),
-        np.empty(nv, np.int64),
-        np.zeros(n, np.uint64),
-        np.zeros(n, np.float64),
-        np.zeros(nv, np.float64),
-    )
-
-
-@numba.njit(cache=True)
-def _apply(
-    g: int, groups: Any, ops: Any, counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
-    dual: bool, scratch: Any, log: bool, top: int, log_key: np.ndarray, log_count: np.ndarray,
-    log_float: np.ndarray, top_v: int, log_value_key: np.ndarray, log_value: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Multiply a group's operator into the counters; with `log`, remember what it replaced."""
-    first, last = groups.event[g], groups.event[g + 1]
-    stay = groups.stay_letter[g]
-    stays = ops.stay[stay + 1] > ops.stay[stay] or ops.value_stay[stay + 1] > ops.value_stay[stay]
-    letter = groups.move_letter[first]
-    if last - first == 1 and not stays and ops.in_place[letter]:
-        # Values first: they read the counts before this event.
-        for k in range(ops.value_move[letter], ops.value_move[letter + 1]):
-            target = ops.value_move_target[k]
-            if log and ops.logged_values[target]:
-                log_value_key[top_v] = target
-                log_value[top_v] = values[target]
-                top_v += 1
-            values[target] = _combine(
-                ops.kinds[target], values[target], values[ops.value_move_source[k]]
-            )
-        for k in range(ops.value_tag[letter], ops.value_tag[letter + 1]):
-            target, source = ops.value_tag_target[k], ops.value_tag_source[k]
-            if log and ops.logged_values[target]:
-                log_value_key[top_v] = target
-                log_value[top_v] = values[target]
-                top_v += 1
-            before = floats[source] if dual else float(counts[source])
-            kind = ops.kinds[target]
-            x = groups.inputs[ops.value_tag_input[k], first]
-            values[target] = _combine(kind, values[target], _term(kind, x, before))
-        for k in range(ops.move[letter], ops.move[letter + 1]):
-            target, source = ops.move_target[k], ops.move_source[k]
-            if log and ops.logged[target]:
-                log_key[top] = target
-                log_count[top] = counts[target]
-                if dual:
-                    log_float[top] = floats[target]
-                top += 1
-            counts[target] += counts[source]
-            if dual:
-                floats[target] += floats[source]
-        return top, top_v
-    return _apply_together(
-        g, groups, ops, counts, floats, values, dual, scratch, log, top, log_key, log_count,
-        log_float, top_v, log_value_key, log_value,
-    )  # fmt: skip
-
-
-@numba.njit(cache=True)
-def _apply_together(
-    g: int, groups: Any, ops: Any, counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
-    dual: bool, scratch: Any, log: bool, top: int, log_key: np.ndarray, log_count: np.ndarray,
-    log_float: np.ndarray, top_v: int, log_value_key: np.ndarray, log_value: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """The general case: everything is read before anything is written."""
-    added, added_f, added_v, touched, touched_v, order, order_v, new, new_f, new_v = scratch
-    n = 0
-    nv = 0
-    for e in range(groups.event[g], groups.event[g + 1]):
-        letter = groups.move_letter[e]
-        for k in range(ops.value_move[letter], ops.value_move[letter + 1]):
-            target = ops.value_move_target[k]
-            kind = ops.kinds[target]
-            if not touched_v[target]:
-                touched_v[target] = True
-                order_v[nv] = target
-                nv += 1
-                added_v[target] = _neutral(kind)
-            added_v[target] = _combine(kind, added_v[target], values[ops.value_move_source[k]])
-        for k in range(ops.value_tag[letter], ops.value_tag[letter + 1]):
-            target, source = ops.value_tag_target[k], ops.value_tag_source[k]
-            kind = ops.kinds[target]
-            if not touched_v[target]:
-                touched_v[target] = True
-                order_v[nv] = target
-                nv += 1
-                added_v[target] = _neutral(kind)
-            before = floats[source] if dual else float(counts[source])
-            x = groups.inputs[ops.value_tag_input[k], e]
-            added_v[target] = _combine(kind, added_v[target], _term(kind, x, before))
-        for k in range(ops.move[letter], ops.move[letter + 1]):
-            target, source = ops.move_target[k], ops.move_source[k]
-            if not touched[target]:
-                touched[target] = True
-                order[n] = target
-                n += 1
-                added[target] = np.uint64(0)
-                added_f[target] = 0.0
-            added[target] += counts[source]
-            if dual:
-                added_f[target] += floats[source]
-    stay = groups.stay_letter[g]
-    for s in range(ops.value_stay[stay], ops.value_stay[stay + 1]):
-        kind = ops.kinds[ops.value_stay_target[s]]
-        total = _neutral(kind)
-        for k in range(ops.value_stay_sources[s], ops.value_stay_sources[s + 1]):
-            total = _combine(kind, total, values[ops.value_stay_source[k]])
-        new_v[s - ops.value_stay[stay]] = total
-    for s in range(ops.stay[stay], ops.stay[stay + 1]):
-        count = np.uint64(0)
-        approximate = 0.0
-        for k in range(ops.stay_sources[s], ops.stay_sources[s + 1]):
-            count += counts[ops.stay_source[k]]
-            if dual:
-                approximate += floats[ops.stay_source[k]]
-        new[s - ops.stay[stay]] = count
-        new_f[s - ops.stay[stay]] = approximate
-    # Write: replaced counters first, then what was added. Each is logged once, before its change.
-    for s in range(ops.value_stay[stay], ops.value_stay[stay + 1]):
-        target = ops.value_stay_target[s]
-        if log and ops.logged_values[target]:
-            log_value_key[top_v] = target
-            log_value[top_v] = values[target]
-            top_v += 1
-        value = new_v[s - ops.value_stay[stay]]
-        if touched_v[target]:
-            touched_v[target] = False
-            value = _combine(ops.kinds[target], value, added_v[target])
-        values[target] = value
-    for i in range(nv):
-        target = order_v[i]
-        if touched_v[target]:
-            touched_v[target] = False
-            if log and ops.logged_values[target]:
-                log_value_key[top_v] = target
-                log_value[top_v] = values[target]
-                top_v += 1
-            values[target] = _combine(ops.kinds[target], values[target], added_v[target])
-    for s in range(ops.stay[stay], ops.stay[stay + 1]):
-        target = ops.stay_target[s]
-        if log and ops.logged[target]:
-            log_key[top] = target
-            log_count[top] = counts[target]
-            if dual:
-                log_float[top] = floats[target]
-            top += 1
-        counts[target] = new[s - ops.stay[stay]]
-        if dual:
-            floats[target] = new_f[s - ops.stay[stay]]
-        if touched[target]:
-            touched[target] = False
-            counts[target] += added[target]
-            if dual:
-                floats[target] += added_f[target]
-    for i in range(n):
-        target = order[i]
-        if touched[target]:
-            touched[target] = False
-            if log and ops.logged[target]:
-                log_key[top] = target
-                log_count[top] = counts[target]
-                if dual:
-                    log_float[top] = floats[target]
-                top += 1
-            counts[target] += added[target]
-            if dual:
-                floats[target] += added_f[target]
-    return top, top_v
-
-
-@numba.njit(cache=True)
-def _emit(
-    row: int, group: int, boundary: int, q: int, readings: Any, front: np.ndarray,
-    front_f: np.ndarray, front_v: np.ndarray, back: np.ndarray, back_f: np.ndarray,
-    back_v: np.ndarray, dual: bool, out: Any,
-) -> int:  # fmt: skip
-    """Write one query's row if the window holds a match: 1, else 0; -1 where there is no room."""
-    count = _read(q, readings, front, back)
-    approximate = 0.0
-    if dual:
-        approximate = _read_float(q, readings, front_f, back_f)
-        if approximate == 0.0:
-            return 0
-    elif count == 0:
-        return 0
-    if row >= out.group.size:
-        return -1
-    out.group[row] = group
-    out.boundary[row] = boundary
-    out.query[row] = q
-    out.counts[row] = count
-    if dual:
-        out.approximate[row] = approximate
-    for v in range(readings.value[q], readings.value[q + 1]):
-        kind = readings.value_kind[v]
-        total = _neutral(kind)
-        for p in range(readings.value_pair[v], readings.value_pair[v + 1]):
-            fv, bv = readings.value_pair_front_value[p], readings.value_pair_back_value[p]
-            if fv >= 0:
-                k = readings.value_pair_back[p]
-                other = back_f[k] if dual else float(back[k])
-                value = front_v[fv]
-            else:
-                k = readings.value_pair_front[p]
-                other = front_f[k] if dual else float(front[k])
-                value = back_v[bv]
-            if kind in (SUM, NUMBER):
-                if other != 0.0:
-                    total += value * other
-            elif other > 0.0:
-                total = _combine(kind, total, value)
-        out.values[row, v - readings.value[q]] = total
-    return 1

@@ -10,6 +10,7 @@ sums the same entries into them.
 from __future__ import annotations
 
 import graphlib
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engines.counting.machine import Machine, Position, Symbols
 from kernels import product as kernel
+from optimizer.automaton import Machine, Position, Symbols, UncountableError
 from optimizer.ir.pattern import Symbol
 
 ANY = -1  # whatever else occurs at the same time
@@ -58,7 +59,8 @@ class Tables(NamedTuple):
 
     back: kernel.Operators
     front: kernel.Operators
-    readings: kernel.Readings
+    readings: np.ndarray
+    triggered: np.ndarray  # by move letter: how many queries an event triggers
 
 
 class Edge(NamedTuple):
@@ -90,8 +92,17 @@ def compile_tables(terms: Sequence[Term], letters: Letters) -> Tables:
             wanted[id(machine)].update(dict.fromkeys(term.values))
     back = Counters(explored, wanted, forward=True)
     front = Counters(explored, wanted, forward=False)
-    readings = _readings(terms, letters, explored, back, front)
-    return Tables(back.operators(letters), front.operators(letters), readings)
+    triggered = [
+        [q for q, term in enumerate(terms) if symbols & term.triggers]
+        for symbols, _ in letters.moves
+    ]
+    readings = _readings(terms, triggered, explored, back, front)
+    return Tables(
+        back.operators(letters),
+        front.operators(letters),
+        readings,
+        np.array([len(found) for found in triggered], np.int64),
+    )
 
 
 def explore(machine: Machine, letters: Letters) -> Explored:
@@ -274,7 +285,15 @@ class Counters:
         stays = _stay_rows(letters, counts.stays, shown, color)
         value_stays = _stay_rows(letters, values.stays, value_shown, value_color)
         kinds = [values.start[e][0] for e in value_shown]
+        tagged = [[(t, s, inputs[t]) for t, s in row] for row in tags]
         return kernel.Operators(
+            tables=packed(
+                *_rows([o or row for o, row in zip(ordered, moves, strict=True)]),
+                *_rows([o or row for o, row in zip(value_ordered, value_moves, strict=True)]),
+                *_rows(tagged),
+                *_nested(stays),
+                *_nested(value_stays),
+            ),
             start_counts=np.array([counts.start[e][0] for e in shown], np.uint64),
             start_values=np.array([_START_VALUES[kind] for kind in kinds], np.float64),
             kinds=np.array(kinds, np.int8),
@@ -282,21 +301,7 @@ class Counters:
             logged_values=_marked(
                 self._first_rows(self._value_entry, value_color), len(value_shown)
             ),
-            in_place=np.array(
-                [
-                    a is not None and b is not None
-                    for a, b in zip(ordered, value_ordered, strict=True)
-                ],
-                np.bool_,
-            ),
-            **_columns("move", [o or row for o, row in zip(ordered, moves, strict=True)]),
-            **_columns(
-                "value_move", [o or row for o, row in zip(value_ordered, value_moves, strict=True)]
-            ),
-            **_columns("value_tag", tags),
-            value_tag_input=np.array([inputs[t] for row in tags for t, _ in row], np.int64),
-            **_nested("stay", stays),
-            **_nested("value_stay", value_stays),
+            in_place=np.array([row is not None for row in ordered], np.bool_),
         )
 
     def _first_rows(self, entries: dict[Any, int], color: list[int]) -> set[int]:
@@ -422,35 +427,40 @@ def _marked(numbers: set[int], size: int) -> np.ndarray:
     return marks
 
 
-def _pointers(lengths: Sequence[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+def packed(*tables: Sequence[int]) -> np.ndarray:
+    """Tables as one array: first where each begins and where the last ends, then they."""
+    starts = np.cumsum([len(tables) + 1, *map(len, tables)])
+    flat = np.concatenate([starts, *(np.asarray(table, np.int64) for table in tables)])
+    if len(flat) >= 2**31:
+        raise UncountableError("the queries' common automaton is too large")
+    return flat.astype(np.int32)
 
 
-def _columns(name: str, rows: list[Pairs]) -> dict[str, np.ndarray]:
-    return {
-        name: _pointers([len(row) for row in rows]),
-        f"{name}_target": np.array([t for row in rows for t, _ in row], np.int64),
-        f"{name}_source": np.array([s for row in rows for _, s in row], np.int64),
-    }
+def _rows(rows: Sequence[Sequence[Sequence[int]]]) -> tuple[list[int], list[int]]:
+    """Rows of records as pointers to the first record of each, and the records end to end."""
+    pointers = [0, *itertools.accumulate(map(len, rows))]
+    return pointers, [number for row in rows for record in row for number in record]
 
 
-def _nested(name: str, rows: list[list[tuple[int, list[int]]]]) -> dict[str, np.ndarray]:
-    flat = [item for row in rows for item in row]
-    return {
-        name: _pointers([len(row) for row in rows]),
-        f"{name}_target": np.array([t for t, _ in flat], np.int64),
-        f"{name}_sources": _pointers([len(of) for _, of in flat]),
-        f"{name}_source": np.array([s for _, of in flat for s in of], np.int64),
-    }
+def _nested(
+    rows: list[list[tuple[int, list[int]]]],
+) -> tuple[list[int], list[int], list[int]]:
+    """The same for (target, sources): the records point into a third table."""
+    ends = itertools.accumulate(len(of) for row in rows for _, of in row)
+    firsts = [0, *ends]
+    flat = [target for row in rows for target, _ in row]
+    records = [n for i, target in enumerate(flat) for n in (target, firsts[i], firsts[i + 1])]
+    pointers = [0, *itertools.accumulate(map(len, rows))]
+    return pointers, records, [s for row in rows for _, of in row for s in of]
 
 
 def _readings(
     terms: Sequence[Term],
-    letters: Letters,
+    triggered: list[list[int]],
     explored: dict[int, Explored],
     back: Counters,
     front: Counters,
-) -> kernel.Readings:
+) -> np.ndarray:
     """A query's result: the ways in front to each state times those behind it, of all machines."""
     pairs: list[Pairs] = []
     value_pairs: list[list[tuple[int, int, int, int]]] = []
@@ -471,25 +481,12 @@ def _readings(
                 if bv is not None and a is not None:
                     found.append((-1, a, bv, -1))
             value_pairs.append(found)
-    triggered = [
-        [q for q, term in enumerate(terms) if symbols & term.triggers]
-        for symbols, _ in letters.moves
-    ]
-    flat = [quad for found in value_pairs for quad in found]
-    quads = np.array(flat, np.int64).reshape(len(flat), 4)
-    return kernel.Readings(
-        pair=_pointers([len(mine) for mine in pairs]),
-        pair_front=np.array([a for mine in pairs for a, _ in mine], np.int64),
-        pair_back=np.array([b for mine in pairs for _, b in mine], np.int64),
-        value=_pointers([len(term.values) for term in terms]),
-        value_kind=np.array([v.kind for term in terms for v in term.values], np.int8),
-        value_pair=_pointers([len(found) for found in value_pairs]),
-        value_pair_front_value=np.ascontiguousarray(quads[:, 0]),
-        value_pair_front=np.ascontiguousarray(quads[:, 1]),
-        value_pair_back_value=np.ascontiguousarray(quads[:, 2]),
-        value_pair_back=np.ascontiguousarray(quads[:, 3]),
-        trigger=_pointers([len(queries) for queries in triggered]),
-        trigger_query=np.array([q for queries in triggered for q in queries], np.int64),
+    kinds = [[(value.kind,) for value in term.values] for term in terms]
+    return packed(
+        *_rows(pairs),
+        *_rows(kinds),
+        *_rows(value_pairs),
+        *_rows([[(q,) for q in queries] for queries in triggered]),
     )
 
 

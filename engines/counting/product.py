@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.counting.compile import Letters, Tables, Term, Value, compile_tables
-from engines.counting.machine import Machine, Symbols, UncountableError, alternatives
 from engines.local.columns import Columns
 from engines.local.layout import Layout
 from kernels import product as kernel
-from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, Symbol
+from optimizer.automaton import Machine, Symbols, alternatives
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, Symbol, positive_events
 from optimizer.ir.query import Aggregation, Query
 from workloads import expressions as ex
 from workloads.expressions import Attribute
+from workloads.syntax import Plus
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
@@ -73,20 +74,6 @@ class Plan:
             for function, operand in wanted_values(query)
             for kind in _KINDS[function]
         )
-
-
-def countable(query: Query) -> str | None:
-    """None if the query can be counted without constructing its matches, else why not."""
-    if not isinstance(query.output, Aggregation):
-        return "it returns matches"
-    if query.conditions:
-        return "its conditions tie different events to each other"
-    try:
-        for choice in alternatives(query.pattern):
-            Machine(choice)
-    except UncountableError as error:
-        return str(error)
-    return None
 
 
 def wanted_values(query: Query) -> list[tuple[str, Attribute]]:
@@ -168,7 +155,7 @@ def count(
         move_letter=move_letter,
         inputs=_inputs(plan, columns, layout.order[used]),
     )
-    dual = _may_overflow(plan, layout, used, width)
+    dual = _may_overflow(plan, columns, layout, width)
     rows = _run(plan, groups, compile_tables(plan.terms, letters), width, slide, dual)
     approximate = rows.approximate if dual else rows.counts.astype(np.float64)
     # A wrapped count is right where the true one is below 2^64, which the floating-point one tells.
@@ -256,19 +243,25 @@ def _inputs(plan: Plan, columns: Columns, rows: Int64s) -> Float64s:
     return inputs
 
 
-def _may_overflow(plan: Plan, layout: Layout, used: Int64s, width: int) -> bool:
-    """Could a window hold 2^62 matches? At most its events to the power of a match's length."""
-    before = np.zeros(len(layout) + 1, np.int64)
-    before[used + 1] = 1
-    before = np.cumsum(before)
+def _may_overflow(plan: Plan, columns: Columns, layout: Layout, width: int) -> bool:
+    """Could a window hold 2^62 matches? At most the product of its components' candidates."""
     low, _ = layout.reach(width)
-    most = int((before[layout.after[used]] - before[low[used]]).max(initial=1))
-    bits = 0.0
-    for machines in plan.machines:
-        for machine in machines:
-            leaves = machine.components * np.log2(max(2, most)) + (most if machine.has_plus else 0)
-            bits = max(bits, leaves + np.log2(len(machines)))
-    return bits >= 62
+    most: dict[Symbol, int] = {}
+    for symbol in plan.symbols:
+        rows = np.flatnonzero(columns.instances(symbol)[layout.order])
+        before = np.searchsorted(rows, low[rows], "left")
+        until = np.searchsorted(rows, layout.after[rows], "left")
+        most[symbol] = int((until - before).max(initial=0))
+    return any(
+        sum(
+            most[e.symbol] if isinstance(e.quantifier, Plus) else np.log2(max(1, most[e.symbol]))
+            for e in positive_events(choice)
+        )
+        + np.log2(len(choices))
+        >= 62
+        for choices in (alternatives(query.pattern) for query in plan.queries)
+        for choice in choices
+    )
 
 
 def _run(
@@ -282,8 +275,7 @@ def _run(
     most_values = max((len(term.values) for term in plan.terms), default=0)
     capacity = 1024
     if slide == 0:
-        triggered = np.diff(tables.readings.trigger)
-        capacity = int(triggered[groups.move_letter].sum())
+        capacity = int(tables.triggered[groups.move_letter].sum())
     while True:
         out = kernel.Rows(
             np.empty(capacity, np.int64),
@@ -294,7 +286,15 @@ def _run(
             np.empty((capacity, most_values), np.float64),
         )
         made = kernel.slide_product(
-            groups, tables.back, tables.front, tables.readings, width, slide, dual, out
+            groups,
+            tables.back,
+            tables.front,
+            tables.readings,
+            len(plan.queries),
+            width,
+            slide,
+            dual,
+            out,
         )
         if made >= 0:
             return kernel.Rows(*(column[:made] for column in out))

@@ -1,6 +1,12 @@
-"""`run_local`: every query of a workload, one after the other, over columns of events."""
+"""`run_local`: the queries of a workload over columns of events.
+
+Aggregate queries that can be are counted together (`engines.counting`); the others construct their
+matches, one query after the other.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
 
 import pyarrow as pa
 
@@ -12,6 +18,7 @@ from engines.local.layout import arrange
 from engines.local.matches import match_rows
 from engines.local.scan import Arranged, Limits, Scan
 from engines.results import Results, aggregate_schema, match_schema
+from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload, Construction, Query
 from workloads.errors import SheafError, TooLargeError, UnsupportedError
@@ -20,20 +27,63 @@ from workloads.syntax import All
 DEFAULT_LIMITS = Limits()
 
 
-def run_local(workload: BoundWorkload, events: Events, limits: Limits = DEFAULT_LIMITS) -> Results:
-    """All results of a workload, in no particular order."""
+def run_local(
+    workload: BoundWorkload,
+    events: Events,
+    limits: Limits = DEFAULT_LIMITS,
+    counting: bool = True,
+) -> Results:
+    """All results of a workload, in no particular order; without `counting`, all by matches."""
     aggregates = [aggregate_schema(events.time_type).empty_table()]
     matches = [match_schema(events.time_type).empty_table()]
     if len(events):
         columns = Columns(workload, events)
         arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
+        counted = _count(workload.queries, columns, arrangements) if counting else {}
+        aggregates += [table for tables in counted.values() for table in tables]
         for query in workload.queries:
+            if query.name in counted:
+                continue
             try:
                 table = _run_query(query, columns, arrangements, limits)
             except UnsupportedError as error:
                 raise _named(error, query) from error
             (matches if isinstance(query.output, Construction) else aggregates).append(table)
     return Results(pa.concat_tables(aggregates), pa.concat_tables(matches))
+
+
+def _count(
+    queries: Sequence[Query],
+    columns: Columns,
+    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
+) -> dict[str, list[pa.Table]]:
+    """The rows of the queries that are counted without constructing their matches, by name."""
+    from engines.counting.rows import counted_rows  # it builds on this package's columns
+
+    together: dict[Hashable, list[Query]] = {}
+    for query in queries:
+        if countable(query) is None:
+            together.setdefault((query.key, query.window, query.slide), []).append(query)
+    found: dict[str, list[pa.Table]] = {}
+    for group in together.values():
+        arranged = _arranged(group[0], columns, arrangements)
+        tables = counted_rows(group, arranged)
+        if tables is not None:
+            found |= {query.name: [table] for query, table in zip(group, tables, strict=True)}
+    return found
+
+
+def _arranged(
+    query: Query,
+    columns: Columns,
+    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
+) -> Arranged:
+    # Only ALL puts simultaneous events into one group, whose order then shows.
+    settled = any(isinstance(e.quantifier, All) for e in components(query.pattern))
+    how = (query.key, query.window.is_count, settled)
+    if how not in arrangements:
+        arrangements[how] = Arranged(arrange(columns.events, *how), columns)
+    return arrangements[how]
 
 
 def _run_query(
@@ -43,12 +93,7 @@ def _run_query(
     limits: Limits,
 ) -> pa.Table:
     events = columns.events
-    # Only ALL puts simultaneous events into one group, whose order then shows.
-    settled = any(isinstance(e.quantifier, All) for e in components(query.pattern))
-    how = (query.key, query.window.is_count, settled)
-    if how not in arrangements:
-        arrangements[how] = Arranged(arrange(events, *how), columns)
-    arranged = arrangements[how]
+    arranged = _arranged(query, columns, arrangements)
     scan = Scan(arranged, query.window.ticks(events.tick), query.name, limits)
     keys = KeyTexts(events, arranged.layout, query.key)
     if isinstance(query.output, Construction):

@@ -31,6 +31,7 @@ from optimizer.ir.pattern import (
     positive_events,
     walk,
 )
+from optimizer.ir.query import Aggregation, Query
 from workloads.errors import UnsupportedError
 from workloads.syntax import One, Plus
 
@@ -351,3 +352,17 @@ _UNWATCHED = _Unwatched()
 
 def _plain(watched: Iterable[State | None]) -> tuple[State, ...]:
     return tuple(None if s is _UNWATCHED else s for s in watched)
+
+
+def countable(query: Query) -> str | None:
+    """None if the query can be counted without constructing its matches, else why not."""
+    if not isinstance(query.output, Aggregation):
+        return "it returns matches"
+    if query.conditions:
+        return "its conditions tie different events to each other"
+    try:
+        for choice in alternatives(query.pattern):
+            Machine(choice)
+    except UncountableError as error:
+        return str(error)
+    return None

@@ -1,0 +1,125 @@
+"""Counting gives what the reference gives, on workloads that share and streams with ties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.counting.rows import counted_rows
+from engines.events import from_table
+from engines.local import run_local
+from engines.local.columns import Columns
+from engines.local.layout import arrange
+from engines.local.scan import Arranged
+from engines.reference import run
+from optimizer.automaton import countable
+from optimizer.bind import load_bound
+from tests import strategies
+
+# Everything that can be counted: no ties between components, no groups of n or of all.
+COUNTABLE = replace(
+    strategies.SHAPE,
+    ties=False,
+    groups=False,
+    group_conditions=False,
+    constants=False,
+    outputs=("trigger", "slide"),
+)
+
+
+def table_of(rows, sequence):
+    columns = {"ts": pa.int64(), "kind": pa.string()} | dict.fromkeys("kxy", pa.int64())
+    if sequence:
+        columns["seq"] = pa.int64()
+    return pa.table({c: pa.array([row[c] for row in rows], t) for c, t in columns.items()})
+
+
+def comparable(rows):
+    return sorted(
+        (
+            (
+                row["query"],
+                str(row["key"]).replace(" ", "").replace('"', "'"),
+                row["time"],
+                row["seq"],
+                row["aggregate"],
+                None if row["value"] is None else round(row["value"], 9),
+                row["count"],
+                row["exact"],
+            )
+            for row in rows
+        ),
+        key=repr,
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    strategies.workloads(COUNTABLE, max_queries=3).flatmap(
+        lambda found: st.tuples(
+            st.just(found),
+            strategies.event_rows(
+                sequence=strategies.has_sequence(found), types=COUNTABLE.types, max_size=9
+            ),
+        )
+    )
+)
+def test_counting_agrees_with_the_reference(case):
+    workload, rows = case
+    workload = replace(workload, queries=tuple(q for q in workload.queries if countable(q) is None))
+    events = from_table(table_of(rows, strategies.has_sequence(workload)), workload.stream)
+    columns = Columns(workload, events)
+    groups = {}
+    for query in workload.queries:
+        groups.setdefault((query.key, query.window, query.slide), []).append(query)
+    found, counted = [], set()
+    for (key, window, _), queries in groups.items():
+        arranged = Arranged(arrange(events, key, window.is_count, False), columns)
+        tables = counted_rows(queries, arranged) if len(events) else []
+        if tables is not None:
+            counted |= {query.name for query in queries}
+            found += [row for table in tables for row in table.to_pylist()]
+    expected = [row for row in run(workload, rows) if row["query"] in counted]
+    assert comparable(found) == comparable(expected)
+
+
+def counts(query, events, **kw):
+    workload = load_bound(
+        {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": [query]}
+    )
+    table = pa.table({"ts": range(len(events)), "kind": list(events)})
+    return run_local(workload, from_table(table, workload.stream), **kw).aggregates.to_pylist()
+
+
+def test_a_count_past_the_largest_integer_is_floating_point_and_says_so():
+    # n events of A give 2^n - 1 non-empty groups.
+    rows = counts("PATTERN A+ a AGG COUNT(*) WITHIN 1 s", "A" * 70)
+    assert [row["count"] for row in rows[:63]] == [2**n - 1 for n in range(1, 64)]
+    assert all(row["exact"] for row in rows[:63])
+    for n, row in enumerate(rows[63:], start=64):
+        assert row["count"] is None
+        assert not row["exact"]
+        assert row["value"] == pytest.approx(2.0**n - 1, rel=1e-12)
+
+
+def test_counts_do_not_wrap_when_a_product_of_many_is_taken():
+    # 40 events of each of 12 types in order: 40^12 = 2^63.9 sequences in the end.
+    types = "ABCDEFGHIJKL"
+    query = f"PATTERN SEQ({', '.join(types)}) AGG COUNT(*) WITHIN 1 s"
+    rows = counts(query, "".join(kind * 40 for kind in types))
+    assert rows[0]["count"] == 40**11
+    assert rows[-1]["count"] is None
+    assert rows[-1]["value"] == pytest.approx(40.0**12, rel=1e-12)
+
+
+def test_a_sliding_window_counts_what_a_fresh_one_does():
+    # Long enough for the window's two stacks to turn over many times.
+    stream = ("ABCAB" * 40)[:200]
+    query = "PATTERN SEQ(A a, !C c, B b) AGG COUNT(*) WITHIN 20 ms"
+    slid = counts(query, stream)
+    assert slid == counts(query, stream, counting=False)
+    assert len(slid) > 70
