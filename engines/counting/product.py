@@ -66,6 +66,7 @@ class Plan:
             Term(machines, self._values(query), _triggers(query))
             for query, machines in zip(self.queries, self.machines, strict=True)
         ]
+        self.most_values = max(len(term.values) for term in self.terms)
         self.symbols = sorted({s for ms in self.machines for m in ms for s in m.symbols}, key=str)
 
     def _values(self, query: Query) -> tuple[Value, ...]:
@@ -131,7 +132,7 @@ def count(
     codes, meanings = _symbol_sets(plan, columns, layout)
     used = np.flatnonzero(np.array([bool(m) for m in meanings])[codes])
     if not len(used):
-        return _nothing()
+        return _nothing(plan)
     new_group = np.ones(len(used), np.bool_)
     new_group[1:] = layout.block[used[1:]] != layout.block[used[:-1]]
     if any(m.has_conjunction for ms in plan.machines for m in ms) and not new_group.all():
@@ -175,11 +176,17 @@ def count(
     )
 
 
-def _nothing() -> Counted:
+def _nothing(plan: Plan) -> Counted:
     none = np.empty(0, np.int64)
     numbers = np.empty(0, np.float64)
     return Counted(
-        none, none, none, none.astype(np.uint64), numbers, none.astype(bool), numbers.reshape(0, 0)
+        none,
+        none,
+        none,
+        none.astype(np.uint64),
+        numbers,
+        none.astype(bool),
+        numbers.reshape(0, plan.most_values),
     )
 
 
@@ -272,7 +279,6 @@ def _run(
     slide: int,
     dual: bool,
 ) -> kernel.Rows:
-    most_values = max((len(term.values) for term in plan.terms), default=0)
     capacity = 1024
     if slide == 0:
         capacity = int(tables.triggered[groups.move_letter].sum())
@@ -283,7 +289,7 @@ def _run(
             np.empty(capacity, np.int64),
             np.empty(capacity, np.uint64),
             np.empty(capacity if dual else 0, np.float64),
-            np.empty((capacity, most_values), np.float64),
+            np.empty((capacity, plan.most_values), np.float64),
         )
         made = kernel.slide_product(
             groups,
