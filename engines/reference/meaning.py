@@ -35,6 +35,7 @@ class Look(NamedTuple):
     window: Region | None
     outer: Binding
     skip: frozenset[str]  # existential aliases
+    open: frozenset[str]  # aliases of ALL: their groups are not settled until all is bound
 
 
 def alternatives(pattern: Pattern) -> list[Pattern]:
@@ -72,6 +73,12 @@ def existential(pattern: Pattern) -> frozenset[str]:
             return frozenset()
 
 
+def open_groups(pattern: Pattern) -> frozenset[str]:
+    """The aliases of `ALL E` outside negations."""
+    every = positive_events(pattern)
+    return frozenset(e.alias for e in every if isinstance(e.quantifier, All))
+
+
 def rows_of(
     pattern: Pattern, bound: Binding, skip: frozenset[str] = frozenset()
 ) -> tuple[Row, ...]:
@@ -105,7 +112,7 @@ class Matcher:
         """Of an OR-free pattern: in the given window, or wherever they fit in one."""
         skip = existential(pattern)
         seen = set()
-        for bound in self._bind(pattern, {}, Look(window, {}, skip)):
+        for bound in self._bind(pattern, {}, Look(window, {}, skip, open_groups(pattern))):
             kept = {alias: group for alias, group in bound.items() if alias not in skip}
             region = window or self._window_of(kept)
             rest = [e for alias in skip for e in bound[alias]]
@@ -151,7 +158,7 @@ class Matcher:
             case Event(_, alias):
                 for group in self._groups(pattern, look):
                     extended = bound | {alias: group}
-                    if self._fits(extended, look) and self._agrees(pattern, extended, look.outer):
+                    if self._fits(extended, look) and self._agrees(pattern, extended, look):
                         yield extended
             case Seq(parts) | And(parts):
                 yield from self._bind_parts(pattern, parts, 0, bound, look)
@@ -167,14 +174,9 @@ class Matcher:
             yield bound
             return
         before = [e for part in parts[:i] for e in rows_of(part, bound)]
-        used = {e for part in parts[:i] for e in rows_of(part, bound, look.skip)}
         for extended in self._bind(parts[i], bound, look):
-            if isinstance(node, Seq):
-                mine = rows_of(parts[i], extended)
-                allowed = all(b.key < m.key for b in before for m in mine)
-            else:
-                allowed = used.isdisjoint(rows_of(parts[i], extended, look.skip))
-            if allowed:
+            mine = rows_of(parts[i], extended)
+            if isinstance(node, And) or all(b.key < m.key for b in before for m in mine):
                 yield from self._bind_parts(node, parts, i + 1, extended, look)
 
     def _groups(self, event: Event, look: Look) -> Iterator[tuple[Row, ...]]:
@@ -215,10 +217,14 @@ class Matcher:
         positions = [e.position for a in bound.keys() - look.skip for e in bound[a]]
         return not positions or max(positions) - min(positions) < self.width
 
-    def _agrees(self, event: Event, bound: Binding, outer: Binding) -> bool:
+    def _agrees(self, event: Event, bound: Binding, look: Look) -> bool:
         """The conditions on the newest alias; those of E^n and ALL wait until all is bound."""
-        waits = isinstance(event.quantifier, (Exactly, All))
-        return waits or all(true(c, outer | bound) for c in self._tied(event, outer | bound))
+        everything = look.outer | bound
+        return isinstance(event.quantifier, (Exactly, All)) or all(
+            true(c, everything)
+            for c in self._tied(event, everything)
+            if not ex.aliases(c) & look.open
+        )
 
     def _tied(self, event: Event, bound: Binding) -> Iterator[ex.Expression]:
         """The conditions that speak of a component event by event, with nothing unbound."""
@@ -258,11 +264,14 @@ class Matcher:
         return all(true(c, candidate) for c in self._tied(event, candidate))
 
     def _clear(self, node: Pattern, bound: Binding, outer: Binding, region: Region) -> bool:
-        """Are all negations absent and all groups whole?"""
+        """Are all negations absent, all groups whole, and no event used twice in an AND?"""
         match node:
             case Seq(parts):
                 gaps = [self._gap(parts, i, bound, region) for i in range(len(parts))]
             case And(parts):
+                used = [e for part in parts for e in rows_of(part, bound, existential(node))]
+                if len(set(used)) < len(used):
+                    return False
                 whole = Region(region.anywhere, region.anywhere, region.anywhere)
                 gaps = [whole if isinstance(part, Neg) else region for part in parts]
             case Proj(_, part):
@@ -283,7 +292,9 @@ class Matcher:
                 return not any(
                     self._holds(choice, found, scope, gap)
                     for choice in alternatives(inner)
-                    for found in self._bind(choice, {}, Look(gap, scope, existential(choice)))
+                    for found in self._bind(
+                        choice, {}, Look(gap, scope, existential(choice), open_groups(choice))
+                    )
                 )
             case Event(symbol, alias, Exactly()):
                 between = (
