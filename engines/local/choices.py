@@ -135,7 +135,8 @@ class Place:
     """A component or a negation, and how it stands to the rest of an OR-free pattern.
 
     `earlier` and `later` hold the aliases of the parts that are certainly before and after it,
-    the nearest first; `rivals` those in other parts of an AND, which may not use its events.
+    the nearest first; `rivals` those in other parts of an AND, which may not use its events. What
+    only has to exist in a part of an AND may be any event.
     """
 
     leaf: Event | Neg
@@ -147,32 +148,38 @@ class Place:
 
 def places(pattern: Pattern) -> list[Place]:
     """The components and negations of an OR-free pattern, left to right."""
-    return list(_places(pattern, Place(_NOTHING, Gap(), (), (), frozenset())))
+    return list(_places(pattern, Gap(), (), (), frozenset()))
 
 
-_NOTHING = Neg(Or(()))
+Parts = tuple[tuple[str, ...], ...]
 
 
-def _places(node: Pattern, at: Place) -> Iterator[Place]:
+def _places(
+    node: Pattern, gap: Gap, earlier: Parts, later: Parts, rivals: frozenset[tuple[str, str]]
+) -> Iterator[Place]:
+    """`rivals` are pairs of aliases that may not use the same event."""
     match node:
-        case Event() | Neg():
-            yield Place(node, at.gap, at.earlier, at.later, at.rivals)
+        case Neg():
+            yield Place(node, gap, earlier, later, frozenset())
+        case Event(_, alias):
+            mine = frozenset(other for own, other in rivals if own == alias)
+            yield Place(node, gap, earlier, later, mine)
         case Proj(_, part):
-            yield from _places(part, Place(at.leaf, Gap(), at.earlier, at.later, at.rivals))
+            yield from _places(part, Gap(), earlier, later, rivals)
         case Seq(parts):
             names = [tuple(sorted(_aliases(part))) for part in parts]
             for i, part in enumerate(parts):
                 before = tuple(n for n in reversed(names[:i]) if n)
                 after = tuple(n for n in names[i + 1 :] if n)
-                gap = Gap(next(iter(before), None), next(iter(after), None))
-                earlier, later = before + at.earlier, after + at.later
-                yield from _places(part, Place(at.leaf, gap, earlier, later, at.rivals))
+                between = Gap(next(iter(before), None), next(iter(after), None))
+                yield from _places(part, between, before + earlier, after + later, rivals)
         case And(parts):
-            for i, part in enumerate(parts):
-                others = (p for j, p in enumerate(parts) if j != i)
-                rivals = at.rivals.union(*map(_aliases, others))
-                gap = Gap(anywhere=isinstance(part, Neg))
-                yield from _places(part, Place(at.leaf, gap, at.earlier, at.later, rivals))
+            used = [_aliases(part) - unkept(part) for part in parts]
+            pairs = itertools.permutations(used, 2)
+            both = rivals.union(*(itertools.product(own, other) for own, other in pairs))
+            for part in parts:
+                whole = Gap(anywhere=isinstance(part, Neg))
+                yield from _places(part, whole, earlier, later, both)
         case Or():
             raise AssertionError("an OR in an OR-free pattern")
 

@@ -142,16 +142,20 @@ def _settle(events: Events, order: Rows, block: Rows, after: Rows) -> Rows:
     if not len(tied):
         return order
     rows = events.table.take(pa.array(order[tied]))
-    ranks: list[Rows] = []
-    for name in sorted(rows.column_names, reverse=True):
-        encoded = pc.dictionary_encode(rows.column(name), null_encoding="encode").combine_chunks()
-        # The bracket closes each value as it does in the text of the whole row: 1 before 1.5.
-        texts = [f"{value!r})" for value in encoded.dictionary.to_pylist()]
-        rank = np.empty(len(texts), np.int64)
-        rank[np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)] = np.arange(
-            len(texts)
-        )
-        ranks.append(rank[np.asarray(encoded.indices)])
+    ranks = [_written_ranks(rows.column(name)) for name in sorted(rows.column_names, reverse=True)]
     settled = order.copy()
     settled[tied] = order[tied[np.lexsort((*ranks, block[tied]))]]
     return settled
+
+
+def _written_ranks(column: pa.ChunkedArray) -> Rows:
+    """Numbers that sort rows as the texts of their values do."""
+    if pa.types.is_nested(column.type):
+        values, places = column.to_pylist(), np.arange(len(column))
+    else:
+        encoded = pc.dictionary_encode(column, null_encoding="encode").combine_chunks()
+        values, places = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+    # The bracket closes each value as it does in the text of the whole row: 1 before 1.5.
+    texts = [f"{value!r})" for value in values]
+    distinct = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+    return np.array([distinct[text] for text in texts], np.int64)[places]

@@ -194,14 +194,12 @@ class _Planner:
     def _bind(self, place: Place, later: list[Place]) -> None:
         event = place.leaf
         assert isinstance(event, Event)
-        kept = event.alias not in self.skip
         bounds = self._bounds(place)
         narrows = self._narrows(place, later)
         rivals = tuple(
             Rival(alias, other.leaf.symbol)
             for alias, other in self.components.items()
-            if kept and alias in place.rivals & (self.bound - self.skip)
-            if isinstance(other.leaf, Event)
+            if alias in place.rivals & self.bound and isinstance(other.leaf, Event)
         )
         match event.quantifier:
             case One():

@@ -20,7 +20,8 @@ from engines.local.scan import Arranged, Limits, Scan
 from engines.results import Results, aggregate_schema, match_schema
 from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components
-from optimizer.ir.query import BoundWorkload, Construction, Query
+from optimizer.ir.query import Aggregation, BoundWorkload, Construction, Query
+from workloads import expressions as ex
 from workloads.errors import SheafError, TooLargeError, UnsupportedError
 from workloads.syntax import All
 
@@ -62,7 +63,7 @@ def _count(
 
     together: dict[Hashable, list[Query]] = {}
     for query in queries:
-        if countable(query) is None:
+        if countable(query) is None and _aggregates_numbers(query, columns):
             together.setdefault((query.key, query.window, query.slide), []).append(query)
     found: dict[str, list[pa.Table]] = {}
     for group in together.values():
@@ -71,6 +72,17 @@ def _count(
         if tables is not None:
             found |= {query.name: [table] for query, table in zip(group, tables, strict=True)}
     return found
+
+
+def _aggregates_numbers(query: Query, columns: Columns) -> bool:
+    """Does it aggregate numbers only? If not, constructing its matches says what is wrong."""
+    assert isinstance(query.output, Aggregation)
+    read = [item.operand for item in query.output.items if item.operand is not None]
+    names = {operand.name for operand in read}
+    if query.output.having is not None:
+        names |= ex.attributes(query.output.having)
+    kinds = {columns.vector(name).kind for name in names}
+    return kinds <= {"int", "float", "bool", "null"}
 
 
 def _arranged(
