@@ -58,6 +58,7 @@ def run_batch(
     session: SparkSession, workload: BoundWorkload, source: Source, buckets: int | None = None
 ) -> tuple[Results, int]:
     """All results of a workload, sorted, and the number of events read."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import Observation
     from pyspark.sql import functions as sf
@@ -86,7 +87,7 @@ def run_batch(
     try:
         packed = routed.groupBy("route", "bucket").applyInArrow(evaluate, schema).toArrow()
         read = int(counted.get["number"])
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise JobError(_said(error)) from error
     return sorted_results(_unpacked(packed, source.events)), read
 
