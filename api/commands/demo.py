@@ -132,7 +132,11 @@ def _now(job: dict[str, Any]) -> str:
     """What a job is doing, in a few words."""
     words = {"start": "starting Spark", "run": "running", "read": "looking at the events"}
     progress = job["progress"]
-    tasks = f", {progress['done']} of {progress['known']} tasks" if progress else ""
+    tasks = (
+        f", {progress['done']} of {progress['known']} tasks"
+        if progress and progress["known"]
+        else ""
+    )
     return words.get(job["stage"], str(job["stage"])) + tasks
 
 
