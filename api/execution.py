@@ -48,7 +48,11 @@ def choose_device(device: Device) -> str:
 
 
 def run_here(
-    workload: Workload, path: str, engine: OneOf["local", "oracle"], stages: Stages
+    workload: Workload,
+    path: str,
+    engine: OneOf["local", "oracle"],
+    stages: Stages,
+    sharing: bool = True,
 ) -> tuple[Results, int]:
     """The results, sorted, and the number of events, computed in this process."""
     from engines.events import column_kinds, from_table, read_table
@@ -62,12 +66,17 @@ def run_here(
         bound = bind(workload, column_kinds(table.schema))
         events = from_table(table, bound.stream, path)
     with stages("run"):
-        run = run_local if engine == "local" else run_oracle
-        return sorted_results(run(bound, events)), len(events)
+        if engine == "oracle":
+            return sorted_results(run_oracle(bound, events)), len(events)
+        return sorted_results(run_local(bound, events, sharing=sharing)), len(events)
 
 
 def run_on_spark(
-    workload: Workload, path: str, stages: Stages, session: Callable[[], SparkSession]
+    workload: Workload,
+    path: str,
+    stages: Stages,
+    session: Callable[[], SparkSession],
+    sharing: bool = True,
 ) -> tuple[Results, int]:
     """The same as one job of the session, which is asked for once the input is known to be good."""
     from engines.events import column_kinds
@@ -81,7 +90,7 @@ def run_on_spark(
     with stages("start"):
         spark = session()
     with stages("run"):
-        return run_batch(spark, bound, source)
+        return run_batch(spark, bound, source, sharing=sharing)
 
 
 def kinds_of(bound: BoundWorkload) -> tuple[bool, bool]:

@@ -103,6 +103,17 @@ def slide_product(
     return int(_slide(*groups, *back, *front, readings, queries, width, slide, dual, *out))
 
 
+def warm() -> None:
+    """Compile the kernel, or load it from the cache, before it is needed in several processes."""
+    none, numbers, flags = np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.bool_)
+    groups = Groups(none, none, none, none, none, none, np.zeros((1, 1)))
+    kinds, counts = np.zeros(1, np.int8), np.zeros(1, np.uint64)
+    tables = np.full(OPERATOR_TABLES + 1, OPERATOR_TABLES, np.int32)
+    operators = Operators(tables, counts, numbers, kinds, flags, flags, flags)
+    rows = Rows(none, none, none, counts, numbers, np.zeros((1, 1)))
+    slide_product(groups, operators, operators, tables, 1, 1, 0, False, rows)
+
+
 @numba.njit(cache=True, inline="always")
 def _combine(kind: int, a: float, b: float) -> float:
     if kind == MIN:

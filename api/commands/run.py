@@ -43,16 +43,20 @@ def run(
         check_sink(out)
     with stages("plan"):
         parsed, bound = open_workload(workload)
-        plan = make_plan(bound, to_document(parsed))
+        plan = make_plan(bound, to_document(parsed), sharing=not no_sharing)
     with ExitStack() as sessions:
         if engine == "spark":
             from engines.session import spark_session
 
             results, number = run_on_spark(
-                parsed, events, stages, lambda: sessions.enter_context(spark_session())
+                parsed,
+                events,
+                stages,
+                lambda: sessions.enter_context(spark_session()),
+                sharing=not no_sharing,
             )
         else:
-            results, number = run_here(parsed, events, engine, stages)
+            results, number = run_here(parsed, events, engine, stages, sharing=not no_sharing)
     with stages("write"):
         if out is None:
             show(results, typer.echo)

@@ -33,14 +33,18 @@ def run_local(
     events: Events,
     limits: Limits = DEFAULT_LIMITS,
     counting: bool = True,
+    sharing: bool = True,
 ) -> Results:
-    """All results of a workload, in no particular order; without `counting`, all by matches."""
+    """All results of a workload, in no particular order.
+
+    Without `counting` all queries construct their matches; without `sharing` each runs alone.
+    """
     aggregates = [aggregate_schema(events.time_type).empty_table()]
     matches = [match_schema(events.time_type).empty_table()]
     if len(events):
         columns = Columns(workload, events)
         arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
-        counted = _count(workload.queries, columns, arrangements) if counting else {}
+        counted = _count(workload.queries, columns, arrangements, sharing) if counting else {}
         aggregates += [table for tables in counted.values() for table in tables]
         for query in workload.queries:
             if query.name in counted:
@@ -57,6 +61,7 @@ def _count(
     queries: Sequence[Query],
     columns: Columns,
     arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
+    sharing: bool,
 ) -> dict[str, list[pa.Table]]:
     """The rows of the queries that are counted without constructing their matches, by name."""
     from engines.counting.rows import counted_rows  # it builds on this package's columns
@@ -64,7 +69,8 @@ def _count(
     together: dict[Hashable, list[Query]] = {}
     for query in queries:
         if countable(query) is None and _aggregates_numbers(query, columns):
-            together.setdefault((query.key, query.window, query.slide), []).append(query)
+            place = (query.key, query.window, query.slide) if sharing else query.name
+            together.setdefault(place, []).append(query)
     found: dict[str, list[pa.Table]] = {}
     for group in together.values():
         arranged = _arranged(group[0], columns, arrangements)

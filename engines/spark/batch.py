@@ -17,6 +17,8 @@ from engines.local import run_local
 from engines.results import Results, aggregate_schema, match_schema, sorted_results
 from engines.spark.columns import needed_columns
 from engines.spark.source import Source, unpack
+from kernels import product
+from optimizer.automaton import countable
 from optimizer.ir.query import BoundWorkload, Query
 from workloads.errors import SheafError
 
@@ -55,7 +57,11 @@ class JobError(SheafError):
 
 
 def run_batch(
-    session: SparkSession, workload: BoundWorkload, source: Source, buckets: int | None = None
+    session: SparkSession,
+    workload: BoundWorkload,
+    source: Source,
+    buckets: int | None = None,
+    sharing: bool = True,
 ) -> tuple[Results, int]:
     """All results of a workload, sorted, and the number of events read."""
     from py4j.protocol import Py4JError
@@ -63,15 +69,18 @@ def run_batch(
     from pyspark.sql import Observation
     from pyspark.sql import functions as sf
 
-    # What the engine cannot do is said here, before anything is started. This also compiles and
-    # caches what the workers will then load: they must not all write that cache at once.
+    # What the engine cannot do is said here, before anything is started. The kernels are compiled
+    # and cached here too, for the workers to load: they must not all write that cache at once.
     first = source.events.table.slice(0, 1)
     run_local(workload, from_table(first, workload.stream))
+    if any(countable(query) is None for query in workload.queries):
+        product.warm()
     routes = plan_routes(workload.queries)
     columns = needed_columns(workload, source.schema.names)
     worker = _Worker(
         tuple(replace(workload, queries=queries) for queries in routes.values()),
         pa.schema([source.schema.field(name) for name in columns]),
+        sharing,
     )
 
     def evaluate(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
@@ -138,11 +147,12 @@ class _Worker:
 
     routes: tuple[BoundWorkload, ...]
     schema: pa.Schema
+    sharing: bool = True
 
     def run(self, route: int, table: pa.Table) -> pa.Table:
         workload = self.routes[route]
         events = from_table(unpack(table, self.schema), workload.stream)
-        return _packed(run_local(workload, events))
+        return _packed(run_local(workload, events, sharing=self.sharing))
 
 
 def _packed(results: Results) -> pa.Table:

@@ -91,9 +91,10 @@ class _Picture:
             y += LINE + PADDING
             for engine in self.members[partition.id]:
                 names = engine.detail["queries"]
-                height = max(BOX, len(names) * (PILL + 4))
+                # A line for each pattern, level with its query, and one for the engine.
+                height = BOX if len(names) == 1 else len(names) * (PILL + 4) + LINE + 10
                 self.boxes[engine.id] = _Place(engine_x, y, engine_width, height)
-                first = y + (height - len(names) * (PILL + 4) + 4) / 2
+                first = y + 4 if len(names) > 1 else y + (height - PILL) / 2
                 for i, name in enumerate(names):
                     self.queries[name] = _Place(query_x, first + i * (PILL + 4), query_width, PILL)
                 y += height + GAP
@@ -144,14 +145,20 @@ class _Picture:
                 start = self.type_boxes[name].right
                 yield _edge(start, target.left, self.colour[name], kind == "negated")
         for name in engine.detail["queries"]:
-            yield _edge(target.right, self.queries[name].left, "#8695a4", False)
+            pill = self.queries[name].left
+            level = (
+                target.right if len(engine.detail["queries"]) == 1 else (target.right[0], pill[1])
+            )
+            yield _edge(level, pill, "#8695a4", False)
 
     def _engine(self, engine: Operator) -> Iterator[str]:
         place = self.boxes[engine.id]
         yield _rectangle(place, "box", 4)
-        for i, line in enumerate(_texts(engine)):
-            y = place.y + 18 + i * LINE
-            yield _text(place.x + PADDING, y, line, "quiet" if i else "")
+        *patterns, last = _texts(engine)
+        step = LINE if len(patterns) == 1 else PILL + 4
+        for i, line in enumerate(patterns):
+            yield _text(place.x + PADDING, place.y + (18 if step == LINE else 21) + i * step, line)
+        yield _text(place.x + PADDING, place.y + place.height - 11, last, "quiet")
         for name in engine.detail["queries"]:
             pill = self.queries[name]
             yield _rectangle(pill, self.sinks.get(engine.id, "box"), PILL / 2)
@@ -167,13 +174,13 @@ def _ordered_types(engines: list[Operator]) -> list[str]:
     return sorted(rows, key=lambda name: (sum(rows[name]) / len(rows[name]), name))
 
 
-def _texts(engine: Operator) -> tuple[str, str]:
+def _texts(engine: Operator) -> list[str]:
+    """What stands in a box: the pattern of each query, then how they run."""
     detail = engine.detail
-    pattern = detail["pattern"]
-    if len(pattern) > WIDEST:
-        pattern = pattern[: WIDEST - 1] + "…"
+    patterns = [p if len(p) <= WIDEST else p[: WIDEST - 1] + "…" for p in detail["patterns"]]
     slide = f" every {detail['slide']}" if "slide" in detail else ""
-    return pattern, f"{detail['engine']}, {detail['window']}{slide}"
+    together = f"{len(patterns)} counted together, " if len(patterns) > 1 else ""
+    return [*patterns, f"{together}{detail['engine']}, {detail['window']}{slide}"]
 
 
 def _width(texts: Iterator[str] | list[str]) -> float:

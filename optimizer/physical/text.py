@@ -24,7 +24,7 @@ def _heading(plan: Plan) -> Iterator[str]:
         f"query by query {_number(plan.cost.separate)}"
     )
     saved = f"saves {_number(plan.objective)}, at most {_number(plan.bound)} could be saved"
-    yield f"sharing  {len(plan.chosen)} of {len(plan.candidates)} candidates chosen; {saved}"
+    yield f"sharing  {saved}"
 
 
 def _graph(plan: Plan) -> Iterator[str]:
@@ -45,6 +45,7 @@ def _graph(plan: Plan) -> Iterator[str]:
             branch = "" if parent is None else ("└─ " if last else "├─ ")
             yield f"{indent}{branch}{_line(child, sinks)}"
             deeper = "" if parent is None else ("   " if last else "│  ")
+            yield from (f"{indent}{deeper}{line}" for line in _members(child))
             yield from lines(child.id, indent + deeper)
 
     yield from lines(None, "")
@@ -64,12 +65,23 @@ def _line(operator: Operator, sinks: dict[str, str]) -> str:
             key = ", ".join(detail["key"])
             return f"partition by {key}" if key else "no partition"
         case "engine":
-            name = ", ".join(detail["queries"])
             within = detail["window"] + (f" every {detail['slide']}" if "slide" in detail else "")
             to = f" → {sinks[operator.id]}" if operator.id in sinks else ""
-            return f"{name:<{_NAME_WIDTH}} {detail['engine']}: {detail['pattern']}, {within}{to}"
+            if len(detail["queries"]) > 1:
+                many = f"{len(detail['queries'])} queries together"
+                return f"{many:<{_NAME_WIDTH}} {detail['engine']}: {within}{to}"
+            name, pattern = detail["queries"][0], detail["patterns"][0]
+            return f"{name:<{_NAME_WIDTH}} {detail['engine']}: {pattern}, {within}{to}"
         case "sink":
             return operator.id
+
+
+def _members(operator: Operator) -> Iterator[str]:
+    """The queries of a group of several, a line each."""
+    names = operator.detail.get("queries", [])
+    if len(names) > 1:
+        for name, pattern in zip(names, operator.detail["patterns"], strict=True):
+            yield f"· {name:<{_NAME_WIDTH - 1}} {pattern}"
 
 
 def _reasons(plan: Plan) -> Iterator[str]:

@@ -134,7 +134,7 @@ def test_plan_shows_text_by_default(sheaf: Sheaf, mixed: Path) -> None:
     result = sheaf("plan", mixed)
     assert result.exit_code == 0
     assert "mixed, 2 queries" in result.stdout
-    assert "component visits per event" in result.stdout
+    assert "visits per event" in result.stdout
 
 
 def test_plan_as_json_has_what_the_interface_names(sheaf: Sheaf, mixed: Path) -> None:

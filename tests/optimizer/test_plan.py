@@ -83,12 +83,43 @@ def test_the_operators_lead_from_scan_to_sink() -> None:
 def test_costs_are_visits_per_second_where_rates_are_known() -> None:
     plan = plan_of(TWO)
     assert plan.cost.unit == PER_SECOND
-    assert plan.cost.separate == plan.cost.shared == (2 + 0.5 + 3) + (2 + 3 + 0.5)
+    # counted: A alone, B alone and A B, and the negated C; found: each of its components.
+    assert plan.cost.separate == plan.cost.shared == (2 + 2 * 3 + 0.5) + (2 + 3 + 0.5)
 
 
 def test_costs_are_visits_per_event_where_a_rate_is_missing() -> None:
     plan = plan_of(TWO, Statistics({"A": 2.0}))
-    assert (plan.cost.unit, plan.cost.separate) == (PER_EVENT, 6)
+    assert (plan.cost.unit, plan.cost.separate) == (PER_EVENT, 7)
+
+
+def test_queries_of_one_key_window_and_slide_are_counted_together() -> None:
+    document = {
+        **TWO,
+        "queries": [
+            "QUERY one PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 1 min",
+            "QUERY other_window PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 2 min",
+            "QUERY two PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
+            "QUERY tied PATTERN SEQ(A a, B b) WHERE a.x < b.x AGG COUNT(*) WITHIN 1 min",
+        ],
+    }
+    plan = plan_of(document)
+    assert [(group.queries, group.engine) for group in plan.groups] == [
+        (("one", "two"), "product"),
+        (("other_window",), "product"),
+        (("tied",), "joins"),
+    ]
+    assert "its conditions tie different events" in plan.groups[2].why
+    # A, B, A B are counted once for both; C, B C, A B C for the second alone.
+    alone = 2 + 2 * 3
+    assert plan.cost.shared == (alone + 3 * 0.5) + alone + (2 + 3)
+    assert plan.objective == plan.cost.separate - plan.cost.shared == alone
+
+
+def test_without_sharing_every_query_is_a_group() -> None:
+    workload = load_workload(bundled.path("shop"))
+    plan = make_plan(bind(workload), to_document(workload), sharing=False)
+    assert [group.queries for group in plan.groups] == [(name,) for name in plan.queries]
+    assert plan.objective == 0
 
 
 def test_the_id_follows_from_the_content() -> None:
@@ -151,17 +182,18 @@ def test_the_text_shows_the_graph_and_the_reasons() -> None:
         == f"""\
 {plan.id}: two, 2 queries
 solver   greedy, cost model aseq, feasible
-cost     11 component visits per second; query by query 11
-sharing  0 of 0 candidates chosen; saves 0, at most 11 could be saved
+cost     14 visits per second; query by query 14
+sharing  saves 0, at most 14 could be saved
 
 scan: time ts, type kind; unit ms
 └─ symbols: A, B, C
    ├─ no partition
    │  └─ found                  joins: SEQ(A a, OR(B b, C c)), 90 s → matches
    └─ partition by user
-      └─ counted                joins: SEQ(A a, !C c, B b), 1 min every 5 s → aggregates
+      └─ counted                product: SEQ(A a, !C c, B b), 1 min every 5 s → aggregates
 
-all: runs alone: this planner does not look for sharing yet
+counted: counted alone: no other query has its key, window and slide
+found: runs alone: sharing among queries that return matches is not looked for yet
 """
     )
 
