@@ -89,13 +89,13 @@ def _double_digits(values: npt.NDArray[np.float64]) -> Digits:
 
 
 def _carried(sums: list[Int64s]) -> list[Int64s]:
-    """The same number with every digit but the last two below 2**26."""
+    """The same number in digits from 0 to below 2**26, but for the last, which has the sign."""
     carried, carry = [], np.zeros_like(sums[0])
-    for digit in sums:
-        digit = digit + carry
+    for term in (*sums, carry, carry):
+        digit = term + carry
         carried.append(digit & (2**_BITS - 1))
         carry = digit >> _BITS
-    return [*carried, carry & (2**_BITS - 1), carry >> _BITS]
+    return [*carried, carry]
 
 
 def _whole(digits: list[Int64s]) -> Array:
@@ -113,16 +113,25 @@ def _whole(digits: list[Int64s]) -> Array:
 
 
 def _rounded(digits: list[Int64s], exponent: int) -> npt.NDArray[np.float64]:
-    """From the largest digit down, with what each addition loses carried along."""
-    high = np.zeros(len(digits[0]))
-    lost = np.zeros(len(digits[0]))
-    # Far from the ends of the range of doubles, so that nothing but the last step can overflow.
-    middle = _BITS * (len(digits) - 1)
-    for k in reversed(range(len(digits))):
-        term = np.ldexp(digits[k].astype(np.float64), _BITS * k - middle)
-        total = high + term
-        part = total - high
-        lost += (high - (total - part)) + (term - part)
-        high = total
-    with np.errstate(all="ignore"):
-        return np.ldexp(high + lost, exponent + middle)
+    """The nearest doubles: from the largest digit on 62 bits, and whether anything is below."""
+    negative = digits[-1] < 0
+    positive = _carried([np.where(negative, -d, d) for d in digits])
+    # Three digits of nothing, so that there are four from the largest down.
+    table = np.stack([*(np.zeros_like(digits[0]) for _ in range(3)), *positive])
+    top = np.full(table.shape[1], 3)
+    for k in range(3, len(table)):
+        top[table[k] != 0] = k
+    column = np.arange(table.shape[1])
+    upper = (table[top, column] << _BITS) | table[top - 1, column]
+    lower = (table[top - 2, column] << _BITS) | table[top - 3, column]
+    room = 62 - _BITS - np.frexp(table[top, column].astype(np.float64))[1]
+    bits = (upper << room) | (lower >> (2 * _BITS - room))
+    rest = (lower & ((np.int64(1) << (2 * _BITS - room)) - 1)) != 0
+    for k in range(len(table)):
+        rest |= (k < top - 3) & (table[k] != 0)
+    found = (bits | rest).astype(np.float64)
+    with np.errstate(over="ignore"):
+        # Below the smallest normal double nothing is left to round: all terms are whole there.
+        found = np.ldexp(found, exponent + _BITS * (top - 4) - room)
+    signed: npt.NDArray[np.float64] = np.where(negative, -found, found)
+    return signed

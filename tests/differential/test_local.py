@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,6 +118,19 @@ def test_queries_with_many_matches(case: Case) -> None:
 @settings(max_examples=100)
 def test_joins_in_small_chunks(case: Case) -> None:
     check(*case, limits=SMALL_CHUNKS)
+
+
+@given(queries_with_rows(DENSE))
+@settings(max_examples=100)
+def test_doubles_and_integers_that_overflow(case: Case) -> None:
+    workload, rows = case
+    table = events_of(workload, rows).table
+    columns = {name: table.column(name) for name in table.column_names}
+    columns["x"] = pc.multiply(columns["x"].cast(pa.float64()), 0.1)
+    columns["y"] = pc.multiply(columns["y"], 2**61)
+    events = from_table(pa.table(columns), workload.stream)
+    found = run_local(workload, events, counting=False)
+    assert multiset(found) == multiset(run_oracle(workload, events))
 
 
 @given(queries_with_rows(DENSE).flatmap(projected))
