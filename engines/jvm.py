@@ -30,8 +30,7 @@ def start_jvm(settings: Mapping[str, str], log: Path) -> None:
     with log.open("ab") as output:
         before = output.tell()
         try:
-            streams = {"stdout": output, "stderr": output}
-            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkRuntimeError as problem:
             said = log.read_bytes()[before:].decode(errors="replace").strip()
             raise JvmStartError(f"Spark's JVM did not start. It said:\n{said[-TAIL:]}") from problem

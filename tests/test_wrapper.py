@@ -5,6 +5,7 @@ The interpreter it finds is a stand-in that notes what it is asked to install.
 
 import fcntl
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -38,7 +39,7 @@ case " $* " in
         ;;
     esac
     ;;
-  *) exec {sys.executable} "$@" ;;
+  *) exec {shlex.quote(sys.executable)} "$@" ;;
 esac
 """
 

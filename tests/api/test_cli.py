@@ -155,7 +155,7 @@ def test_plan_measures_rates_from_events(sheaf: Sheaf, mixed: Path, events: Path
     seconds = table["ts"].to_pylist()[-1] - table["ts"].to_pylist()[0]
     washed = table["step"].to_pylist().count("Washing")
     assert plan["rates"]["Washing"] == pytest.approx(washed / seconds)
-    assert plan["cost"]["unit"] == "component visits per second"
+    assert plan["cost"]["unit"] == "visits per second"
 
 
 def test_plan_compares_with_an_older_plan(sheaf: Sheaf, mixed: Path, tmp_path: Path) -> None:
