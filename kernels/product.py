@@ -186,21 +186,24 @@ def _reset(
 @numba.njit(cache=True)
 def _grown_int(log: np.ndarray, size: int) -> np.ndarray:
     larger = np.empty(max(size, 2 * log.size), np.int64)
-    larger[: log.size] = log
+    for i in range(log.size):  # a slice would pull in the formatting of its error
+        larger[i] = log[i]
     return larger
 
 
 @numba.njit(cache=True)
 def _grown_count(log: np.ndarray, size: int) -> np.ndarray:
     larger = np.empty(max(size, 2 * log.size), np.uint64)
-    larger[: log.size] = log
+    for i in range(log.size):  # a slice would pull in the formatting of its error
+        larger[i] = log[i]
     return larger
 
 
 @numba.njit(cache=True)
 def _grown_float(log: np.ndarray, size: int) -> np.ndarray:
     larger = np.empty(max(size, 2 * log.size), np.float64)
-    larger[: log.size] = log
+    for i in range(log.size):  # a slice would pull in the formatting of its error
+        larger[i] = log[i]
     return larger
 
 
