@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import networkx as nx
-
 from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq
 from workloads import expressions as ex
 
@@ -45,10 +43,19 @@ def _tie(condition: ex.Expression) -> str | None:
 
 
 def _connects(edges: list[tuple[str, str]], aliases: frozenset[str]) -> bool:
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(aliases)
-    graph.add_edges_from((a, b) for a, b in edges if a in aliases and b in aliases)
-    return bool(nx.is_connected(graph))
+    """Do the edges among these aliases connect all of them?"""
+    reached = {next(iter(aliases))}
+    while True:
+        # One more step from what is reached; with few aliases nothing cleverer is needed.
+        further = {
+            alias
+            for edge in edges
+            if aliases.issuperset(edge) and not reached.isdisjoint(edge)
+            for alias in edge
+        }
+        if further <= reached:
+            return reached == aliases
+        reached |= further
 
 
 def _alternatives(pattern: Pattern) -> list[frozenset[str]] | None:
