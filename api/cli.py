@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from api import checks
+from api.commands.bench import bench
 from api.commands.check import check
 from api.commands.demo import demo
 from api.commands.generate import generate
@@ -72,6 +73,7 @@ app.command()(plan)
 app.command()(run)
 app.command()(serve)
 app.command()(generate)
+app.command()(bench)
 app.command(context_settings=checks.PASS_ON)(checks.test)
 
 
