@@ -8,7 +8,7 @@ closes; and in an AND of one other part, in a SEQ, it keeps what reaches to the 
 
 from __future__ import annotations
 
-from optimizer.body import FALSE, gaps, never, never_symbol, only_negations
+from optimizer.body import FALSE, conditions_on, gaps, never, never_symbol, only_negations
 from optimizer.ir.pattern import (
     And,
     Event,
@@ -36,7 +36,7 @@ def rewrite(node: Pattern, place: Place) -> Pattern | None:
         return None
     stays = _one_that_stays(node, useless, place)
     left = tuple(
-        Neg(_bare(part, node)) if i == stays else part
+        Neg(_bare(part, node, place)) if i == stays else part
         for i, part in enumerate(parts)
         if i == stays or i not in useless
     )
@@ -60,10 +60,15 @@ def _impossible(negation: Pattern) -> str:
     return min(e.alias for e in positive_events(inner) if never_symbol(e.symbol))
 
 
-def _bare(negation: Pattern, node: Seq | And) -> Event:
-    """`B[FALSE]`. Any type will do; one of the positive parts' depends on no order of rules."""
+def _bare(negation: Pattern, node: Seq | And, place: Place) -> Event:
+    """`B[FALSE]`, without conditions.
+
+    Any type will do; one of the positive parts' does not depend on the order of rules.
+    """
     kind = min(event.symbol.type for event in positive_events(node))
-    return Event(Symbol(kind, (FALSE,)), _impossible(negation))
+    alias = _impossible(negation)
+    asked = conditions_on(place.conditions, frozenset({alias}))
+    return Event(Symbol(kind, (FALSE,)), place.names.fresh(alias) if asked else alias)
 
 
 def _reaches_out(pattern: Pattern) -> bool:
