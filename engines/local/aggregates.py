@@ -13,18 +13,16 @@ from engines.local.evaluate import evaluate
 from engines.local.frame import Frame, Slot
 from engines.local.keys import KeyTexts
 from engines.local.layout import Rows
-from engines.local.plan import Mode, depends_on_window, plan_choice
-from engines.local.regions import extent
+from engines.local.plan import Mode, plan_choice, window_mode
 from engines.local.scan import Scan
 from engines.local.steps import run_steps
 from engines.local.tally import Tally, ValueTally
 from engines.local.vectors import Vector, broadcast, truth
-from engines.local.windows import InWindows, SlideWindows, TriggerWindows, Windows, window_columns
+from engines.local.windows import SlideWindows, TriggerWindows, Windows, window_columns
 from engines.results import aggregate_schema
-from optimizer.ir.pattern import Pattern, events, positive_events
+from optimizer.ir.pattern import Pattern, events
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads import expressions as ex
-from workloads.syntax import All
 
 
 def aggregate_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
@@ -53,13 +51,8 @@ def _add_matches(
     query: Query, pattern: Pattern, scan: Scan, windows: Windows, totals: _Totals
 ) -> None:
     """Find the matches of an OR-free pattern and add each to the windows that it is in."""
-    mode = Mode.FREE
-    if depends_on_window(pattern):
-        skip = unkept(pattern)
-        fixed = (e for e in positive_events(pattern) if not isinstance(e.quantifier, All))
-        # Where only groups without ends of their own are kept, windows are all there is to go by.
-        mode = Mode.WINDOW if any(e.alias not in skip for e in fixed) else Mode.GIVEN
-    plan = plan_choice(pattern, query.conditions, mode, lambda kept: InWindows(windows, kept))
+    mode = window_mode(pattern)
+    plan = plan_choice(pattern, query.conditions, mode, windows)
     if mode is Mode.GIVEN:
         columns = window_columns(windows, np.arange(len(windows)))
         columns |= {Slot.LOW: columns[Slot.OPENING], Slot.HIGH: columns[Slot.CLOSING]}
@@ -68,20 +61,9 @@ def _add_matches(
         seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
     found: Iterable[Frame] = run_steps(plan.steps, scan, seed)
     if plan.unkept:
-        slots = () if mode is Mode.FREE else (Slot.WINDOW,)
-        found = distinct(found, plan.kept, slots, scan)
+        found = distinct(found, plan.kept, (Slot.START, Slot.STOP), scan)
     for frame in found:
-        if mode is Mode.FREE:
-            first, last = extent(plan.kept, frame)
-            start, stop = windows.entered(last), windows.left(first)
-            somewhere = start < stop
-            if not somewhere.all():
-                frame = frame.take(np.flatnonzero(somewhere))
-                start, stop = start[somewhere], stop[somewhere]
-        else:
-            start = frame.column(Slot.WINDOW)
-            stop = start + 1
-        totals.add(frame, start, stop)
+        totals.add(frame)
 
 
 class _Totals:
@@ -102,8 +84,9 @@ class _Totals:
             for operand, names in functions.items()
         }
 
-    def add(self, frame: Frame, start: Rows, stop: Rows) -> None:
+    def add(self, frame: Frame) -> None:
         """Add matches, each to a range of windows."""
+        start, stop = frame.column(Slot.START), frame.column(Slot.STOP)
         self._matches.add(start, stop)
         for operand, tally in self._values.items():
             if frame.is_group(operand.alias):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engines.local.frame import Frame, Name, Slot, ranges
+from engines.local.index import Equality
 from engines.local.layout import Rows
 from engines.local.scan import Scan
 from engines.local.vectors import Mask
@@ -82,18 +83,30 @@ class BindOne:
     bounds: Bounds
     rivals: tuple[Rival, ...]
     narrows: Narrows
+    equality: Equality | None = None  # one of the conditions that it must satisfy
 
     def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
-        candidates = scan.arranged.candidates(self.event.symbol)
-        start = candidates.before[self.bounds.low(scan, frame)]
-        stop = candidates.before[self.bounds.high(scan, frame)]
-        sizes = np.maximum(stop - start, 0)
+        candidates, start, sizes = self._candidates(scan, frame)
         for part in scan.chunks(sizes, self.event.alias):
             index = np.repeat(np.arange(part.start, part.stop), sizes[part])
-            rows = candidates.rows[ranges(start[part], sizes[part])]
+            rows = candidates[ranges(start[part], sizes[part])]
             extended = frame.extended(index, {self.event.alias: rows})
             extended = without_rivals(self.event, self.rivals, scan, extended)
             yield self.narrows.apply(self.event.alias, scan, extended)
+
+    def _candidates(self, scan: Scan, frame: Frame) -> tuple[Rows, Rows, Rows]:
+        """Rows, and for each partial match where its candidates start and how many they are."""
+        low, high = self.bounds.low(scan, frame), self.bounds.high(scan, frame)
+        candidates = scan.arranged.candidates(self.event.symbol)
+        start = candidates.before[low]
+        sizes = np.maximum(candidates.before[high] - start, 0)
+        if self.equality is not None and int(sizes.sum()) > scan.limits.search * frame.size:
+            wanted = self.equality
+            found = scan.arranged.index(self.event.symbol, wanted.attribute, wanted.bound_attribute)
+            if found is not None:
+                start, stop = found.find(frame.column(wanted.bound), low, high)
+                return found.rows, start, stop - start
+        return candidates.rows, start, sizes
 
 
 def without_rivals(event: Event, rivals: tuple[Rival, ...], scan: Scan, frame: Frame) -> Frame:

@@ -16,13 +16,12 @@ class Slot(Enum):
 
     LOW = auto()  # the rows that a further component can be bound to: from here
     HIGH = auto()  # to before here
-    FREE_LOW = auto()  # the same for components that only have to exist
-    FREE_HIGH = auto()
     OPENING = auto()  # the region's first row
     CLOSING = auto()  # the row behind its last
     LAST = auto()  # the row behind the last that a negation in an AND looks at
     SEED = auto()  # the row of the frame that this enumeration started from
-    WINDOW = auto()  # the number of the window that the match is looked at in
+    START = auto()  # the windows that a match is in: from this one
+    STOP = auto()  # to before this one
 
 
 Name: TypeAlias = str | Slot

@@ -40,16 +40,29 @@ class Absent:
 
 def _occurs(chain: tuple[Symbol, ...], scan: Scan, low: Rows, high: Rows) -> Mask:
     """Do events of these symbols follow one another in a range? The earliest of each tells."""
-    end = len(scan.layout)
-    row = low
-    for symbol in chain:
-        candidates = scan.arranged.candidates(symbol)
-        place = candidates.before[row]
-        rows = np.append(candidates.rows, end)[place]
-        row = scan.layout.after[rows]
-    # The row behind the last event's block: it may lie behind the range, its block may not.
-    occurs: Mask = rows < high
+    occurs: Mask = earliest_end(chain, scan, low) < high
     return occurs
+
+
+def earliest_end(chain: tuple[Symbol, ...], scan: Scan, low: Rows) -> Rows:
+    """The last row of the sequence that ends first, from a row on; past all rows for none."""
+    rows = low
+    for number, symbol in enumerate(chain):
+        candidates = scan.arranged.candidates(symbol)
+        place = candidates.before[scan.layout.after[rows] if number else rows]
+        rows = np.append(candidates.rows, len(scan.layout))[place]
+    return rows
+
+
+def latest_start(chain: tuple[Symbol, ...], scan: Scan, high: Rows) -> Rows:
+    """The first row of the sequence that starts last, before a row; -1 for none."""
+    rows = high
+    for number, symbol in enumerate(reversed(chain)):
+        candidates = scan.arranged.candidates(symbol)
+        # The row behind the last stands for -1 too, and has nothing before it but -1.
+        limit = np.where(rows < 0, 0, scan.layout.block[rows] if number else rows)
+        rows = np.append(candidates.rows, -1)[candidates.before[limit] - 1]
+    return rows
 
 
 def _found_alone(plan: Plan, scan: Scan, low: Rows, high: Rows) -> Mask:
@@ -64,7 +77,17 @@ def _found_alone(plan: Plan, scan: Scan, low: Rows, high: Rows) -> Mask:
 
 def _with_match(plan: Plan, scan: Scan, frame: Frame, seeds: Rows, low: Rows, high: Rows) -> Rows:
     """The seeds in whose range the plan finds a match."""
-    low, high = low[seeds], high[seeds]
+    matched = [
+        np.unique(found.column(Slot.SEED))
+        for found in found_in(plan, scan, frame, seeds, low[seeds], high[seeds])
+    ]
+    return np.concatenate(matched) if matched else np.zeros(0, np.int64)
+
+
+def found_in(
+    plan: Plan, scan: Scan, frame: Frame, seeds: Rows, low: Rows, high: Rows
+) -> Iterator[Frame]:
+    """The matches of a plan in a range of rows for each row of a frame, with its seed."""
     columns: dict[Name, Rows] = {
         Slot.LOW: low,
         Slot.HIGH: high,
@@ -73,8 +96,4 @@ def _with_match(plan: Plan, scan: Scan, frame: Frame, seeds: Rows, low: Rows, hi
         Slot.LAST: high,
         Slot.SEED: seeds,
     }
-    matched = [
-        np.unique(found.column(Slot.SEED))
-        for found in run_steps(plan.steps, scan, frame.extended(None, columns))
-    ]
-    return np.concatenate(matched) if matched else np.zeros(0, np.int64)
+    return run_steps(plan.steps, scan, frame.extended(None, columns))

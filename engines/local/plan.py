@@ -6,23 +6,26 @@ negation is checked as soon as what it needs is bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import MappingProxyType
 
 from engines.local.bind import BindOne, Bounds, Narrows, Rival
 from engines.local.bind_groups import BindAll, BindChain, Side, WholeGroup
 from engines.local.choices import Place, choices, places, unkept
+from engines.local.index import Equality
 from engines.local.negation import Absent
 from engines.local.regions import Inside, MatchRegion
+from engines.local.shorten import Shorten
 from engines.local.steps import Filter, Plan, Step
-from optimizer.ir.pattern import Event, Neg, Pattern, Symbol
+from engines.local.windows import InRanges, InWindows, Windows
+from optimizer.ir.pattern import Event, Neg, Pattern, Symbol, positive_events
 from workloads import expressions as ex
 from workloads.syntax import All, Exactly, One, Plus
 
 Conditions = tuple[ex.Expression, ...]
-# From the bound aliases that count for a match's extent to the step that puts it into windows.
-WindowStep = Callable[[tuple[str, ...]], Step]
+NOTHING_AROUND: Mapping[str, Event] = MappingProxyType({})
 
 
 class Mode(Enum):
@@ -31,7 +34,7 @@ class Mode(Enum):
     GIVEN = auto()  # the seed has it: a negation's gap, or a window
     MATCH = auto()  # the match's own first and last event
     WINDOW = auto()  # each window of an aggregate query that holds the match
-    FREE = auto()  # nothing looks at it
+    RANGE = auto()  # all of those windows at once
 
 
 @dataclass(frozen=True)
@@ -43,39 +46,55 @@ class _Check:
     at_edge: bool
 
 
-def depends_on_window(pattern: Pattern) -> bool:
-    """Can a match in one window be none in another that holds all its events?"""
+def window_mode(pattern: Pattern) -> Mode:
+    """How the windows of an aggregate query are looked at for an OR-free pattern."""
     skip = unkept(pattern)
     found = places(pattern)
-    kept = {p.leaf.alias for p in found if isinstance(p.leaf, Event)} - skip
-    for place in found:
-        leaf = place.leaf
-        looks_around = isinstance(leaf, Neg) or isinstance(leaf.quantifier, All)
-        if looks_around and place.gap.at_edge:
+    kept = {
+        p.leaf.alias: p for p in found if isinstance(p.leaf, Event) and p.leaf.alias not in skip
+    }
+    edges = [place for place in found if _looks_at_window(place, skip, kept.keys())]
+    if not edges or (not skip and all(map(_only_shortens, edges))):
+        return Mode.RANGE
+    # Where only groups without ends of their own are kept, windows are all there is to go by.
+    return Mode.GIVEN if all(_is(place, All) for place in kept.values()) else Mode.WINDOW
+
+
+def _looks_at_window(place: Place, skip: frozenset[str], kept: Collection[str]) -> bool:
+    """Does it depend on the window whether, or to what, it is bound or absent?"""
+    if isinstance(place.leaf, Event) and place.leaf.alias in skip:
+        sides = (place.earlier, place.later)
+        if not all(any(set(part) & set(kept) for part in side) for side in sides):
             return True
-        if isinstance(leaf, Event) and leaf.alias in skip:
-            enclosed = all(
-                any(kept.intersection(part) for part in side)
-                for side in (place.earlier, place.later)
-            )
-            if not enclosed:
-                return True
-    return False
+    return place.gap.at_edge and (isinstance(place.leaf, Neg) or _is(place, All))
+
+
+def _only_shortens(place: Place) -> bool:
+    """Is it a negation that rules out all windows before or after some event?"""
+    if not isinstance(place.leaf, Neg):
+        return False
+    inner = choices(place.leaf.part)
+    singles = all(isinstance(c, Event) and _quantified(c, One) for c in inner)
+    if place.gap.anywhere and not singles:
+        return False
+    return all(
+        not _looks_at_window(p, unkept(choice), ()) for choice in inner for p in places(choice)
+    )
 
 
 def plan_choice(
     pattern: Pattern,
     conditions: Conditions,
     mode: Mode,
-    window_step: WindowStep | None = None,
-    outer: frozenset[str] = frozenset(),
+    windows: Windows | None = None,
+    outer: Mapping[str, Event] = NOTHING_AROUND,
     wide: bool = False,
 ) -> Plan:
-    """The plan of an OR-free pattern; `outer` are the aliases bound around a negation.
+    """The plan of an OR-free pattern; `outer` are the components bound around a negation.
 
     `wide`: the region that is given may be wider than a window.
     """
-    return _Planner(pattern, conditions, mode, window_step, outer, wide).plan()
+    return _Planner(pattern, conditions, mode, windows, outer, wide).plan()
 
 
 @dataclass
@@ -83,8 +102,8 @@ class _Planner:
     pattern: Pattern
     conditions: Conditions
     mode: Mode
-    window_step: WindowStep | None
-    outer: frozenset[str]
+    windows: Windows | None
+    outer: Mapping[str, Event]
     wide: bool
     steps: list[Step] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
@@ -104,14 +123,14 @@ class _Planner:
                 self._open_region()
             self._bind(place, order[i + 1 :])
             self._check_what_is_ready()
-        if self.mode is not Mode.FREE and not self.region_known:
+        if not self.region_known:
             self._open_region()
-        assert not self.waiting or self.mode is Mode.FREE, "a check that nothing makes ready"
+        assert not self.waiting, "a check that nothing makes ready"
         reads = {a for c in self.asked for a in ex.aliases(c)} | self.inner_reads
         return Plan(
             tuple(self.steps),
-            tuple(a for a in self.components if a not in self.skip),
-            tuple(a for a in self.components if a in self.skip),
+            self._kept(),
+            tuple(sorted(self.skip)),
             frozenset(reads - self.own),
             self._chain(),
         )
@@ -119,7 +138,7 @@ class _Planner:
     def _is_asked(self, condition: ex.Expression) -> bool:
         """Its aliases are all bound here, and not already around this pattern."""
         named = ex.aliases(condition)
-        return named <= self.own | self.outer and (not self.outer or bool(named & self.own))
+        return named <= self.own | self.outer.keys() and (not self.outer or bool(named & self.own))
 
     def _order(self) -> list[Place]:
         """Kept single events, those that only have to exist, then groups by how they narrow."""
@@ -154,7 +173,7 @@ class _Planner:
     def _absence(self, place: Place, negation: Neg) -> _Check:
         # Between events that only have to exist there may be more than a window.
         wide = self.wide or bool(place.gap.aliases & self.skip)
-        around = self.outer | self.own
+        around = {**self.outer, **{e.alias: e for e in positive_events(self.pattern)}}
         plans = tuple(
             plan_choice(choice, self.conditions, Mode.GIVEN, None, around, wide)
             for choice in choices(negation.part)
@@ -162,7 +181,14 @@ class _Planner:
         reads = frozenset().union(*(plan.reads for plan in plans))
         self.inner_reads |= reads
         needs = place.gap.aliases | (reads & self.own)
-        return _Check(Absent(place.gap, plans), needs, place.gap.at_edge)
+        step: Step = Absent(place.gap, plans)
+        if self.mode is Mode.RANGE and place.gap.at_edge:
+            assert self.windows is not None
+            step = Shorten(place.gap, plans, self.windows, self._kept())
+        return _Check(step, needs, place.gap.at_edge)
+
+    def _kept(self) -> tuple[str, ...]:
+        return tuple(alias for alias in self.components if alias not in self.skip)
 
     def _check_what_is_ready(self) -> None:
         ready = [
@@ -176,17 +202,17 @@ class _Planner:
         self.steps += [check.step for check in ready]
 
     def _open_region(self) -> None:
-        kept = tuple(a for a in self.components if a not in self.skip)
         if self.mode is Mode.MATCH:
             if self.skip or any(check.at_edge for check in self.waiting):
-                self.steps.append(MatchRegion(kept))
+                self.steps.append(MatchRegion(self._kept()))
         else:
-            assert self.window_step is not None
-            self.steps.append(self.window_step(tuple(a for a in kept if a in self.bound)))
+            assert self.windows is not None
+            step = InRanges if self.mode is Mode.RANGE else InWindows
+            kept = tuple(alias for alias in self._kept() if alias in self.bound)
+            self.steps.append(step(self.windows, kept))
         self.region_known = True
-        skipped = tuple(sorted(self.skip))
-        if skipped:
-            self.waiting.append(_Check(Inside(skipped), self.skip, at_edge=True))
+        if self.skip:
+            self.waiting.append(_Check(Inside(tuple(sorted(self.skip))), self.skip, at_edge=True))
         self._check_what_is_ready()
 
     # --- binding -------------------------------------------------------------------------------
@@ -203,7 +229,8 @@ class _Planner:
         )
         match event.quantifier:
             case One():
-                self.steps.append(BindOne(event, bounds, rivals, narrows))
+                equality = self._equality(event.alias)
+                self.steps.append(BindOne(event, bounds, rivals, narrows, equality))
             case Plus() | Exactly():
                 tied = self._tied(event.alias)
                 self.steps.append(BindChain(event, bounds, tied, rivals, narrows))
@@ -215,10 +242,26 @@ class _Planner:
 
     def _tied(self, alias: str) -> Conditions:
         """The conditions, event by event, that tell which events can be in a group."""
-        ready = self.bound | self.outer | {alias}
+        ready = self.bound | self.outer.keys() | {alias}
         return tuple(
             c for c in self.asked if alias in ex.aliases(c) <= ready and not ex.has_group_call(c)
         )
+
+    def _equality(self, alias: str) -> Equality | None:
+        """A condition that says which value a component's attribute has."""
+        for condition in self.asked:
+            match condition:
+                case ex.Comparison("=", ex.Attribute() as left, ex.Attribute() as right):
+                    for mine, other in ((left, right), (right, left)):
+                        if mine.alias == alias and self._is_single(other.alias):
+                            return Equality(mine.name, other.alias, other.name)
+        return None
+
+    def _is_single(self, alias: str) -> bool:
+        """Is it bound to one event, here or around a negation?"""
+        if alias in self.own:
+            return alias in self.bound and _is(self.components[alias], One)
+        return alias in self.outer and _quantified(self.outer[alias], One)
 
     def _bind_all(
         self,

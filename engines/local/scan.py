@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engines.local.columns import Columns
+from engines.local.index import Index, index_of
 from engines.local.layout import Layout, Rows
 from engines.local.vectors import Vector
 from optimizer.ir.pattern import Symbol
@@ -22,6 +23,7 @@ class Limits:
     join: int = 30_000_000  # extensions of one partial match
     results: int = 30_000_000  # rows that a query returns
     work: int = 20_000_000_000  # partial matches that a query makes in all
+    search: int = 8  # candidates that are tried before a search by value is worth it
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,7 @@ class Arranged:
         self._candidates: dict[Symbol, Candidates] = {}
         self._overlaps: dict[frozenset[Symbol], bool] = {}
         self._reach: dict[int, tuple[Rows, Rows]] = {}
+        self._indexes: dict[tuple[Symbol, str, str], Index | None] = {}
 
     def vector(self, name: str) -> Vector:
         if name not in self._vectors:
@@ -56,6 +59,14 @@ class Arranged:
             rows = np.flatnonzero(mask)
             self._candidates[symbol] = Candidates(rows, before, before[self.layout.after[rows]])
         return self._candidates[symbol]
+
+    def index(self, symbol: Symbol, attribute: str, asked: str) -> Index | None:
+        """The symbol's candidates by an attribute, for looking up the values of another."""
+        how = (symbol, attribute, asked)
+        if how not in self._indexes:
+            rows = self.candidates(symbol).rows
+            self._indexes[how] = index_of(rows, self.vector(attribute), self.vector(asked))
+        return self._indexes[how]
 
     def overlap(self, first: Symbol, second: Symbol) -> bool:
         """Is there an event of both symbols?"""

@@ -146,6 +146,30 @@ class SlideWindows:
 
 
 @dataclass(frozen=True, eq=False)
+class InRanges:
+    """Find the range of windows that hold each match; its region is all that they hold."""
+
+    windows: Windows
+    kept: tuple[str, ...]
+
+    def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
+        first, last = extent(self.kept, frame)
+        columns: dict[Name, Rows] = {
+            Slot.START: self.windows.entered(last),
+            Slot.STOP: self.windows.left(first),
+            Slot.OPENING: scan.reach_low[last],
+            Slot.CLOSING: scan.reach_high[first],
+        }
+        yield somewhere(frame.extended(None, columns))
+
+
+def somewhere(frame: Frame) -> Frame:
+    """The matches that are in any window."""
+    found = frame.column(Slot.START) < frame.column(Slot.STOP)
+    return frame if found.all() else frame.take(np.flatnonzero(found))
+
+
+@dataclass(frozen=True, eq=False)
 class InWindows:
     """Look at each partial match in every window that holds it."""
 
@@ -165,4 +189,10 @@ class InWindows:
 def window_columns(windows: Windows, window: Rows) -> dict[Name, Rows]:
     """The region that a window opens."""
     low, high = windows.regions(window)
-    return {Slot.WINDOW: window, Slot.OPENING: low, Slot.CLOSING: high, Slot.LAST: high}
+    return {
+        Slot.START: window,
+        Slot.STOP: window + 1,
+        Slot.OPENING: low,
+        Slot.CLOSING: high,
+        Slot.LAST: high,
+    }

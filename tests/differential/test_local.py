@@ -29,8 +29,8 @@ COLUMNS = {"ts": pa.int64(), "kind": pa.string(), "k": pa.int64(), "x": pa.int64
 
 # Few types and no conditions on single events: many matches.
 DENSE = replace(SHAPE, types=("A", "B"), local=False, constants=False)
-# A chunk so small that every join comes in many parts.
-SMALL_CHUNKS = Limits(chunk=2)
+# A chunk so small that every join comes in many parts, and searches by value wherever possible.
+SMALL_CHUNKS = Limits(chunk=2, search=0)
 
 Case = tuple[BoundWorkload, list[Row]]
 
