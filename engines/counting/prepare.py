@@ -6,6 +6,7 @@ to letters; and rows of a kernel to `Counted`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +100,11 @@ def rows_for(capacity: int, dual: bool, most_values: int) -> kernel.Rows:
         np.empty(capacity if dual else 0, np.float64),
         np.empty((capacity, most_values), np.float64),
     )
+
+
+def joined(parts: Sequence[kernel.Rows]) -> kernel.Rows:
+    """The rows of several kernel calls."""
+    return kernel.Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def counted(

@@ -1,0 +1,21 @@
+"""A-Seq (Qi's thesis, chapter 3): each query counts its prefixes for every active START."""
+
+from __future__ import annotations
+
+from engines.counting.plan import Plan
+from engines.counting.prepare import Counted
+from engines.counting.pretree import count_trees, refusal
+from engines.local.columns import Columns
+from engines.local.layout import Layout
+
+__all__ = ["count", "refusal"]
+
+
+def count(
+    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+) -> Counted | None:
+    """Count the plan's queries one by one. As `product.count`, per trigger.
+
+    The rows come query by query, those of each in order.
+    """
+    return count_trees(plan, columns, layout, width, is_count, together=None)

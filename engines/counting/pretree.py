@@ -1,0 +1,194 @@
+"""Queries that begin alike share a tree of prefix counters (PreTree, section 4.1 of Qi's thesis).
+
+A counter is a prefix of symbols, with what is negated after each: an event that clears it does so
+in every query that has it. Queries that begin with the same symbol share its STARTs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from engines.counting.chain import Chain, chain_of, per_trigger
+from engines.counting.compile import Letters, Value
+from engines.counting.plan import Plan
+from engines.counting.prepare import (
+    Counted,
+    Prepared,
+    counted,
+    joined,
+    may_overflow,
+    nothing,
+    prepare,
+    rows_for,
+)
+from engines.local.columns import Columns
+from engines.local.layout import Layout
+from kernels import aseq as kernel
+from kernels.product import Rows
+from optimizer.automaton import Symbols
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
+
+
+class Member(NamedTuple):
+    """A query of a tree: its number in the plan, its chain, and the values it asks for."""
+
+    query: int
+    chain: Chain
+    values: tuple[Value, ...]
+
+
+def refusal(query: Query) -> str | None:
+    """None if the query can be counted by prefixes, else why not."""
+    found = chain_of(query)
+    return found if isinstance(found, str) else per_trigger(query)
+
+
+def count(
+    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+) -> Counted | None:
+    """Count the plan's queries, those of one START in one tree. As `product.count`, per trigger.
+
+    The rows of each query come in order, one query's after another's as the trees come.
+    """
+    return count_trees(
+        plan, columns, layout, width, is_count, lambda chain: chain.components[0].symbol
+    )
+
+
+def count_trees(
+    plan: Plan,
+    columns: Columns,
+    layout: Layout,
+    width: int,
+    is_count: bool,
+    together: Callable[[Chain], object] | None,
+) -> Counted | None:
+    """The same with a tree for each value of `together`, or for each query."""
+    prepared = prepare(plan, columns, layout, width, is_count)
+    if prepared is None:
+        return None
+    if not len(prepared.used):
+        return nothing(plan)
+    dual = may_overflow(plan, columns, layout, width)
+    trees: dict[object, list[Member]] = defaultdict(list)
+    for q, query in enumerate(plan.queries):
+        chain = chain_of(query)
+        assert isinstance(chain, Chain), chain
+        key = q if together is None else together(chain)
+        trees[key].append(Member(q, chain, plan.terms[q].values))
+    found = [
+        _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, dual)
+        for members in trees.values()
+    ]
+    return counted(prepared, layout, joined(found), dual)
+
+
+def _run(tree: kernel.Tree, prepared: Prepared, most_values: int, width: int, dual: bool) -> Rows:
+    triggered = np.diff(tree.triggered)[prepared.groups.move_letter]
+    out = rows_for(int(triggered.sum()), dual, most_values)
+    made = kernel.count_prefixes(prepared.groups, tree, width, dual, out)
+    return Rows(*(column[:made] for column in out))
+
+
+class _Node(NamedTuple):
+    parent: int
+    symbol: Symbol
+    gap: Symbols  # what clears it
+
+
+def tree_of(members: Sequence[Member], letters: Letters) -> kernel.Tree:
+    """The tables of a tree of queries for the letters of a stream."""
+    numbers: dict[_Node, int] = {}
+    paths = []
+    for member in members:
+        path: list[int] = []
+        for component, gap in zip(member.chain.components, member.chain.gaps, strict=True):
+            node = _Node(path[-1] if path else -1, component.symbol, gap)
+            path.append(numbers.setdefault(node, len(numbers)))
+        paths.append(path)
+    nodes = list(numbers)
+    slots = _Slots(members, paths)
+    gates = list(dict.fromkeys(m.chain.gate for m in members if m.chain.gate))
+    lasts = [member.chain.components[-1].symbol for member in members]
+    moves = [symbols for symbols, _ in letters.moves]
+    reads = [slots.read(m, path) for m, path in zip(members, paths, strict=True)]
+    return kernel.Tree(
+        parent=_ints(node.parent for node in nodes),
+        **_table("extended", "extends", moves, lambda s: _where(n.symbol in s for n in nodes)),
+        **_table("cleared", "clears", letters.stays, lambda s: _where(n.gap & s for n in nodes)),
+        **_table("gated", "gates", letters.stays, lambda s: _where(g & s for g in gates)),
+        gate_count=_ints([len(gates)]),
+        slotted=_ints(accumulate((slots.number_of(n) for n in range(len(nodes))), initial=0)),
+        slot_kind=_ints(slot.kind for slot in slots.slots),
+        slot_source=_ints(slots.source(slot, nodes) for slot in slots.slots),
+        slot_input=_ints(slot.input for slot in slots.slots),
+        **_table("triggered", "triggers", moves, lambda s: _where(last in s for last in lasts)),
+        query=_ints(member.query for member in members),
+        final=_ints(path[-1] for path in paths),
+        gate=_ints(gates.index(m.chain.gate) if m.chain.gate else -1 for m in members),
+        read=_ints(accumulate(map(len, reads), initial=0)),
+        reads=_ints(slot for row in reads for slot in row),
+    )
+
+
+class _Slot(NamedTuple):
+    node: int
+    level: int  # of the component whose attribute it is
+    kind: int
+    input: int
+
+
+class _Slots:
+    """The values that travel with counts, from their component to the end of the query."""
+
+    def __init__(self, members: Sequence[Member], paths: Sequence[list[int]]) -> None:
+        found = {
+            slot
+            for member, path in zip(members, paths, strict=True)
+            for value in member.values
+            for slot in _carried(member.chain, value, path)
+        }
+        self.slots = sorted(found)
+        self._number = {slot: i for i, slot in enumerate(self.slots)}
+        self._of_node = {n: len(list(of)) for n, of in groupby(self.slots, lambda s: s.node)}
+
+    def number_of(self, node: int) -> int:
+        return self._of_node.get(node, 0)
+
+    def source(self, slot: _Slot, nodes: Sequence[_Node]) -> int:
+        """The same value's slot at the node above, or -1 at its own component."""
+        return self._number.get(slot._replace(node=nodes[slot.node].parent), -1)
+
+    def read(self, member: Member, path: list[int]) -> list[int]:
+        """The slots of a query's values at its end."""
+        return [self._number[_carried(member.chain, v, path)[-1]] for v in member.values]
+
+
+def _carried(chain: Chain, value: Value, path: list[int]) -> list[_Slot]:
+    level = chain.level(value.alias)
+    return [_Slot(node, level, value.kind, value.input) for node in path[level:]]
+
+
+def _where(marks: Iterable[object]) -> list[int]:
+    return [i for i, mark in enumerate(marks) if mark]
+
+
+def _ints(numbers: Iterable[int]) -> np.ndarray:
+    return np.fromiter(numbers, np.int64)
+
+
+def _table(
+    pointers: str, rows: str, letters: Iterable[Symbols], found: Callable[[Symbols], list[int]]
+) -> dict[str, np.ndarray]:
+    """Rows by letter, as pointers and rows under their names."""
+    by_letter = [found(symbols) for symbols in letters]
+    return {
+        pointers: _ints(accumulate(map(len, by_letter), initial=0)),
+        rows: _ints(number for row in by_letter for number in row),
+    }

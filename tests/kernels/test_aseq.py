@@ -1,0 +1,65 @@
+"""The compiled prefix counts are those of the plain-Python ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels import aseq, aseq_reference
+from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
+
+MOVES, STAYS = 6, 3
+
+
+def random_tree(random):
+    nodes, queries, gates = (int(random.integers(1, n)) for n in (7, 4, 3))
+    parent = np.array([random.integers(-1, node) for node in range(nodes)], np.int64)
+    slots = []  # node, kind, source, input
+    of_node = {}
+    for node in range(nodes):
+        carried = [s for s in of_node.get(parent[node], []) if random.random() < 0.8]
+        of_node[node] = []
+        for source in carried + [-1] * int(random.random() < 0.6):
+            kind, column = random.integers(0, 4), random.integers(0, 2)
+            if source >= 0:
+                _, kind, _, column = slots[source]
+            of_node[node].append(len(slots))
+            slots.append((node, kind, source, column))
+    final = random.integers(0, nodes, queries)
+    reads = [of_node[node][:2] for node in final]
+    slot_table = np.array(slots, np.int64).reshape(-1, 4)
+    extended, extends = random_table(random, MOVES, nodes, 0.4)
+    cleared, clears = random_table(random, STAYS, nodes, 0.2)
+    gated, gate_rows = random_table(random, STAYS, gates, 0.2)
+    triggered, triggers = random_table(random, MOVES, queries, 0.4)
+    return aseq.Tree(
+        parent, extended, extends, cleared, clears, gated, gate_rows, np.array([gates]),
+        np.searchsorted(slot_table[:, 0], np.arange(nodes + 1)),
+        slot_table[:, 1].copy(), slot_table[:, 2].copy(), slot_table[:, 3].copy(),
+        triggered, triggers, random.permutation(queries), final,
+        random.integers(-1, gates, queries),
+        np.cumsum([0, *map(len, reads)]), np.array([s for row in reads for s in row], np.int64),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_prefix_counts_are_those_of_the_reference(seed, dual):
+    random = np.random.default_rng(seed)
+    groups, tree = random_groups(random, MOVES, STAYS), random_tree(random)
+    width = int(random.integers(1, 20))
+    found, expected = (empty_rows(1000, dual, 2) for _ in range(2))
+    made = aseq_reference.count_prefixes(groups, tree, width, dual, expected)
+    assert aseq.count_prefixes(groups, tree, width, dual, found) == made
+    assert_same_rows(found, expected, made)
+
+
+def test_too_little_room_is_reported():
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        groups, tree = random_groups(random, MOVES, STAYS), random_tree(random)
+        made = aseq.count_prefixes(groups, tree, 9, False, empty_rows(1000, False, 2))
+        if made:
+            assert aseq.count_prefixes(groups, tree, 9, False, empty_rows(made - 1, False, 2)) == -1
+            return
+    raise AssertionError("no stream had a match")
