@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engines.java import java_home
+from kernels import product
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,10 @@ def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
 
 if __name__ == "__main__":
-    try:
-        make_archives()
-    except Exception:
-        traceback.print_exc()  # and no more: everything works without the archives
+    # The kernels are compiled here too, so that no first query waits for it. Nothing that fails
+    # here matters: everything works without, only later.
+    for prepare in (product.warm, make_archives):
+        try:
+            prepare()
+        except Exception:
+            traceback.print_exc()
