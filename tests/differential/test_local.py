@@ -23,6 +23,7 @@ from optimizer.ir.query import (
     ReturnAttribute,
     ReturnItem,
 )
+from optimizer.normal_form import normalize
 from tests.strategies import SHAPE, Row, has_sequence, queries_with_rows
 
 COLUMNS = {"ts": pa.int64(), "kind": pa.string(), "k": pa.int64(), "x": pa.int64(), "y": pa.int64()}
@@ -137,3 +138,13 @@ def test_doubles_and_integers_that_overflow(case: Case) -> None:
 @settings(max_examples=150)
 def test_components_that_only_have_to_exist(case: Case) -> None:
     check(*case)
+
+
+@given(queries_with_rows(DENSE))
+@settings(max_examples=100)
+def test_queries_in_normal_form(case: Case) -> None:
+    workload, rows = case
+    events = events_of(workload, rows)
+    rewritten = tuple(normalize(query).rewritten for query in workload.queries)
+    found = run_local(replace(workload, queries=rewritten), events, counting=False)
+    assert multiset(found) == multiset(run_oracle(workload, events))
