@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engines.java import java_home
-from kernels import product
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +70,8 @@ def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
 
 if __name__ == "__main__":
+    from kernels import product
+
     # The kernels are compiled here too, so that no first query waits for it. Nothing that fails
     # here matters: everything works without, only later.
     for prepare in (product.warm, make_archives):
