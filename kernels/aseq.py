@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.product import NUMBER, Groups, Rows, _combine, _neutral
+from kernels.product import NUMBER, SUM, Groups, Rows, _combine, _neutral
 
 
 class Tree(NamedTuple):
@@ -99,50 +99,53 @@ def _with_start(parent: np.ndarray, extended: np.ndarray, extends: np.ndarray) -
     return found
 
 
+# Stretches of counters are passed as views that begin at 0: with a first and a last number instead,
+# the compiler would guard against negative ones and add one counter at a time.
+
+
 @numba.njit(cache=True)
-def _add_counts(
-    target: np.ndarray, source: np.ndarray, times: int, clear: bool, head: int, tail: int
-) -> None:
+def _add_counts(target: np.ndarray, source: np.ndarray, times: int, clear: bool) -> None:
     if clear:
-        for s in range(head, tail):
+        for s in range(target.size):
             target[s] = source[s] * np.uint64(times)
     elif times == 1:
-        for s in range(head, tail):
+        for s in range(target.size):
             target[s] += source[s]
     else:
-        for s in range(head, tail):
+        for s in range(target.size):
             target[s] += source[s] * np.uint64(times)
 
 
 @numba.njit(cache=True)
-def _add_floats(
-    target: np.ndarray, source: np.ndarray, times: float, clear: bool, head: int, tail: int
-) -> None:
-    for s in range(head, tail):
-        target[s] = source[s] * times + (0.0 if clear else target[s])
+def _add_floats(target: np.ndarray, source: np.ndarray, times: float, clear: bool) -> None:
+    if clear:
+        for s in range(target.size):
+            target[s] = source[s] * times
+    else:
+        for s in range(target.size):
+            target[s] += source[s] * times
 
 
 @numba.njit(cache=True)
 def _join_values(
-    kind: int, target: np.ndarray, source: np.ndarray, times: float, clear: bool, head: int,
-    tail: int,
-) -> None:  # fmt: skip
+    kind: int, target: np.ndarray, source: np.ndarray, times: int, clear: bool
+) -> None:
     """A slot that goes on with its parent's."""
     if kind <= NUMBER:
-        _add_floats(target, source, times, clear, head, tail)
+        _add_floats(target, source, float(times), clear)
     else:
-        for s in range(head, tail):
+        for s in range(target.size):
             kept = _neutral(kind) if clear else target[s]
-            target[s] = _combine(kind, kept, source[s]) if times > 0.0 else kept
+            target[s] = _combine(kind, kept, source[s])
 
 
 @numba.njit(cache=True)
 def _tag_values(
     kind: int, target: np.ndarray, counts: np.ndarray, floats: np.ndarray, term: float,
-    clear: bool, dual: bool, head: int, tail: int,
+    clear: bool, dual: bool,
 ) -> None:  # fmt: skip
     """A slot of the events' own inputs, once for each way that leads to them."""
-    for s in range(head, tail):
+    for s in range(target.size):
         kept = _neutral(kind) if clear else target[s]
         ways = floats[s] if dual else float(counts[s])
         if ways > 0.0:
@@ -151,9 +154,31 @@ def _tag_values(
 
 
 @numba.njit(cache=True)
-def _fill(target: np.ndarray, value: float, head: int, tail: int) -> None:
-    for s in range(head, tail):
+def _fill(target: np.ndarray, value: float) -> None:
+    for s in range(target.size):
         target[s] = value
+
+
+@numba.njit(cache=True)
+def _clear(target: np.ndarray) -> None:
+    for s in range(target.size):
+        target[s] = 0
+
+
+@numba.njit(cache=True)
+def _total(counts: np.ndarray) -> np.uint64:
+    total = np.uint64(0)
+    for s in range(counts.size):
+        total += counts[s]
+    return total
+
+
+@numba.njit(cache=True)
+def _total_value(kind: int, values: np.ndarray) -> float:
+    total = _neutral(kind)
+    for s in range(values.size):
+        total = _combine(kind, total, values[s])
+    return total
 
 
 @numba.njit(cache=True)
@@ -260,34 +285,34 @@ def _count(
                 n = times[node]
                 for slot in range(slotted[node], slotted[node + 1]):
                     kind, source = slot_kind[slot], slot_source[slot]
+                    mine = values[slot, head:tail]
                     if above < 0 or n == 0:
                         if clear[node]:
-                            _fill(values[slot], _neutral(kind), head, tail)
+                            _fill(mine, _neutral(kind))
                         if n > 0:
                             values[slot, tail] = term[slot]
                     elif source >= 0:
-                        _join_values(
-                            kind, values[slot], values[source], float(n), clear[node], head, tail
-                        )
+                        _join_values(kind, mine, values[source, head:tail], n, clear[node])
                     else:
                         _tag_values(
-                            kind, values[slot], counts[above], floats[above], term[slot],
-                            clear[node], dual, head, tail,
+                            kind, mine, counts[above, head:tail], floats[above, head:tail],
+                            term[slot], clear[node], dual,
                         )  # fmt: skip
                 if above < 0 or n == 0:
                     if clear[node]:
-                        for s in range(head, tail):
-                            counts[node, s] = 0
+                        _clear(counts[node, head:tail])
                         if dual:
-                            _fill(floats[node], 0.0, head, tail)
+                            _fill(floats[node, head:tail], 0.0)
                     if n > 0:
                         counts[node, tail] = n
                         if dual:
                             floats[node, tail] = n
                 else:
-                    _add_counts(counts[node], counts[above], n, clear[node], head, tail)
+                    _add_counts(counts[node, head:tail], counts[above, head:tail], n, clear[node])
                     if dual:
-                        _add_floats(floats[node], floats[above], n, clear[node], head, tail)
+                        _add_floats(
+                            floats[node, head:tail], floats[above, head:tail], float(n), clear[node]
+                        )
                 times[node] = 0
                 clear[node] = touched[node] = False
             if begins:
@@ -307,13 +332,9 @@ def _count(
                         while end < tail and closed[gate[q], end] <= now - width:
                             end += 1
                     node = final[q]
-                    total = np.uint64(0)
-                    for s in range(head, end):
-                        total += counts[node, s]
+                    total = _total(counts[node, head:end])
                     if dual:
-                        approximate = 0.0
-                        for s in range(head, end):
-                            approximate += floats[node, s]
+                        approximate = _total_value(SUM, floats[node, head:end])
                         if approximate == 0.0:
                             continue
                         if rows < out_group.size:
@@ -328,9 +349,8 @@ def _count(
                     out_counts[rows] = total
                     for i in range(read[q], read[q + 1]):
                         slot = reads[i]
-                        value = _neutral(slot_kind[slot])
-                        for s in range(head, end):
-                            value = _combine(slot_kind[slot], value, values[slot, s])
-                        out_values[rows, i - read[q]] = value
+                        out_values[rows, i - read[q]] = _total_value(
+                            slot_kind[slot], values[slot, head:end]
+                        )
                     rows += 1
     return rows
