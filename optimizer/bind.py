@@ -222,7 +222,6 @@ class _Binder:
                 continue
             try:
                 self._check_names(part)
-                self._check_conjunct(part)
                 check_condition(part, self.kinds)
                 kept.append(part)
             except QueryError as error:
@@ -230,6 +229,11 @@ class _Binder:
         if not self.errors:
             tied, kept = tied_attributes(_build(self.query.pattern, {}), kept)
             key += [name for name in tied if name not in key]
+        for part in kept:
+            try:
+                self._check_conjunct(part)
+            except QueryError as error:
+                self.report(error)
         for name in key:
             self._check_attribute(ex.Attribute("", name, _span_of(self.query.where, name)))
         return tuple(key), kept
@@ -286,7 +290,9 @@ class _Binder:
             if not isinstance(self.components[alias].quantifier, sx.One)
         ]
         self._check_calls(condition)
-        if not ex.has_group_call(condition) and len(groups) > 1:
+        if ex.has_group_call(condition):
+            self._check_group_values(condition, condition.span)
+        elif len(groups) > 1:
             filtered = [g for g in groups if not isinstance(self.components[g].quantifier, sx.Plus)]
             if filtered:
                 raise QueryError(

@@ -71,7 +71,7 @@ def matches_of(
 
 def _row(stream: Stream, values: Mapping[str, Any], time: int) -> Row:
     key = (time,) if stream.sequence is None else (time, values[stream.sequence])
-    return Row(key, time, {"time": values[stream.time], **values})
+    return Row(key, time, {**values, "time": values.get("time", values[stream.time])})
 
 
 def _ordered(query: Query, events: list[Row]) -> list[Row]:

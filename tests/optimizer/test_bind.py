@@ -74,6 +74,7 @@ def where(condition, pattern="SEQ(A a, B b, C c)"):
         ("PATTERN A a RETURN a, a.x WITHIN 1 s", "returned twice", None),
         ("PATTERN A+ a RETURN a.x + 1 AS u WITHIN 1 s", "is a group", "avg"),
         ("PATTERN A a WHERE sum(a.x) > 1 RETURN a WITHIN 1 s", "single event", "A+ a"),
+        ("PATTERN A+ a WHERE sum(a.x) > a.x RETURN a WITHIN 1 s", "is a group", "avg(a.x)"),
         ("PATTERN A+ a WHERE summ(a.x) > 1 RETURN a WITHIN 1 s", "unknown function", "'sum'"),
         ("PATTERN A a WHERE [x] OR a.x = 1 RETURN a WITHIN 1 s", "inside another", None),
         (
@@ -82,7 +83,7 @@ def where(condition, pattern="SEQ(A a, B b, C c)"):
             None,
         ),
         (
-            "PATTERN SEQ(A+ a, ALL B b) WHERE b.x = a.x RETURN a WITHIN 1 s",
+            "PATTERN SEQ(A+ a, ALL B b) WHERE b.x < a.x RETURN a WITHIN 1 s",
             "tied event by event",
             None,
         ),
@@ -152,6 +153,11 @@ class TestKeys:
         pattern = "SEQ(A a, OR(B b, C c), D d)"
         assert where("a.x = d.x AND b.x = a.x AND c.x = a.x", pattern).key == ("x",)
         assert where("a.x = b.x AND b.x = d.x AND a.x = c.x", pattern).key == ()
+
+    def test_equalities_that_are_a_key_tie_groups_and_negations_too(self):
+        assert where("a.x = b.x", "SEQ(ALL A a, ALL B b)").key == ("x",)
+        query = where("a.x = b.x AND b.x = c.x", "SEQ(A a, !B b, !C c)")
+        assert query.key == ("x",)
 
     def test_partition_by_comes_first(self):
         (query,) = bind(
