@@ -17,7 +17,7 @@ from workloads.errors import TooLargeError
 from workloads.model import Stream
 from workloads.syntax import All, Exactly, One, Plus
 
-MAX_STEPS = 3_000_000
+MAX_STEPS = 10_000_000
 Test = Callable[[Row], bool]
 
 
