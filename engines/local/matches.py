@@ -15,9 +15,8 @@ from engines.local.frame import Frame, Slot
 from engines.local.keys import KeyTexts
 from engines.local.layout import Rows
 from engines.local.plan import Mode, plan_choice
-from engines.local.regions import extent
 from engines.local.scan import Scan
-from engines.local.steps import run_steps
+from engines.local.steps import Plan, run_steps
 from engines.local.vectors import broadcast
 from engines.results import match_schema
 from engines.text import joined, json_column, json_text
@@ -44,8 +43,7 @@ def match_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
             if found > scan.limits.results:
                 scan.refuse(f"it has more than {scan.limits.results:,} matches")
             tables += [
-                _table(query, pattern, plan.kept, scan, part, keys)
-                for part in _slices(frame, plan.kept)
+                _table(query, pattern, plan, scan, part, keys) for part in _slices(frame, plan.kept)
             ]
     return pa.concat_tables(tables)
 
@@ -69,13 +67,13 @@ def _slices(frame: Frame, kept: tuple[str, ...]) -> Iterator[Frame]:
 def _table(
     query: Query,
     pattern: Pattern,
-    kept: tuple[str, ...],
+    plan: Plan,
     scan: Scan,
     frame: Frame,
     keys: KeyTexts,
 ) -> pa.Table:
     events, layout = scan.columns.events, scan.layout
-    first, last = extent(kept, frame)
+    first, last = plan.extent.of(frame)
     ticks = layout.ticks[last]
     if waits(pattern) and query.window.is_count:
         # The event whose rank closes the window, or else the partition's last one.
@@ -89,7 +87,7 @@ def _table(
         "start": events.times(layout.ticks[first]),
         "end": events.times(layout.ticks[last]),
         "time": events.times(ticks),
-        "match": _match_texts(query, kept, scan, frame),
+        "match": _match_texts(query, plan.kept, scan, frame),
     }
     return pa.table(columns, schema=match_schema(events.time_type))
 

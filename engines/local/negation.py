@@ -67,12 +67,13 @@ def latest_start(chain: tuple[Symbol, ...], scan: Scan, high: Rows) -> Rows:
 
 def _found_alone(plan: Plan, scan: Scan, low: Rows, high: Rows) -> Mask:
     """The same for a negation that reads nothing of the match: once for each different range."""
-    ranges, inverse = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    low, high = ranges[:, 0], ranges[:, 1]
+    span = len(scan.layout) + 1
+    ranges, inverse = np.unique(low * span + high, return_inverse=True)
+    low, high = ranges // span, ranges % span
     every = np.arange(len(low))
     occurs = np.zeros(len(low), bool)
     occurs[_with_match(plan, scan, Frame(len(low), {}), every, low, high)] = True
-    return occurs[inverse.reshape(-1)]
+    return occurs[inverse]
 
 
 def _with_match(plan: Plan, scan: Scan, frame: Frame, seeds: Rows, low: Rows, high: Rows) -> Rows:

@@ -16,7 +16,7 @@ from engines.local.bind_groups import BindAll, BindChain, Side, WholeGroup
 from engines.local.choices import Place, choices, places, unkept
 from engines.local.index import Equality
 from engines.local.negation import Absent
-from engines.local.regions import Inside, MatchRegion
+from engines.local.regions import Extent, Inside, MatchRegion
 from engines.local.shorten import Shorten
 from engines.local.steps import Filter, Plan, Step
 from engines.local.windows import InRanges, InWindows, Windows
@@ -131,6 +131,7 @@ class _Planner:
             tuple(self.steps),
             self._kept(),
             tuple(sorted(self.skip)),
+            self._extent(self._kept()),
             frozenset(reads - self.own),
             self._chain(),
         )
@@ -184,11 +185,25 @@ class _Planner:
         step: Step = Absent(place.gap, plans)
         if self.mode is Mode.RANGE and place.gap.at_edge:
             assert self.windows is not None
-            step = Shorten(place.gap, plans, self.windows, self._kept())
+            step = Shorten(place.gap, plans, self.windows, self._extent(self._kept()))
         return _Check(step, needs, place.gap.at_edge)
 
     def _kept(self) -> tuple[str, ...]:
         return tuple(alias for alias in self.components if alias not in self.skip)
+
+    def _extent(self, aliases: tuple[str, ...]) -> Extent:
+        """Which of some aliases can be the first and the last of them."""
+        among = set(aliases)
+
+        def ends(before: bool) -> tuple[str, ...]:
+            return tuple(
+                alias
+                for alias in aliases
+                for place in (self.components[alias],)
+                if not any(among & set(p) for p in (place.earlier if before else place.later))
+            )
+
+        return Extent(ends(before=True), ends(before=False))
 
     def _check_what_is_ready(self) -> None:
         ready = [
@@ -204,15 +219,16 @@ class _Planner:
     def _open_region(self) -> None:
         if self.mode is Mode.MATCH:
             if self.skip or any(check.at_edge for check in self.waiting):
-                self.steps.append(MatchRegion(self._kept()))
+                self.steps.append(MatchRegion(self._extent(self._kept())))
         else:
             assert self.windows is not None
             step = InRanges if self.mode is Mode.RANGE else InWindows
             kept = tuple(alias for alias in self._kept() if alias in self.bound)
-            self.steps.append(step(self.windows, kept))
+            self.steps.append(step(self.windows, self._extent(kept)))
         self.region_known = True
         if self.skip:
-            self.waiting.append(_Check(Inside(tuple(sorted(self.skip))), self.skip, at_edge=True))
+            inside = Inside(self._extent(tuple(sorted(self.skip))))
+            self.waiting.append(_Check(inside, self.skip, at_edge=True))
         self._check_what_is_ready()
 
     # --- binding -------------------------------------------------------------------------------

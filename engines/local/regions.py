@@ -28,21 +28,29 @@ def gap_high(gap: Gap, scan: Scan, frame: Frame) -> Rows:
     return scan.layout.block[smallest([frame.first(alias) for alias in gap.after])]
 
 
-def extent(aliases: tuple[str, ...], frame: Frame) -> tuple[Rows, Rows]:
-    """The first and the last row of each match."""
-    first = smallest([frame.first(alias) for alias in aliases])
-    last = largest([frame.last(alias) for alias in aliases])
-    return first, last
+@dataclass(frozen=True)
+class Extent:
+    """The aliases that can be bound to a match's first event, and those that can to its last."""
+
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+
+    def of(self, frame: Frame) -> tuple[Rows, Rows]:
+        """The first and the last row of each match."""
+        return (
+            smallest([frame.first(alias) for alias in self.first]),
+            largest([frame.last(alias) for alias in self.last]),
+        )
 
 
 @dataclass(frozen=True)
 class MatchRegion:
     """Open the window of a match that is returned: from last - w to first + w, both exclusive."""
 
-    kept: tuple[str, ...]
+    extent: Extent
 
     def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
-        first, last = extent(self.kept, frame)
+        first, last = self.extent.of(frame)
         columns: dict[Name, Rows] = {
             Slot.OPENING: scan.reach_low[last],
             Slot.CLOSING: scan.reach_high[first],
@@ -55,9 +63,9 @@ class MatchRegion:
 class Inside:
     """Keep the matches whose merely existing components lie in the window."""
 
-    aliases: tuple[str, ...]
+    extent: Extent
 
     def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
-        first, last = extent(self.aliases, frame)
+        first, last = self.extent.of(frame)
         inside = (first >= frame.column(Slot.OPENING)) & (last < frame.column(Slot.CLOSING))
         yield frame if inside.all() else frame.take(np.flatnonzero(inside))

@@ -15,7 +15,7 @@ from engines.local.choices import Gap
 from engines.local.frame import Frame, Slot
 from engines.local.layout import Rows
 from engines.local.negation import earliest_end, found_in, latest_start
-from engines.local.regions import extent, gap_high, gap_low
+from engines.local.regions import Extent, gap_high, gap_low
 from engines.local.scan import Scan
 from engines.local.steps import Plan
 from engines.local.windows import Windows, somewhere
@@ -32,7 +32,7 @@ class Shorten:
     gap: Gap
     plans: tuple[Plan, ...]
     windows: Windows
-    kept: tuple[str, ...]
+    extent: Extent
 
     def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
         for plan in self.plans:
@@ -43,7 +43,7 @@ class Shorten:
     def _shortened(self, plan: Plan, scan: Scan, frame: Frame) -> Frame:
         start, stop = frame.column(Slot.START), frame.column(Slot.STOP)
         if self.gap.anywhere:
-            first, last = extent(self.kept, frame)
+            first, last = self.extent.of(frame)
             behind = scan.layout.after[last]
             # What is simultaneous with a part of the match, or between, is in every window of it.
             before = self._latest(plan, scan, frame, frame.column(Slot.OPENING), behind)
@@ -73,7 +73,7 @@ class Shorten:
             return np.where(end < high, end, none)
         ends = np.full(frame.size, none)
         for found in found_in(plan, scan, frame, np.arange(frame.size), low, high):
-            np.minimum.at(ends, found.column(Slot.SEED), extent(plan.kept, found)[1])
+            np.minimum.at(ends, found.column(Slot.SEED), plan.extent.of(found)[1])
         return ends
 
     def _latest(self, plan: Plan, scan: Scan, frame: Frame, low: Rows, high: Rows) -> Rows:
@@ -83,5 +83,5 @@ class Shorten:
             return np.where(start >= low, start, -1)
         starts = np.full(frame.size, -1)
         for found in found_in(plan, scan, frame, np.arange(frame.size), low, high):
-            np.maximum.at(starts, found.column(Slot.SEED), extent(plan.kept, found)[0])
+            np.maximum.at(starts, found.column(Slot.SEED), plan.extent.of(found)[0])
         return starts

@@ -10,6 +10,7 @@ import numpy as np
 
 from engines.local.conditions import holds
 from engines.local.frame import Frame
+from engines.local.regions import Extent
 from engines.local.scan import Scan
 from optimizer.ir.pattern import Symbol
 from workloads import expressions as ex
@@ -31,6 +32,7 @@ class Plan:
     steps: tuple[Step, ...]
     kept: tuple[str, ...]
     unkept: tuple[str, ...]
+    extent: Extent
     reads: frozenset[str] = frozenset()
     chain: tuple[Symbol, ...] | None = None
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from engines.local.frame import Frame, Name, Slot, ranges
 from engines.local.layout import Rows
-from engines.local.regions import extent
+from engines.local.regions import Extent
 from engines.local.scan import Scan
 from optimizer.ir.pattern import Event, Symbol
 
@@ -150,10 +150,10 @@ class InRanges:
     """Find the range of windows that hold each match; its region is all that they hold."""
 
     windows: Windows
-    kept: tuple[str, ...]
+    extent: Extent
 
     def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
-        first, last = extent(self.kept, frame)
+        first, last = self.extent.of(frame)
         columns: dict[Name, Rows] = {
             Slot.START: self.windows.entered(last),
             Slot.STOP: self.windows.left(first),
@@ -174,10 +174,10 @@ class InWindows:
     """Look at each partial match in every window that holds it."""
 
     windows: Windows
-    kept: tuple[str, ...]  # what is bound and counts for the match's extent
+    extent: Extent  # of what is bound so far
 
     def apply(self, scan: Scan, frame: Frame) -> Iterator[Frame]:
-        first, last = extent(self.kept, frame)
+        first, last = self.extent.of(frame)
         start, stop = self.windows.entered(last), self.windows.left(first)
         sizes = np.maximum(stop - start, 0)
         for part in scan.chunks(sizes, "its windows"):

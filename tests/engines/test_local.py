@@ -334,6 +334,14 @@ def test_whole_events_and_computed_values_are_returned() -> None:
     assert row["time"] == datetime.datetime(1970, 1, 1, 0, 0, 10)
 
 
+def test_a_column_called_time_is_the_attribute_time() -> None:
+    table = pa.table({"ts": [1, 2], "time": ["x", "y"], "type": ["A", "B"]})
+    query = "QUERY q PATTERN SEQ(A a, B b) WHERE a.time < b.time RETURN a, b.time WITHIN 9 s"
+    bound = workload(query)
+    (row,) = both(bound, from_table(table, bound.stream)).matches.to_pylist()
+    assert row["match"] == '{"a":{"ts":1,"time":"x","type":"A"},"b":{"time":"y"}}'
+
+
 def test_the_order_of_arrival_changes_no_group() -> None:
     bound = workload("QUERY q PATTERN ALL B b RETURN b.s, first(b.f) AS f WITHIN 9 s")
     reversed_rows = TYPED.take([3, 2, 1, 0])

@@ -1,0 +1,172 @@
+"""A stream cut into slices of time, each with as much of its neighbours as queries can reach.
+
+A row of the result belongs to the slice in which it is decided: an aggregate's by its time, a
+match's by its last event. So it comes exactly once, and is what it would be over the whole stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from engines.batches import Batch
+from engines.events import Events, from_table
+from engines.local.order import Lateness
+from workloads.model import Stream
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many ticks before the start and from the stop of a slice its queries look."""
+
+    back: int = 0
+    ahead: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The events that the rows decided from `start` to before `stop` can depend on.
+
+    None stands for the beginning and for the end of the stream.
+    """
+
+    events: Events
+    start: int | None
+    stop: int | None
+
+    @property
+    def own(self) -> Events:
+        """The events of the slice itself."""
+        return between(self.events, self.start, self.stop)
+
+    def reached(self, reach: Reach) -> Events:
+        """The events within a reach, which may be shorter than the one it was cut for."""
+        start = None if self.start is None else self.start - reach.back + 1
+        stop = None if self.stop is None else self.stop + reach.ahead
+        return between(self.events, start, stop)
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """How a stream is cut: into slices of `rows` events, and into one if it has no more.
+
+    With `grow` a slice has no fewer events than it reaches before it, so that at least half of the
+    work is new.
+    """
+
+    rows: int = 500_000
+    grow: bool = True
+
+
+def cut(
+    batches: Iterator[Batch],
+    stream: Stream,
+    lateness: Lateness | None,
+    late: Lateness,
+    reach: Reach,
+    slicing: Slicing,
+) -> Iterator[Slice]:
+    """Slices of a stream, in order.
+
+    `lateness` holds however many events there are; `late` where they are too many to sort at once.
+    """
+    if lateness is not None:
+        batches, late = lateness.all_on_time(batches), lateness
+    first: list[Batch] = []
+    count = 0
+    for batch in batches:
+        first.append(batch)
+        count += len(batch)
+        if count > slicing.rows:
+            break
+    else:
+        yield Slice(_sorted([batch.table for batch in first], stream), None, None)
+        return
+    arriving = chain(first, batches)
+    del first
+    cutter = _Cutter(stream, reach, slicing)
+    for batch in arriving if lateness is not None else late.all_on_time(arriving):
+        yield from cutter.add(batch, late.complete)
+    yield from cutter.finish()
+
+
+class _Cutter:
+    """Holds the events that are not yet in a slice, and those that the next slice reaches."""
+
+    def __init__(self, stream: Stream, reach: Reach, slicing: Slicing) -> None:
+        self._stream, self._reach, self._slicing = stream, reach, slicing
+        self._events: Events | None = None
+        self._start: int | None = None
+        self._waiting: list[pa.Table] = []  # in the order of arrival
+        self._number = 0
+        self._wanted = slicing.rows
+
+    def add(self, batch: Batch, complete: int) -> Iterator[Slice]:
+        """Take events; gives the slices whose reach is certain, now that those before a time are."""
+        self._waiting.append(batch.table)
+        self._number += len(batch)
+        if self._number < self._wanted:
+            return
+        events = self._sort()
+        yield from self._cut(int(np.searchsorted(events.ticks, complete - self._reach.ahead)))
+        # What could not be cut yet is sorted again with more: only when that is worth it.
+        held = len(self._events) if self._events is not None and self._slicing.grow else 0
+        self._wanted = max(self._slicing.rows, held)
+
+    def finish(self) -> Iterator[Slice]:
+        """The slices that are left; the last goes on for ever."""
+        events = self._sort()
+        yield from self._cut(len(events))
+        assert self._events is not None
+        yield Slice(self._events, self._start, None)
+
+    def _sort(self) -> Events:
+        held = [] if self._events is None else [self._events.table]
+        self._events = _sorted([*held, *self._waiting], self._stream)
+        self._waiting, self._number = [], 0
+        return self._events
+
+    def _cut(self, end: int) -> Iterator[Slice]:
+        """Slices of the events before the row `end`, as long as they fill one."""
+        events = self._events
+        assert events is not None
+        while True:
+            begin = 0 if self._start is None else int(np.searchsorted(events.ticks, self._start))
+            wanted = max(self._slicing.rows, begin) if self._slicing.grow else self._slicing.rows
+            if end - begin < wanted:
+                break
+            stop = int(events.ticks[begin + wanted - 1]) + 1
+            reached = between(events, None, stop + self._reach.ahead)
+            yield Slice(reached, self._start, stop)
+            self._start = stop
+            kept = between(events, stop - self._reach.back + 1, None)
+            end -= len(events) - len(kept)
+            events = self._events = kept
+
+
+def between(events: Events, start: int | None, stop: int | None) -> Events:
+    """The events from a time to before another."""
+    low = 0 if start is None else int(np.searchsorted(events.ticks, start))
+    high = len(events) if stop is None else int(np.searchsorted(events.ticks, stop))
+    return rows_between(events, low, max(low, high))
+
+
+def rows_between(events: Events, low: int, high: int) -> Events:
+    if low == 0 and high == len(events):
+        return events
+    return Events(
+        events.table.slice(low, high - low),
+        events.ticks[low:high],
+        None if events.sequence is None else events.sequence[low:high],
+        events.tick,
+        events.time_type,
+        events.time_column,
+    )
+
+
+def _sorted(tables: list[pa.Table], stream: Stream) -> Events:
+    return from_table(pa.concat_tables(tables) if tables else pa.table({}), stream)
