@@ -7,8 +7,7 @@ in every query that has it. Queries that begin with the same symbol share its ST
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, groupby
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from engines.counting.prepare import (
     prepare,
     rows_for,
 )
+from engines.counting.tables import by_letter, ints, pointers, where
 from engines.local.columns import Columns
 from engines.local.layout import Layout
 from kernels import aseq as kernel
@@ -117,23 +117,21 @@ def tree_of(members: Sequence[Member], letters: Letters) -> kernel.Tree:
     gates = list(dict.fromkeys(m.chain.gate for m in members if m.chain.gate))
     lasts = [member.chain.components[-1].symbol for member in members]
     moves = [symbols for symbols, _ in letters.moves]
-    reads = [slots.read(m, path) for m, path in zip(members, paths, strict=True)]
     return kernel.Tree(
-        parent=_ints(node.parent for node in nodes),
-        **_table("extended", "extends", moves, lambda s: _where(n.symbol in s for n in nodes)),
-        **_table("cleared", "clears", letters.stays, lambda s: _where(n.gap & s for n in nodes)),
-        **_table("gated", "gates", letters.stays, lambda s: _where(g & s for g in gates)),
-        gate_count=_ints([len(gates)]),
-        slotted=_ints(accumulate((slots.number_of(n) for n in range(len(nodes))), initial=0)),
-        slot_kind=_ints(slot.kind for slot in slots.slots),
-        slot_source=_ints(slots.source(slot, nodes) for slot in slots.slots),
-        slot_input=_ints(slot.input for slot in slots.slots),
-        **_table("triggered", "triggers", moves, lambda s: _where(last in s for last in lasts)),
-        query=_ints(member.query for member in members),
-        final=_ints(path[-1] for path in paths),
-        gate=_ints(gates.index(m.chain.gate) if m.chain.gate else -1 for m in members),
-        read=_ints(accumulate(map(len, reads), initial=0)),
-        reads=_ints(slot for row in reads for slot in row),
+        ints(node.parent for node in nodes),
+        *by_letter(moves, lambda s: where(node.symbol in s for node in nodes)),
+        *by_letter(letters.stays, lambda s: where(node.gap & s for node in nodes)),
+        *by_letter(letters.stays, lambda s: where(gate & s for gate in gates)),
+        ints([len(gates)]),
+        slots.pointers(len(nodes)),
+        ints(slot.kind for slot in slots.slots),
+        ints(slots.source(slot, nodes) for slot in slots.slots),
+        ints(slot.input for slot in slots.slots),
+        *by_letter(moves, lambda s: where(last in s for last in lasts)),
+        ints(member.query for member in members),
+        ints(path[-1] for path in paths),
+        ints(gates.index(m.chain.gate) if m.chain.gate else -1 for m in members),
+        *pointers(slots.read(m, path) for m, path in zip(members, paths, strict=True)),
     )
 
 
@@ -156,10 +154,10 @@ class _Slots:
         }
         self.slots = sorted(found)
         self._number = {slot: i for i, slot in enumerate(self.slots)}
-        self._of_node = {n: len(list(of)) for n, of in groupby(self.slots, lambda s: s.node)}
 
-    def number_of(self, node: int) -> int:
-        return self._of_node.get(node, 0)
+    def pointers(self, nodes: int) -> np.ndarray:
+        """Where the slots of each node begin; they stand together."""
+        return np.searchsorted([slot.node for slot in self.slots], np.arange(nodes + 1))
 
     def source(self, slot: _Slot, nodes: Sequence[_Node]) -> int:
         """The same value's slot at the node above, or -1 at its own component."""
@@ -173,22 +171,3 @@ class _Slots:
 def _carried(chain: Chain, value: Value, path: list[int]) -> list[_Slot]:
     level = chain.level(value.alias)
     return [_Slot(node, level, value.kind, value.input) for node in path[level:]]
-
-
-def _where(marks: Iterable[object]) -> list[int]:
-    return [i for i, mark in enumerate(marks) if mark]
-
-
-def _ints(numbers: Iterable[int]) -> np.ndarray:
-    return np.fromiter(numbers, np.int64)
-
-
-def _table(
-    pointers: str, rows: str, letters: Iterable[Symbols], found: Callable[[Symbols], list[int]]
-) -> dict[str, np.ndarray]:
-    """Rows by letter, as pointers and rows under their names."""
-    by_letter = [found(symbols) for symbols in letters]
-    return {
-        pointers: _ints(accumulate(map(len, by_letter), initial=0)),
-        rows: _ints(number for row in by_letter for number in row),
-    }

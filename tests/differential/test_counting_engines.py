@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.counting import aseq, pretree, product, rows
+from engines.counting import aseq, pretree, product, rows, twostep
 from engines.events import from_table
 from engines.local.columns import Columns
 from engines.local.layout import arrange
@@ -22,7 +22,7 @@ from tests import strategies
 from tests.differential.test_counting import comparable, table_of
 from tests.oracle import notation
 
-ENGINES = {"aseq": aseq, "pretree": pretree}
+ENGINES = {"aseq": aseq, "pretree": pretree, "twostep": twostep}
 
 # Sequences of single events with single events negated in the gaps.
 CHAINS = replace(

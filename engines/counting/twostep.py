@@ -1,0 +1,56 @@
+"""Counting in two steps, query by query: the baseline that the other ways are measured against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engines.counting.chain import Chain, chain_of
+from engines.counting.compile import Letters, Value
+from engines.counting.plan import Plan
+from engines.counting.prepare import Counted, counted, joined, nothing, prepare, rows_for
+from engines.counting.pretree import refusal
+from engines.counting.tables import by_letter, ints, where
+from engines.local.columns import Columns
+from engines.local.layout import Layout
+from kernels import twostep as kernel
+from kernels.product import Rows
+
+__all__ = ["count", "refusal"]
+
+
+def count(
+    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+) -> Counted | None:
+    """Construct and count the matches of the plan's queries. As `product.count`, per trigger.
+
+    The rows come query by query, those of each in order.
+    """
+    prepared = prepare(plan, columns, layout, width, is_count)
+    if prepared is None:
+        return None
+    if not len(prepared.used):
+        return nothing(plan)
+    found = []
+    for q, query in enumerate(plan.queries):
+        chain = chain_of(query)
+        assert isinstance(chain, Chain), chain
+        stacks = stacks_of(chain, plan.terms[q].values, prepared.letters)
+        last = np.array([chain.components[-1].symbol in s for s, _ in prepared.letters.moves])
+        out = rows_for(int(last[prepared.groups.move_letter].sum()), False, plan.most_values)
+        made = kernel.construct(prepared.groups, stacks, q, width, out)
+        found.append(Rows(*(column[:made] for column in out)))
+    return counted(prepared, layout, joined(found), dual=False)
+
+
+def stacks_of(chain: Chain, values: tuple[Value, ...], letters: Letters) -> kernel.Stacks:
+    """The tables of one query for the letters of a stream."""
+    moves = [symbols for symbols, _ in letters.moves]
+    return kernel.Stacks(
+        ints([len(chain.components)]),
+        *by_letter(moves, lambda s: where(c.symbol in s for c in chain.components)),
+        *by_letter(letters.stays, lambda s: where(gap & s for gap in chain.gaps)),
+        gated=np.array([bool(chain.gate & s) for s in letters.stays]),
+        value_kind=ints(value.kind for value in values),
+        value_component=ints(chain.level(value.alias) for value in values),
+        value_input=ints(value.input for value in values),
+    )
