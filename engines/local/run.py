@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from engines.events import Events
@@ -73,22 +74,31 @@ def _count(
             together.setdefault(place, []).append(query)
     found: dict[str, list[pa.Table]] = {}
     for group in together.values():
-        arranged = _arranged(group[0], columns, arrangements)
-        tables = counted_rows(group, arranged)
+        try:
+            tables = counted_rows(group, _arranged(group[0], columns, arrangements))
+        except UnsupportedError as error:
+            raise _named(error, group[0]) from error
         if tables is not None:
             found |= {query.name: [table] for query, table in zip(group, tables, strict=True)}
     return found
 
 
 def _aggregates_numbers(query: Query, columns: Columns) -> bool:
-    """Does it aggregate numbers only? If not, constructing its matches says what is wrong."""
+    """Does it aggregate finite numbers only?
+
+    Where not, its matches are constructed: that says what is wrong with a text, and tells an
+    infinite minimum from none.
+    """
     assert isinstance(query.output, Aggregation)
     read = [item.operand for item in query.output.items if item.operand is not None]
     names = {operand.name for operand in read}
     if query.output.having is not None:
         names |= ex.attributes(query.output.having)
-    kinds = {columns.vector(name).kind for name in names}
-    return kinds <= {"int", "float", "bool", "null"}
+    vectors = [columns.vector(name) for name in names]
+    return all(
+        v.kind in ("int", "bool", "null") or (v.kind == "float" and not np.isinf(v.values).any())
+        for v in vectors
+    )
 
 
 def _arranged(

@@ -19,6 +19,7 @@ from engines.reference import run
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
+from workloads.errors import UnsupportedError
 
 # Everything that can be counted: no ties between components, no groups of n or of all.
 COUNTABLE = replace(
@@ -123,3 +124,20 @@ def test_a_sliding_window_counts_what_a_fresh_one_does():
     slid = counts(query, stream)
     assert slid == counts(query, stream, counting=False)
     assert len(slid) > 70
+
+
+def test_an_infinite_minimum_is_told_from_none():
+    workload = load_bound(
+        {
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": ["PATTERN A a AGG MIN(a.x), MAX(a.x) WITHIN 1 s"],
+        }
+    )
+    table = pa.table({"ts": [0], "kind": ["A"], "x": [float("inf")]})
+    rows = run_local(workload, from_table(table, workload.stream)).aggregates.to_pylist()
+    assert [row["value"] for row in rows] == [float("inf"), float("inf")]
+
+
+def test_an_error_names_the_query():
+    with pytest.raises(UnsupportedError, match="query q1: a window of 500 ns"):
+        counts("PATTERN A a AGG COUNT(*) WITHIN 500 ns", "A")
