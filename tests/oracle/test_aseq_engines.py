@@ -1,0 +1,101 @@
+"""The worked examples of A-Seq (Qi's thesis, chapters 3 and 4) on the engines named after them.
+
+The streams and numbers are those of `test_aseq.py`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from engines.counting import aseq, chopconnect, pretree, twostep
+from engines.counting.plan import Plan
+from engines.events import from_table
+from engines.local.columns import Columns
+from engines.local.layout import arrange
+from tests.oracle import notation
+
+
+def counts(count, *patterns, stream, within="100 s", **given):
+    """For each pattern, COUNT(*) by time."""
+    workload = notation.workload(
+        *(f"QUERY q{i} PATTERN {p} AGG COUNT(*) WITHIN {within}" for i, p in enumerate(patterns))
+    )
+    events = from_table(pa.Table.from_pylist(notation.rows(stream)), workload.stream)
+    layout = arrange(events, (), False, False)
+    width = workload.queries[0].window.ticks(events.tick)
+    plan = Plan(workload.queries)
+    found = count(plan, Columns(workload, events), layout, width, False, **given)
+    times = layout.ticks[found.row]
+    return [
+        dict(zip(times[mine].tolist(), found.counts[mine].tolist(), strict=True))
+        for mine in (found.query == q for q in range(len(patterns)))
+    ]
+
+
+@pytest.mark.parametrize("engine", [aseq, pretree, twostep], ids=lambda e: e.__name__[17:])
+@pytest.mark.parametrize(
+    ("pattern", "stream", "within", "expected"),
+    [
+        ("SEQ(A, B, C, D)", "a1 b2 c3 a4 c5 b6 d7", "100 s", {7: 2}),  # example 3
+        ("SEQ(A, B, C, D)", "a1 b2 c3 a4 c5 b6 d7 c8 a9 d10", "7 s", {7: 2, 10: 1}),  # example 4
+        ("SEQ(A, B, !C, D)", "a1 b2 c3 a4 b5 d6", "100 s", {6: 2}),  # example 5
+        ("SEQ(!A, B, C, D)", "a1 b2 c3 d4 d9 b9 c10 d11", "7 s", {11: 1}),  # negation start
+        ("SEQ(A, !B, C, D)", "a1 b2 a3 c4 d5", "100 s", {5: 1}),  # negation second
+    ],
+)
+def test_examples_of_chapter_3(engine, pattern, stream, within, expected):
+    assert counts(engine.count, pattern, stream=stream, within=within) == [expected]
+
+
+def test_a_negation_second_leaves_what_is_past_it():
+    # The thesis purges the START; but a1 c2 had been seen when b3 came.
+    for engine in (aseq, pretree, twostep):
+        assert counts(engine.count, "SEQ(A, !B, C, D)", stream="a1 c2 b3 d4") == [{4: 1}]
+
+
+def test_example_7_queries_with_a_common_prefix_share_a_tree():
+    patterns = ["SEQ(A, B, C, D)", "SEQ(A, B, F)", "SEQ(A, B, C, D, E, G)", "SEQ(A, B, C, D, H, I)"]
+    stream = "a1 b2 f3 c4 a5 d6 b7 e8 g9 h10 i11 f12"
+    separate = [counts(aseq.count, pattern, stream=stream)[0] for pattern in patterns]
+    assert counts(pretree.count, *patterns, stream=stream) == separate
+    assert separate == [{6: 1}, {3: 1, 12: 4}, {9: 1}, {11: 1}]
+
+
+def test_example_8_connects_abc_with_de():
+    found = counts(
+        chopconnect.count,
+        "SEQ(A, B, C)",
+        "SEQ(A, B, C, D, E)",
+        stream="a1 b2 c3 a4 b5 d6 c7 d8 e9",
+        lengths={"q1": (3, 2)},
+    )
+    assert found == [{3: 1, 7: 4}, {9: 5}]
+
+
+def test_example_9_expired_starts_drop_out_of_the_snapshots():
+    found = counts(
+        chopconnect.count,
+        "SEQ(A, B, C, D, E)",
+        stream="a1 b2 c3 a4 b5 d6 c7 a8 d9 e10",
+        within="9 s",
+        lengths={"q0": (3, 2)},
+    )
+    assert found == [{10: 1}]
+
+
+def test_example_10_connects_three_pieces():
+    found = counts(
+        chopconnect.count,
+        "SEQ(A, B, C, D, E)",
+        "SEQ(A, B, C, D, E, F, G)",
+        stream="a1 a3 b4 c5 d6 c7 d8 e9 f12 g13",
+        within="11 s",
+        lengths={"q0": (3, 2), "q1": (3, 2, 2)},
+    )
+    assert found == [{9: 6}, {13: 3}]
+
+
+def test_lengths_that_do_not_make_up_the_query_are_refused():
+    with pytest.raises(ValueError, match=r"segments of \(3, 1\) do not make up the 5 components"):
+        counts(chopconnect.count, "SEQ(A, B, C, D, E)", stream="a1 b2", lengths={"q0": (3, 1)})
