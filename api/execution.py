@@ -14,12 +14,16 @@ from workloads.errors import UnsupportedError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engines.faults import Faults
+    from engines.local.slices import Slicing
+    from engines.output import Output
     from engines.results import Results
     from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
 
 Engine = OneOf["local", "spark", "oracle"]
 Device = OneOf["auto", "cpu", "opencl"]
+OnError = OneOf["stop", "skip"]
 
 
 @dataclass
@@ -69,6 +73,68 @@ def run_here(
         if engine == "oracle":
             return sorted_results(run_oracle(bound, events)), len(events)
         return sorted_results(run_local(bound, events, sharing=sharing)), len(events)
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """How much was read, and the queries that needed all of it in memory though it was cut."""
+
+    events: int
+    unbounded: tuple[str, ...]
+
+
+def run_in_slices(
+    workload: Workload,
+    path: str,
+    stages: Stages,
+    output: Output,
+    faults: Faults,
+    slicing: Slicing,
+    disorder: int | None = None,
+    sharing: bool = True,
+    progress: Callable[[float], None] = lambda part: None,
+) -> Sliced:
+    """Run the local engine over slices of the events; rows go to `output` as they come.
+
+    `disorder` is how late events can be, in nanoseconds; without it, the stream's lateness holds
+    for inputs of more events than a slice has.
+    """
+    from engines.batches import Source
+    from engines.events import column_kinds
+    from engines.local.order import Lateness
+    from engines.local.slices import cut
+    from engines.local.stream import SlicedRun
+    from engines.spark.columns import needed_columns
+    from optimizer.bind import bind
+
+    with stages("read"):
+        source = Source(path, workload.stream, faults, progress=progress)
+        bound = bind(workload, column_kinds(source.schema))
+        stream, tick = bound.stream, source.tick
+        columns = needed_columns(bound, source.schema.names)
+        late = stream.lateness if disorder is None else disorder
+        lateness = Lateness(
+            None if late is None else -(-late // tick),
+            disorder is not None,
+            tick,
+            stream.time,
+            faults,
+        )
+    run = SlicedRun(bound, tick, sharing=sharing)
+    schema = source.schema.empty_table().select(columns).schema
+    slices = cut(source.batches(columns), schema, stream, lateness, run.reach, slicing)
+    events, pieces = 0, 0
+    while True:
+        with stages("read"):
+            piece = next(slices, None)
+        if piece is None:
+            break
+        events, pieces = events + len(piece.own), pieces + 1
+        with stages("run"):
+            results = run.run(piece)
+        with stages("write"):
+            output.add(results)
+    return Sliced(events, run.unbounded if pieces > 1 else ())
 
 
 def run_on_spark(

@@ -16,8 +16,17 @@ WIDTH_OF_A_PIPE = 200
 SHORTEST = 12  # characters that are left of an object
 
 
-def print_table(table: pa.Table, kind: str, limit: int, console: Console | None = None) -> None:
-    """The first rows, saying how many there are; columns that say nothing are left out."""
+def print_table(
+    table: pa.Table,
+    kind: str,
+    limit: int,
+    console: Console | None = None,
+    number: int | None = None,
+) -> None:
+    """The first rows, saying how many there are; columns that say nothing are left out.
+
+    `number` says how many there are where the table holds only the first.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -36,8 +45,9 @@ def print_table(table: pa.Table, kind: str, limit: int, console: Console | None 
         },
         console.width,
     )
-    total = f"{table.num_rows:,} {kind}"
-    title = total if table.num_rows <= limit else f"{total}, the first {limit}"
+    number = table.num_rows if number is None else number
+    total = f"{number:,} {kind}"
+    title = total if number <= limit else f"{total}, the first {limit}"
     printed = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", padding=(0, 1)
     )

@@ -2,6 +2,7 @@
 
 SheafError
 ├── EventsError        events that cannot be read as the workload's stream says
+│   └── BadRowError    one row of them, which could be left out
 ├── ResultsError       results that cannot be written where they should go
 ├── JobError           what Spark says went wrong with a job (spark/batch.py)
 ├── JavaNotFoundError  no Java to run Spark on (java.py)
@@ -14,6 +15,10 @@ from workloads.errors import SheafError
 
 class EventsError(SheafError):
     """Events that cannot be read; says which file, row and column, and what to do."""
+
+
+class BadRowError(EventsError):
+    """One row that cannot be an event; says which file, row and column."""
 
 
 class ResultsError(SheafError):

@@ -49,7 +49,7 @@ class Events:
         if name == "time":
             return self.table.column(self.time_column)
         raise EventsError(
-            f"the events have no column '{name}'; {_columns_hint(name, self.table.schema)}"
+            f"the events have no column '{name}'; {columns_hint(name, self.table.schema)}"
         )
 
     def times(self, ticks: Int64s) -> pa.Array:
@@ -81,7 +81,7 @@ def from_table(table: pa.Table, stream: Stream, source: str | None = None) -> Ev
         if name is not None and name not in table.column_names and table.num_rows:
             raise EventsError(
                 f"{where}: no column '{name}', which the stream declares as its {role} column; "
-                + _columns_hint(name, table.schema)
+                + columns_hint(name, table.schema)
             )
     table = pa.table(
         {name: _plain(table.column(name)) for name in table.column_names},
@@ -196,7 +196,8 @@ def _order(ticks: Int64s, sequence: Int64s | None) -> Int64s | None:
     return None if in_order.all() else np.lexsort((sequence, ticks))
 
 
-def _columns_hint(name: str, schema: pa.Schema) -> str:
+def columns_hint(name: str, schema: pa.Schema) -> str:
+    """What columns there are, or the one that was probably meant."""
     close = did_you_mean(name, schema.names)
     shown = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
     return close or f"there are {shown}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from engines.errors import ResultsError
 from engines.text import iso_texts, joined, json_column
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
+ROWS_AT_ONCE = 100_000
 
 
 @dataclass
@@ -61,16 +62,20 @@ def empty_results(time_type: pa.DataType) -> Results:
     return Results(aggregate_schema(time_type).empty_table(), match_schema(time_type).empty_table())
 
 
+AGGREGATE_ORDER = ("query", "key", "time", "seq", "aggregate")
+MATCH_ORDER = ("query", "key", "time", "start", "end", "match")
+
+
 def sorted_results(results: Results) -> Results:
     """The same rows by query, key and time, then by everything else: one order for one result."""
     return Results(
-        _sorted(results.aggregates, ["seq", "aggregate"]),
-        _sorted(results.matches, ["start", "end", "match"]),
+        sorted_rows(results.aggregates, AGGREGATE_ORDER), sorted_rows(results.matches, MATCH_ORDER)
     )
 
 
-def _sorted(table: pa.Table, then: list[str]) -> pa.Table:
-    keys = [(name, "ascending", "at_start") for name in ("query", "key", "time", *then)]
+def sorted_rows(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
+    """The rows by the given columns, nulls first."""
+    keys = [(name, "ascending", "at_start") for name in order]
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
@@ -82,6 +87,19 @@ def write_results(
     A workload of both kinds of query has two files, `.aggregates` and `.matches` before the
     ending. A file appears under its name only when it is complete.
     """
+    ordered = sorted_results(results)
+    readers = (ordered.aggregates.to_reader(), ordered.matches.to_reader())
+    return write_readers(*readers, path, has_aggregates, has_matches)
+
+
+def write_readers(
+    aggregates: pa.RecordBatchReader,
+    matches: pa.RecordBatchReader,
+    path: str,
+    has_aggregates: bool,
+    has_matches: bool,
+) -> list[str]:
+    """`write_results` for rows that come sorted, and batch by batch."""
     target = Path(path)
     if target.suffix not in ENDINGS:
         raise ResultsError(
@@ -89,23 +107,22 @@ def write_results(
         )
     if not target.parent.is_dir():
         raise ResultsError(f"there is no folder '{target.parent}' to write results to")
-    ordered = sorted_results(results)
-    tables = []
+    kinds = []
     if has_aggregates or not has_matches:
-        tables.append(("aggregates", ordered.aggregates))
+        kinds.append(("aggregates", aggregates))
     if has_matches:
-        tables.append(("matches", ordered.matches))
+        kinds.append(("matches", matches))
     written = []
-    for kind, table in tables:
-        name = target.name if len(tables) == 1 else f"{target.stem}.{kind}{target.suffix}"
-        written.append(_write(table, target.with_name(name)))
+    for kind, reader in kinds:
+        name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
+        written.append(_write(reader, target.with_name(name)))
     return written
 
 
-def _write(table: pa.Table, target: Path) -> str:
+def _write(rows: pa.RecordBatchReader, target: Path) -> str:
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        _WRITERS[target.suffix](table, partial)
+        _WRITERS[target.suffix](rows, partial)
         partial.replace(target)
     except OSError as error:
         raise ResultsError(f"'{target}' cannot be written: {error.strerror or error}") from error
@@ -114,26 +131,51 @@ def _write(table: pa.Table, target: Path) -> str:
     return str(target)
 
 
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    pyarrow.parquet.write_table(table, path, compression="zstd")
+def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:
+    with pyarrow.parquet.ParquetWriter(path, rows.schema, compression="zstd") as out:
+        for table in _pieces(rows):
+            out.write_table(table)
 
 
-def _write_csv(table: pa.Table, path: Path) -> None:
-    columns = {name: _iso_or_same(table.column(name)) for name in table.column_names}
-    pyarrow.csv.write_csv(pa.table(columns), path)
+def _write_csv(rows: pa.RecordBatchReader, path: Path) -> None:
+    times = [pa.types.is_timestamp(field.type) for field in rows.schema]
+    schema = pa.schema(
+        [
+            pa.field(field.name, pa.string()) if is_time else field
+            for field, is_time in zip(rows.schema, times, strict=True)
+        ]
+    )
+    with pyarrow.csv.CSVWriter(path, schema) as out:
+        for table in _pieces(rows):
+            columns = {name: _iso_or_same(table.column(name)) for name in table.column_names}
+            out.write_table(pa.table(columns, schema=schema))
 
 
-def _write_jsonl(table: pa.Table, path: Path) -> None:
+def _write_jsonl(rows: pa.RecordBatchReader, path: Path) -> None:
     """Key and match are JSON already, so they stand in the line as the objects that they are."""
     with path.open("wb") as out:
-        for batch in table.to_batches(max_chunksize=100_000):
-            pieces: list[pa.Array | str] = []
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                pieces.append(f'{"," if pieces else "{"}"{name}":')
-                ready = name in ("key", "match")
-                pieces.append(pc.fill_null(column, "null") if ready else json_column(column))
-            for line in joined(*pieces, "}\n"):
-                out.write(line.as_buffer())
+        for table in _pieces(rows):
+            for batch in table.to_batches():
+                pieces: list[pa.Array | str] = []
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    pieces.append(f'{"," if pieces else "{"}"{name}":')
+                    ready = name in ("key", "match")
+                    pieces.append(pc.fill_null(column, "null") if ready else json_column(column))
+                for line in joined(*pieces, "}\n"):
+                    out.write(line.as_buffer())
+
+
+def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """The batches as tables of about as many rows as are well written at once."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in rows:
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            waiting.append(batch.slice(start, ROWS_AT_ONCE))
+            if sum(part.num_rows for part in waiting) >= ROWS_AT_ONCE:
+                yield pa.Table.from_batches(waiting).combine_chunks()
+                waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
 
 
 def _iso_or_same(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
@@ -142,7 +184,7 @@ def _iso_or_same(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     return column
 
 
-_WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
+_WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
     ".jsonl": _write_jsonl,

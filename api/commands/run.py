@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.execution import Device, Engine, Stages, choose_device, kinds_of, run_here, run_on_spark
+from api.execution import (
+    Device,
+    Engine,
+    OnError,
+    Stages,
+    choose_device,
+    kinds_of,
+    run_here,
+    run_in_slices,
+    run_on_spark,
+)
 from api.inputs import open_workload
+from api.progress import progress_bar
 from api.sinks import check_sink
+from workloads.errors import SheafError
+from workloads.syntax import UNITS
 
 if TYPE_CHECKING:
+    from engines.faults import Faults
     from engines.results import Results
+    from optimizer.ir.query import BoundWorkload
+    from workloads.model import Workload
 
 ROWS_SHOWN = 20
 
@@ -32,6 +49,19 @@ def run(
     out: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where to: .parquet, .csv or .jsonl.")
     ] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="At a row that is no event: stop, or leave it out and count it.")
+    ] = "stop",
+    disorder: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How late events can be, such as '10 s'. Local engine."),
+    ] = None,
+    slice_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--slice", metavar="EVENTS", min=1, help="Events in memory at a time. Local engine."
+        ),
+    ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
     from optimizer.planner import make_plan
@@ -39,38 +69,29 @@ def run(
 
     stages = Stages()
     used = choose_device(device)
+    if engine != "local" and (on_error != "stop" or disorder or slice_rows):
+        raise SheafError("--on-error, --disorder and --slice are for the local engine")
+    late = None if disorder is None else _nanoseconds(disorder)
     if out is not None:
         check_sink(out)
     with stages("plan"):
         parsed, bound = open_workload(workload)
         plan = make_plan(bound, to_document(parsed), sharing=not no_sharing)
-    with ExitStack() as sessions:
-        if engine == "spark":
-            from engines.session import spark_session
+    if engine == "local":
+        from engines.faults import Faults
 
-            results, number = run_on_spark(
-                parsed,
-                events,
-                stages,
-                lambda: sessions.enter_context(spark_session()),
-                sharing=not no_sharing,
-            )
-        else:
-            results, number = run_here(parsed, events, engine, stages, sharing=not no_sharing)
-    with stages("write"):
-        if out is None:
-            show(results, typer.echo)
-        else:
-            from engines.results import write_results
-
-            for file in write_results(results, out, *kinds_of(bound)):
-                typer.echo(file)
+        faults = Faults(on_error)
+        done = _run_local(
+            parsed, bound, events, stages, out, faults, late, slice_rows, not no_sharing
+        )
+    else:
+        done = _run_whole(parsed, bound, events, stages, out, engine, not no_sharing)
     seconds = stages.seconds
     report: dict[str, Any] = {
-        "events": number,
+        "events": done["events"],
         "seconds": seconds,
-        "events_per_second": round(number / max(seconds["run"], 1e-9)),
-        "rows": {"aggregates": results.aggregates.num_rows, "matches": results.matches.num_rows},
+        "events_per_second": round(done["events"] / max(seconds["run"], 1e-9)),
+        **done,
         "engine": engine,
         "device": used,
         "plan": plan.id,
@@ -78,12 +99,116 @@ def run(
     typer.echo(json.dumps(report), err=True)
 
 
-def show(results: Results, say: Callable[[str], None]) -> None:
-    """Tables of the first rows of each kind, and how many rows there are."""
+def _run_local(
+    workload: Workload,
+    bound: BoundWorkload,
+    events: str,
+    stages: Stages,
+    out: str | None,
+    faults: Faults,
+    disorder: int | None,
+    slice_rows: int | None,
+    sharing: bool,
+) -> dict[str, Any]:
+    """Slice by slice; gives what goes to the report."""
+    from engines.errors import BadRowError
+    from engines.local.slices import Slicing
+    from engines.output import FileOutput, FirstRows
+
+    slicing = Slicing() if slice_rows is None else Slicing(slice_rows)
+    with ExitStack() as stack:
+        output: FileOutput | FirstRows = FirstRows(ROWS_SHOWN)
+        if out is not None:
+            output = stack.enter_context(FileOutput(out, *kinds_of(bound)))
+        try:
+            with progress_bar(bound.name) as told:
+                done = run_in_slices(
+                    workload, events, stages, output, faults, slicing, disorder, sharing, told
+                )
+        except BadRowError as error:
+            raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
+        with stages("write"):
+            if isinstance(output, FileOutput):
+                for file in output.write():
+                    typer.echo(file)
+            else:
+                assert output.first is not None
+                show(output.first, typer.echo, (output.aggregates, output.matches))
+    if done.unbounded:
+        typer.echo(
+            f"note: all events were in memory for {', '.join(done.unbounded)}: a window counted "
+            "in events that slides, or that matches wait for, can stay open to the end",
+            err=True,
+        )
+    if faults.total:
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(faults.counts.items()))
+        typer.echo(f"left out {faults.total:,} rows ({kinds}); the first: {faults.first}", err=True)
+    return {
+        "events": done.events,
+        "skipped": faults.total,
+        "rows": {"aggregates": output.aggregates, "matches": output.matches},
+    }
+
+
+def _run_whole(
+    workload: Workload,
+    bound: BoundWorkload,
+    events: str,
+    stages: Stages,
+    out: str | None,
+    engine: Engine,
+    sharing: bool,
+) -> dict[str, Any]:
+    """All at once: the reference, and Spark."""
+    from engines.results import write_results
+
+    with ExitStack() as sessions:
+        if engine == "spark":
+            from engines.session import spark_session
+
+            results, number = run_on_spark(
+                workload,
+                events,
+                stages,
+                lambda: sessions.enter_context(spark_session()),
+                sharing=sharing,
+            )
+        else:
+            results, number = run_here(workload, events, "oracle", stages, sharing=sharing)
+    with stages("write"):
+        if out is None:
+            show(results, typer.echo)
+        else:
+            for file in write_results(results, out, *kinds_of(bound)):
+                typer.echo(file)
+    rows = {"aggregates": results.aggregates.num_rows, "matches": results.matches.num_rows}
+    return {"events": number, "rows": rows}
+
+
+def show(
+    results: Results, say: Callable[[str], None], numbers: tuple[int, int] | None = None
+) -> None:
+    """Tables of the first rows of each kind, and how many rows there are.
+
+    `numbers` are those where the results hold only the first.
+    """
     from api.tables import print_table
 
-    for kind, table in (("aggregates", results.aggregates), ("matches", results.matches)):
+    numbers = numbers or (results.aggregates.num_rows, results.matches.num_rows)
+    kinds = (("aggregates", results.aggregates), ("matches", results.matches))
+    for (kind, table), number in zip(kinds, numbers, strict=True):
         if table.num_rows:
-            print_table(table, kind, ROWS_SHOWN)
-    if not results.aggregates.num_rows and not results.matches.num_rows:
+            print_table(table, kind, ROWS_SHOWN, number=number)
+    if not any(numbers):
         say("no rows: nothing matched")
+
+
+def _nanoseconds(text: str) -> int:
+    """An amount of time such as `10 s`."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text)
+    if found is None or found[2] not in UNITS:
+        raise SheafError(
+            f"--disorder is '{text}'; write an amount and a unit, such as '10 s' "
+            f"(units are {', '.join(UNITS)})"
+        )
+    return round(float(found[1]) * UNITS[found[2]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -12,10 +12,17 @@ from workloads.document import print_nanoseconds
 
 
 class Lateness:
-    """Leaves out, or refuses, events that come more than `bound` ticks after a later one."""
+    """Leaves out, or refuses, events that come more than `bound` ticks after a later one.
 
-    def __init__(self, bound: int, is_stated: bool, tick: int, column: str, faults: Faults) -> None:
-        self.bound, self._is_stated, self._tick = bound, is_stated, tick
+    Without a bound events must come in order, but only where there are too many to sort them all;
+    a `strict` bound holds for any number.
+    """
+
+    def __init__(
+        self, bound: int | None, strict: bool, tick: int, column: str, faults: Faults
+    ) -> None:
+        self.bound, self.strict = bound or 0, strict
+        self._is_stated, self._tick = bound is not None, tick
         self._column, self._faults = column, faults
         self.latest: int | None = None  # time that was seen
 
@@ -36,9 +43,13 @@ class Lateness:
         self._faults.report(
             batch.file,
             [
-                Fault(int(batch.rows[i]), "late", self._text(int(latest[i] - batch.ticks[i])), name)
+                Fault(
+                    int(batch.rows[i]),
+                    "late",
+                    self._text(int(latest[i] - batch.ticks[i])),
+                    self._column,
+                )
                 for i in late
-                for name in [self._column]
             ],
         )
         return batch.take(np.delete(np.arange(len(batch)), late))
@@ -54,7 +65,7 @@ class Lateness:
             "(--slice), or sort the file by time"
         )
 
-    def all_on_time(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def all_on_time(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
             kept = self.on_time(batch)
             if len(kept):

@@ -21,9 +21,9 @@ from workloads.model import Stream
 
 @dataclass(frozen=True)
 class Reach:
-    """How many ticks before the start and from the stop of a slice its queries look."""
+    """How far queries look: from `start - back`, exclusive, to before `stop + ahead`."""
 
-    back: int = 0
+    back: int = 1
     ahead: int = 0
 
 
@@ -64,18 +64,13 @@ class Slicing:
 
 def cut(
     batches: Iterator[Batch],
+    schema: pa.Schema,
     stream: Stream,
-    lateness: Lateness | None,
-    late: Lateness,
+    lateness: Lateness,
     reach: Reach,
     slicing: Slicing,
 ) -> Iterator[Slice]:
-    """Slices of a stream, in order.
-
-    `lateness` holds however many events there are; `late` where they are too many to sort at once.
-    """
-    if lateness is not None:
-        batches, late = lateness.all_on_time(batches), lateness
+    """Slices of a stream, in order; `schema` is that of the batches."""
     first: list[Batch] = []
     count = 0
     for batch in batches:
@@ -84,68 +79,71 @@ def cut(
         if count > slicing.rows:
             break
     else:
-        yield Slice(_sorted([batch.table for batch in first], stream), None, None)
+        kept = lateness.all_on_time(first) if lateness.strict else first
+        tables = [schema.empty_table(), *(batch.table for batch in kept)]
+        yield Slice(from_table(pa.concat_tables(tables), stream), None, None)
         return
-    arriving = chain(first, batches)
-    del first
-    cutter = _Cutter(stream, reach, slicing)
-    for batch in arriving if lateness is not None else late.all_on_time(arriving):
-        yield from cutter.add(batch, late.complete)
+    arriving = lateness.all_on_time(chain(first, batches))
+    del first, batch
+    cutter = _Cutter(from_table(schema.empty_table(), stream), stream, reach, slicing)
+    for batch in arriving:
+        yield from cutter.add(batch, lateness.complete)
     yield from cutter.finish()
 
 
 class _Cutter:
     """Holds the events that are not yet in a slice, and those that the next slice reaches."""
 
-    def __init__(self, stream: Stream, reach: Reach, slicing: Slicing) -> None:
+    def __init__(self, none: Events, stream: Stream, reach: Reach, slicing: Slicing) -> None:
         self._stream, self._reach, self._slicing = stream, reach, slicing
-        self._events: Events | None = None
+        self._events = none
         self._start: int | None = None
         self._waiting: list[pa.Table] = []  # in the order of arrival
         self._number = 0
         self._wanted = slicing.rows
 
     def add(self, batch: Batch, complete: int) -> Iterator[Slice]:
-        """Take events; gives the slices whose reach is certain, now that those before a time are."""
+        """Take events; gives the slices of which none can come any more.
+
+        All events before the time `complete` have been taken.
+        """
         self._waiting.append(batch.table)
         self._number += len(batch)
         if self._number < self._wanted:
             return
-        events = self._sort()
-        yield from self._cut(int(np.searchsorted(events.ticks, complete - self._reach.ahead)))
+        self._sort()
+        until = complete - self._reach.ahead
+        yield from self._cut(int(np.searchsorted(self._events.ticks, until)))
         # What could not be cut yet is sorted again with more: only when that is worth it.
-        held = len(self._events) if self._events is not None and self._slicing.grow else 0
+        held = len(self._events) if self._slicing.grow else 0
         self._wanted = max(self._slicing.rows, held)
 
     def finish(self) -> Iterator[Slice]:
         """The slices that are left; the last goes on for ever."""
-        events = self._sort()
-        yield from self._cut(len(events))
-        assert self._events is not None
+        self._sort()
+        yield from self._cut(len(self._events))
         yield Slice(self._events, self._start, None)
 
-    def _sort(self) -> Events:
-        held = [] if self._events is None else [self._events.table]
-        self._events = _sorted([*held, *self._waiting], self._stream)
-        self._waiting, self._number = [], 0
-        return self._events
+    def _sort(self) -> None:
+        if self._waiting:
+            new = from_table(pa.concat_tables(self._waiting), self._stream)
+            self._events = from_table(_concatenated(self._events, new), self._stream)
+            self._waiting, self._number = [], 0
 
     def _cut(self, end: int) -> Iterator[Slice]:
         """Slices of the events before the row `end`, as long as they fill one."""
-        events = self._events
-        assert events is not None
+        rows = self._slicing.rows
         while True:
+            events = self._events
             begin = 0 if self._start is None else int(np.searchsorted(events.ticks, self._start))
-            wanted = max(self._slicing.rows, begin) if self._slicing.grow else self._slicing.rows
+            wanted = max(rows, begin) if self._slicing.grow else rows
             if end - begin < wanted:
-                break
+                return
             stop = int(events.ticks[begin + wanted - 1]) + 1
-            reached = between(events, None, stop + self._reach.ahead)
-            yield Slice(reached, self._start, stop)
+            yield Slice(between(events, None, stop + self._reach.ahead), self._start, stop)
             self._start = stop
-            kept = between(events, stop - self._reach.back + 1, None)
-            end -= len(events) - len(kept)
-            events = self._events = kept
+            self._events = between(events, stop - self._reach.back + 1, None)
+            end -= len(events) - len(self._events)
 
 
 def between(events: Events, start: int | None, stop: int | None) -> Events:
@@ -156,6 +154,7 @@ def between(events: Events, start: int | None, stop: int | None) -> Events:
 
 
 def rows_between(events: Events, low: int, high: int) -> Events:
+    """The events from a row to before another."""
     if low == 0 and high == len(events):
         return events
     return Events(
@@ -168,5 +167,21 @@ def rows_between(events: Events, low: int, high: int) -> Events:
     )
 
 
-def _sorted(tables: list[pa.Table], stream: Stream) -> Events:
-    return from_table(pa.concat_tables(tables) if tables else pa.table({}), stream)
+def appended(first: Events, second: Events) -> Events:
+    """Events, and others that come after them."""
+    sequence = None
+    if first.sequence is not None and second.sequence is not None:
+        sequence = np.concatenate([first.sequence, second.sequence])
+    return Events(
+        _concatenated(first, second),
+        np.concatenate([first.ticks, second.ticks]),
+        sequence,
+        first.tick,
+        first.time_type,
+        first.time_column,
+    )
+
+
+def _concatenated(first: Events, second: Events) -> pa.Table:
+    # An unsigned column is one of integers or of doubles, by what its largest value is.
+    return pa.concat_tables([first.table, second.table], promote_options="permissive")

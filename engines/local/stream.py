@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engines.events import Events, from_table
 from engines.local.choices import choices, waits
 from engines.local.layout import arrange
 from engines.local.run import DEFAULT_LIMITS, run_local
 from engines.local.scan import Limits
-from engines.local.slices import Reach, Slice
+from engines.local.slices import Reach, Slice, appended
 from engines.results import Results, empty_results
 from engines.spark.columns import needed_columns
 from optimizer.ir.pattern import Proj, walk
@@ -72,7 +71,7 @@ class SlicedRun:
     def reach(self) -> Reach:
         """What slices must be cut for."""
         return Reach(
-            max((reach.back for reach in self._timed), default=0),
+            max((reach.back for reach in self._timed), default=1),
             max((reach.ahead for reach in self._timed), default=0),
         )
 
@@ -95,7 +94,7 @@ class SlicedRun:
         return _joined(found, piece.events.time_type)
 
     def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
-        events = piece.own if group.carried is None else _appended(group.carried, piece.own)
+        events = piece.own if group.carried is None else appended(group.carried, piece.own)
         group.carried = _last_ranks(events, group.key, group.size)
         return _decided(self._run(group.workload, events), piece)
 
@@ -155,8 +154,10 @@ def _within(table: pa.Table, column: str, piece: Slice) -> pa.Table:
 
 def _last_ranks(events: Events, key: tuple[str, ...], size: int) -> Events:
     """Of each key, the events that a window of `size` with a later event can hold."""
+    if not len(events):
+        return events
     layout = arrange(events, key, ranked=True, settled=False)
-    last = layout.position[layout.starts[1:] - 1] if len(layout) else layout.position
+    last = layout.position[layout.starts[1:] - 1]
     rows = np.sort(layout.order[layout.position > last[layout.partition] - size])
     return Events(
         events.table.take(pa.array(rows)),
@@ -165,18 +166,6 @@ def _last_ranks(events: Events, key: tuple[str, ...], size: int) -> Events:
         events.tick,
         events.time_type,
         events.time_column,
-    )
-
-
-def _appended(first: Events, second: Events) -> Events:
-    both = first.sequence is not None and second.sequence is not None
-    return Events(
-        pa.concat_tables([first.table, second.table]),
-        np.concatenate([first.ticks, second.ticks]),
-        np.concatenate([first.sequence, second.sequence]) if both else None,  # type: ignore[list-item]
-        first.tick,
-        first.time_type,
-        first.time_column,
     )
 
 

@@ -1,0 +1,302 @@
+"""Stored events in batches: Parquet, CSV and JSON lines, with the place that each row came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+
+from engines.errors import EventsError
+from engines.events import LARGEST_TICK, columns_hint
+from engines.faults import Fault, Faults
+from engines.files import format_of, list_files
+from engines.lines import CsvFile, JsonFile, Progress
+from workloads.model import NANOSECONDS, Stream
+
+BATCH_ROWS = 131_072
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some events of a file in the order they are stored in: their ticks and row numbers."""
+
+    table: pa.Table
+    ticks: Int64s
+    file: str
+    rows: Int64s  # the file's first is 1
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def take(self, keep: Int64s) -> Batch:
+        return Batch(self.table.take(pa.array(keep)), self.ticks[keep], self.file, self.rows[keep])
+
+
+class Source:
+    """The files under a path; `schema` has the union of their columns.
+
+    Raises `EventsError` where a file as a whole is no stream of events; what is wrong with single
+    rows goes to `faults`. `progress` hears how much has been read, from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        stream: Stream,
+        faults: Faults,
+        batch_rows: int = BATCH_ROWS,
+        progress: Callable[[float], None] = lambda part: None,
+    ) -> None:
+        self.path, self._stream, self.faults = path, stream, faults
+        self._batch_rows, self._told = batch_rows, progress
+        files = list_files(path)
+        sizes = np.array([Path(file).stat().st_size for file in files], np.float64)
+        before = np.cumsum(sizes) - sizes
+        total = max(float(sizes.sum()), 1.0)
+        self._share = {
+            file: (float(start) / total, float(size) / total)
+            for file, start, size in zip(files, before, sizes, strict=True)
+        }
+        base = path if Path(path).is_dir() else None
+        parquet = _open_parquet([f for f in files if format_of(f) == "parquet"], base)
+        self._files = [
+            _Parquet(file, *parquet[file], self._progress)
+            if file in parquet
+            else _open_lines(file, stream, self._progress)
+            for file in files
+        ]
+        self.schema = self._unified()
+
+    @property
+    def tick(self) -> int:
+        """Nanoseconds in one tick of the events' time."""
+        if self._stream.time not in self.schema.names:
+            return NANOSECONDS[self._stream.unit]
+        kind = self.schema.field(self._stream.time).type
+        if pa.types.is_timestamp(kind):
+            return NANOSECONDS[kind.unit]
+        return 86_400 * 10**9 if pa.types.is_date(kind) else NANOSECONDS[self._stream.unit]
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """The events, with the given columns of `schema`."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for file in self._files:
+            read = 0
+            for table, rows, faults in file.read(schema, self._batch_rows):
+                new = table.num_rows + len(faults)
+                self.faults.report(file.name, [replace(f, row=f.row + read) for f in faults])
+                for start in range(0, table.num_rows, self._batch_rows):
+                    part = table.slice(start, self._batch_rows)
+                    numbers = rows[start : start + self._batch_rows] + read + 1
+                    batch = self._checked(part, file.name, numbers)
+                    if len(batch):
+                        yield batch
+                read += new
+
+    def _progress(self, file: str, part: float) -> None:
+        start, size = self._share[file]
+        self._told(start + size * part)
+
+    def _unified(self) -> pa.Schema:
+        for file in self._files:
+            _check_columns(file.schema, self._stream, file.name)
+        schemas = [file.schema for file in self._files if len(file.schema)]
+        if not schemas:
+            return pa.schema([(self._stream.time, pa.int64())])
+        try:
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise EventsError(
+                f"'{self.path}': a column has different types in different files: "
+                f"{str(error).splitlines()[0]}; make them agree"
+            ) from error
+        for name in (self._stream.time, self._stream.sequence):
+            # Where no row has a value, each says so.
+            if name is not None and pa.types.is_null(schema.field(name).type):
+                place = schema.get_field_index(name)
+                schema = schema.set(place, pa.field(name, pa.int64()))
+        return schema
+
+    def _checked(self, table: pa.Table, file: str, rows: Int64s) -> Batch:
+        """The rows that have a time, and a number where the stream has a sequence."""
+        column = table.column(self._stream.time)
+        ticks, bad = _ticks(column)
+        faults = [
+            Fault(int(rows[i]), "time out of range", "the time is out of range", self._stream.time)
+            if column[int(i)].is_valid
+            else _null(rows, i, self._stream.time, "time")
+            for i in np.flatnonzero(bad)
+        ]
+        if (name := self._stream.sequence) is not None:
+            missing = np.asarray(pc.is_null(table.column(name))) & ~bad
+            faults += [_null(rows, i, name, "sequence number") for i in np.flatnonzero(missing)]
+            bad |= missing
+        batch = Batch(table, ticks, file, rows)
+        if not bad.any():
+            return batch
+        self.faults.report(file, faults)
+        return batch.take(np.flatnonzero(~bad))
+
+
+def _null(rows: Int64s, place: np.int64, name: str, what: str) -> Fault:
+    message = f"it is null; every event needs a {what}: fill it in or drop the row"
+    return Fault(int(rows[place]), f"null {what}", message, name)
+
+
+def _ticks(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """Times as ticks, and which rows have none."""
+    bad = np.asarray(pc.is_null(column)).copy()
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.date32()).cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        column = column.cast(pa.int64())
+    values = np.asarray(pc.fill_null(column, 0))
+    outside = (values >= LARGEST_TICK) | (values <= -LARGEST_TICK)
+    return np.where(outside, 0, values).astype(np.int64), bad | outside
+
+
+def _check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
+    """Raise what no row of the file can be right with."""
+    if not len(schema):
+        return
+    if repeated := [name for name in schema.names if schema.names.count(name) > 1]:
+        raise EventsError(f"'{file}': two columns are called '{repeated[0]}'; rename one")
+    roles = ((stream.time, "time"), (stream.type, "type"), (stream.sequence, "sequence"))
+    for name, role in roles:
+        if name is not None and name not in schema.names:
+            raise EventsError(
+                f"'{file}': no column '{name}', which the stream declares as its {role} column; "
+                + columns_hint(name, schema)
+            )
+    kind = schema.field(stream.time).type
+    tests = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date, pa.types.is_null)
+    if not any(test(kind) for test in tests):
+        raise EventsError(
+            f"'{file}': the time column '{stream.time}' has type {kind}, which is no time; "
+            "store timestamps, or whole numbers of the stream's unit"
+        )
+    if stream.sequence is not None:
+        kind = schema.field(stream.sequence).type
+        if not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+            raise EventsError(
+                f"'{file}': the sequence column '{stream.sequence}' has type {kind}; "
+                "number the events with integers"
+            )
+    for name, declared in stream.attributes.items():
+        if declared in ("int", "float") and name in schema.names:
+            kind = schema.field(name).type
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                raise EventsError(
+                    f"'{file}': the column '{name}' has type {kind}, and the stream declares "
+                    f"{declared}; store numbers, or declare string"
+                )
+
+
+# --- files -------------------------------------------------------------------------------------
+
+Piece = tuple[pa.Table, Int64s, list[Fault]]  # rows, their numbers from 0, and faults from 1
+
+
+class _Lines:
+    def __init__(self, name: str, lines: CsvFile | JsonFile) -> None:
+        self.name, self._lines = name, lines
+        self.schema = lines.schema
+
+    def read(self, schema: pa.Schema, batch_rows: int) -> Iterator[Piece]:
+        if len(self.schema):
+            try:
+                for block in filter(bytes.strip, self._lines.blocks()):
+                    yield self._lines.parse(block, schema)
+            except OSError as error:
+                raise _unreadable(self.name, error) from error
+
+
+class _Parquet:
+    def __init__(
+        self,
+        name: str,
+        fragment: pyarrow.dataset.ParquetFileFragment,
+        schema: pa.Schema,
+        progress: Progress,
+    ) -> None:
+        self.name, self.schema = name, schema
+        self._fragment, self._progress = fragment, progress
+        self._rows = fragment.count_rows()
+
+    def read(self, schema: pa.Schema, batch_rows: int) -> Iterator[Piece]:
+        present = [name for name in schema.names if name in self.schema.names]
+        scan = pyarrow.dataset.Scanner.from_fragment(
+            self._fragment,
+            schema=self.schema,
+            columns=present,
+            batch_size=batch_rows,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=pyarrow.dataset.ParquetFragmentScanOptions(
+                use_buffered_stream=True, buffer_size=2**20, pre_buffer=False
+            ),
+        )
+        done = 0
+        try:
+            for batch in scan.to_batches():
+                done += batch.num_rows
+                self._progress(self.name, done / max(self._rows, 1))
+                table = pa.Table.from_batches([batch])
+                yield _cast(table, schema), np.arange(batch.num_rows), []
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+            raise _unreadable(self.name, error, " as Parquet") from error
+
+
+def _open_lines(file: str, stream: Stream, progress: Progress) -> _Lines:
+    kind = CsvFile if format_of(file) == "csv" else JsonFile
+    try:
+        return _Lines(file, kind(file, stream, progress))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _open_parquet(
+    files: list[str], base: str | None
+) -> dict[str, tuple[pyarrow.dataset.ParquetFileFragment, pa.Schema]]:
+    """Each file with its columns, those in the names of its folders included."""
+    opened: dict[str, tuple[pyarrow.dataset.ParquetFileFragment, pa.Schema]] = {}
+    if not files:
+        return opened
+    file = files[0]
+    try:
+        data = pyarrow.dataset.dataset(
+            files, format="parquet", partitioning="hive", partition_base_dir=base
+        )
+        for file, fragment in zip(files, data.get_fragments(), strict=True):
+            schema = fragment.physical_schema
+            for name in pyarrow.dataset.get_partition_keys(fragment.partition_expression):
+                if name not in schema.names:
+                    schema = schema.append(data.schema.field(name))
+            opened[file] = (fragment, schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise _unreadable(file, error, " as Parquet") from error
+    return opened
+
+
+def _unreadable(file: str, error: Exception, how: str = "") -> EventsError:
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return EventsError(f"'{file}' cannot be read{how}: {why}")
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
