@@ -1,0 +1,154 @@
+"""The sliding product as plain Python: every window multiplied from scratch.
+
+Nothing slides here: the window's groups are applied to the back's counters one after the other, and
+the front stays empty. So this says what a window's value is, and `kernels.product` must find the
+same with a front that is built backwards and taken off group by group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from kernels import product as kernel
+from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Operators, Rows
+
+_NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
+
+
+def slide_product(
+    groups: Groups,
+    back: Operators,
+    front: Operators,
+    readings: np.ndarray,
+    queries: int,
+    width: int,
+    slide: int,
+    dual: bool,
+    out: Rows,
+) -> int:
+    """As `kernels.product.slide_product`."""
+    rows = 0
+    for r in range(len(groups.run) - 1):
+        for g, boundary, asked in _evaluations(groups, readings, queries, r, width, slide):
+            low = (boundary if slide else groups.position[g]) - width
+            window = [h for h in range(groups.run[r], g + 1) if groups.position[h] > low]
+            counts, values = _multiplied(groups, back, window)
+            for q in asked:
+                count = sum(
+                    int(front.start_counts[a]) * counts[b]
+                    for a, b in _rows(readings, kernel.PAIR, kernel.PAIRS, q, 2)
+                )
+                if count == 0:
+                    continue
+                if rows == len(out.group):
+                    return -1
+                out.group[rows], out.boundary[rows], out.query[rows] = g, boundary, q
+                out.counts[rows] = count % 2**64
+                if dual:
+                    out.approximate[rows] = float(count)
+                for column, value in enumerate(_values(readings, q, front, counts, values)):
+                    out.values[rows, column] = value
+                rows += 1
+    return rows
+
+
+def _evaluations(
+    groups: Groups, readings: np.ndarray, queries: int, r: int, width: int, slide: int
+) -> Iterator[tuple[int, int, list[int]]]:
+    """The last group of each window that is looked at, its boundary, and the queries asked."""
+    first, last = int(groups.run[r]), int(groups.run[r + 1])
+    if slide == 0:
+        for g in range(first, last):
+            asked: dict[int, None] = {}
+            for e in range(groups.event[g], groups.event[g + 1]):
+                found = _rows(readings, kernel.TRIGGER, kernel.TRIGGERS, groups.move_letter[e], 1)
+                asked |= dict.fromkeys(q for (q,) in found)
+            yield g, 0, list(asked)
+        return
+    if first == last:
+        return
+    boundary = -(-int(groups.position[first]) // slide) * slide
+    # Behind the last group the windows go on until they are empty or the limit is reached.
+    end = min(int(groups.limit[r]), int(groups.position[last - 1]) + width - 1)
+    while boundary <= end:
+        inside = [
+            g for g in range(first, last) if boundary - width < groups.position[g] <= boundary
+        ]
+        if inside:
+            yield inside[-1], boundary, list(range(queries))
+        boundary += slide
+
+
+def _rows(tables: np.ndarray, by: int, of: int, i: int, size: int) -> list[tuple[int, ...]]:
+    """The records of a table that belong to number i of another."""
+    first, end = tables[tables[by] + i], tables[tables[by] + i + 1]
+    start = tables[of]
+    return [
+        tuple(int(n) for n in tables[start + size * k : start + size * (k + 1)])
+        for k in range(first, end)
+    ]
+
+
+def _multiplied(
+    groups: Groups, operators: Operators, window: list[int]
+) -> tuple[list[int], list[float]]:
+    """The counters and value counters after the groups of a window."""
+    tables, kinds = operators.tables, [int(kind) for kind in operators.kinds]
+    counts = [int(n) for n in operators.start_counts]
+    values = [float(x) for x in operators.start_values]
+    for g in window:
+        # Everything is read before anything changes.
+        before, before_values = list(counts), list(values)
+        stay = groups.stay_letter[g]
+        for target, first, end in _rows(tables, kernel.STAY, kernel.STAYS, stay, 3):
+            sources = tables[tables[kernel.STAY_SOURCES] :][first:end]
+            counts[target] = sum(before[s] for s in sources)
+        for target, first, end in _rows(tables, kernel.VALUE_STAY, kernel.VALUE_STAYS, stay, 3):
+            sources = tables[tables[kernel.VALUE_STAY_SOURCES] :][first:end]
+            values[target] = _NEUTRAL[kinds[target]]
+            for s in sources:
+                values[target] = _combined(kinds[target], values[target], before_values[s])
+        for e in range(groups.event[g], groups.event[g + 1]):
+            letter = groups.move_letter[e]
+            for target, source in _rows(tables, kernel.MOVE, kernel.MOVES, letter, 2):
+                counts[target] += before[source]
+            for target, source in _rows(tables, kernel.VALUE_MOVE, kernel.VALUE_MOVES, letter, 2):
+                new = before_values[source]
+                values[target] = _combined(kinds[target], values[target], new)
+            for target, source, column in _rows(
+                tables, kernel.VALUE_TAG, kernel.VALUE_TAGS, letter, 3
+            ):
+                new = _term(kinds[target], float(groups.inputs[column, e]), before[source])
+                values[target] = _combined(kinds[target], values[target], new)
+    return counts, values
+
+
+def _values(
+    readings: np.ndarray, q: int, front: Operators, counts: list[int], values: list[float]
+) -> Iterator[float]:
+    """A query's value results: each is carried by the front or by the back."""
+    first, end = readings[readings[kernel.VALUE] + q], readings[readings[kernel.VALUE] + q + 1]
+    for v in range(first, end):
+        kind = int(readings[readings[kernel.VALUE_KINDS] + v])
+        total = _NEUTRAL[kind]
+        for in_front, a, in_back, b in _rows(readings, kernel.VALUE_PAIR, kernel.VALUE_PAIRS, v, 4):
+            if in_front >= 0:
+                value, ways = float(front.start_values[in_front]), counts[b]
+            else:
+                value, ways = values[in_back], int(front.start_counts[a])
+            if ways > 0:
+                total = _combined(kind, total, value * ways if kind in (SUM, NUMBER) else value)
+        yield total
+
+
+def _term(kind: int, x: float, ways: int) -> float:
+    if math.isnan(x) or not ways:
+        return _NEUTRAL[kind]
+    return {SUM: x * ways, NUMBER: float(ways)}.get(kind, x)
+
+
+def _combined(kind: int, a: float, b: float) -> float:
+    return {MIN: min(a, b), MAX: max(a, b)}.get(kind, a + b)
