@@ -13,6 +13,7 @@ from api import checks
 from api.commands.bench import bench
 from api.commands.check import check
 from api.commands.demo import demo
+from api.commands.devices import devices
 from api.commands.generate import generate
 from api.commands.plan import plan
 from api.commands.run import run
@@ -74,6 +75,7 @@ app.command()(run)
 app.command()(serve)
 app.command()(generate)
 app.command()(bench)
+app.command()(devices)
 app.command(context_settings=checks.PASS_ON)(checks.test)
 
 

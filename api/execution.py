@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
-from workloads.errors import UnsupportedError
+from engines.how import USUAL, How
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,11 +44,13 @@ class Stages:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + passed, 4)
 
 
-def choose_device(device: Device) -> str:
-    """The device that will compute."""
-    if device == "opencl":
-        raise UnsupportedError("OpenCL is not built yet; use --device cpu or auto")
-    return "cpu"
+def choose_how(device: Device, sharing: bool = True) -> How:
+    """How to run; a device that is asked for by name must be there."""
+    if device == "cpu":  # without looking for others, which takes a moment
+        return How(sharing=sharing)
+    from engines.devices import choose
+
+    return How(sharing=sharing, device=choose(device), insist=device != "auto")
 
 
 def run_here(
@@ -56,7 +58,7 @@ def run_here(
     path: str,
     engine: OneOf["local", "oracle"],
     stages: Stages,
-    sharing: bool = True,
+    how: How = USUAL,
 ) -> tuple[Results, int]:
     """The results, sorted, and the number of events, computed in this process."""
     from engines.events import column_kinds, from_table, read_table
@@ -72,7 +74,7 @@ def run_here(
     with stages("run"):
         if engine == "oracle":
             return sorted_results(run_oracle(bound, events)), len(events)
-        return sorted_results(run_local(bound, events, sharing=sharing)), len(events)
+        return sorted_results(run_local(bound, events, how=how)), len(events)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def run_in_slices(
     faults: Faults,
     slicing: Slicing,
     disorder: int | None = None,
-    sharing: bool = True,
+    how: How = USUAL,
     progress: Callable[[float], None] = lambda part: None,
 ) -> Sliced:
     """Run the local engine over slices of the events; rows go to `output` as they come.
@@ -120,7 +122,7 @@ def run_in_slices(
             stream.time,
             faults,
         )
-    run = SlicedRun(bound, tick, sharing=sharing)
+    run = SlicedRun(bound, tick, how=how)
     schema = source.schema.empty_table().select(columns).schema
     slices = cut(source.batches(columns), schema, stream, lateness, run.reach, slicing)
     events, pieces = 0, 0
@@ -142,7 +144,7 @@ def run_on_spark(
     path: str,
     stages: Stages,
     session: Callable[[], SparkSession],
-    sharing: bool = True,
+    how: How = USUAL,
 ) -> tuple[Results, int]:
     """The same as one job of the session, which is asked for once the input is known to be good."""
     from engines.events import column_kinds
@@ -156,7 +158,7 @@ def run_on_spark(
     with stages("start"):
         spark = session()
     with stages("run"):
-        return run_batch(spark, bound, source, sharing=sharing)
+        return run_batch(spark, bound, source, how=how)
 
 
 def kinds_of(bound: BoundWorkload) -> tuple[bool, bool]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from api.execution import Stages, kinds_of, run_here, run_on_spark
+from api.execution import Stages, choose_how, kinds_of, run_here, run_on_spark
 from api.jobs import Done, Request
 from engines.session import spark_session
 from workloads.loading import load_workload
@@ -31,11 +31,12 @@ class SparkRunner:
 
         stages = Stages(stage)
         workload = load_workload(request.plan.document)
+        how = choose_how(request.device)
         if request.engine == "local":
-            results, events = run_here(workload, request.source, "local", stages)
+            results, events = run_here(workload, request.source, "local", stages, how)
         else:
             results, events = run_on_spark(
-                workload, request.source, stages, lambda: self._start(id, request)
+                workload, request.source, stages, lambda: self._start(id, request), how
             )
         files: list[str] = []
         if request.sink is not None:

@@ -72,6 +72,7 @@ def _runner(queries: Sequence[str], types: Sequence[str], count: int) -> Any:
     import pyarrow as pa
 
     from engines.events import from_table
+    from engines.how import How
     from engines.local import run_local
     from optimizer.bind import load_bound
 
@@ -82,6 +83,7 @@ def _runner(queries: Sequence[str], types: Sequence[str], count: int) -> Any:
     events = from_table(table, workload.stream)
 
     def make(counting: bool = True, sharing: bool = True) -> Any:
-        return lambda: run_local(workload, events, counting=counting, sharing=sharing)
+        how = How(counting=counting, sharing=sharing)
+        return lambda: run_local(workload, events, how=how)
 
     return make

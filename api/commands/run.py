@@ -15,7 +15,7 @@ from api.execution import (
     Engine,
     OnError,
     Stages,
-    choose_device,
+    choose_how,
     kinds_of,
     run_here,
     run_in_slices,
@@ -29,6 +29,7 @@ from workloads.syntax import UNITS
 
 if TYPE_CHECKING:
     from engines.faults import Faults
+    from engines.how import How
     from engines.results import Results
     from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
@@ -68,7 +69,7 @@ def run(
     from workloads.document import to_document
 
     stages = Stages()
-    used = choose_device(device)
+    how = choose_how(device, sharing=not no_sharing)
     if engine != "local" and (on_error != "stop" or disorder or slice_rows):
         raise SheafError("--on-error, --disorder and --slice are for the local engine")
     late = None if disorder is None else _nanoseconds(disorder)
@@ -81,11 +82,9 @@ def run(
         from engines.faults import Faults
 
         faults = Faults(on_error)
-        done = _run_local(
-            parsed, bound, events, stages, out, faults, late, slice_rows, not no_sharing
-        )
+        done = _run_local(parsed, bound, events, stages, out, faults, late, slice_rows, how)
     else:
-        done = _run_whole(parsed, bound, events, stages, out, engine, not no_sharing)
+        done = _run_whole(parsed, bound, events, stages, out, engine, how)
     seconds = stages.seconds
     report: dict[str, Any] = {
         "events": done["events"],
@@ -93,7 +92,7 @@ def run(
         "events_per_second": round(done["events"] / max(seconds["run"], 1e-9)),
         **done,
         "engine": engine,
-        "device": used,
+        "device": how.device,
         "plan": plan.id,
     }
     typer.echo(json.dumps(report), err=True)
@@ -108,7 +107,7 @@ def _run_local(
     faults: Faults,
     disorder: int | None,
     slice_rows: int | None,
-    sharing: bool,
+    how: How,
 ) -> dict[str, Any]:
     """Slice by slice; gives what goes to the report."""
     from engines.errors import BadRowError
@@ -123,7 +122,7 @@ def _run_local(
         try:
             with progress_bar(bound.name) as told:
                 done = run_in_slices(
-                    workload, events, stages, output, faults, slicing, disorder, sharing, told
+                    workload, events, stages, output, faults, slicing, disorder, how, told
                 )
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
@@ -157,7 +156,7 @@ def _run_whole(
     stages: Stages,
     out: str | None,
     engine: Engine,
-    sharing: bool,
+    how: How,
 ) -> dict[str, Any]:
     """All at once: the reference, and Spark."""
     from engines.results import write_results
@@ -171,10 +170,10 @@ def _run_whole(
                 events,
                 stages,
                 lambda: sessions.enter_context(spark_session()),
-                sharing=sharing,
+                how=how,
             )
         else:
-            results, number = run_here(workload, events, "oracle", stages, sharing=sharing)
+            results, number = run_here(workload, events, "oracle", stages, how=how)
     with stages("write"):
         if out is None:
             show(results, typer.echo)

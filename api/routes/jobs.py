@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from api.execution import choose_how
 from api.jobs import Jobs, Request
 from api.problems import ProblemError, responses
 from api.routes.state import jobs, store
@@ -32,8 +33,7 @@ def post_job(
     """Put a job in the queue; it runs as soon as those before it are over."""
     if wanted.mode == "stream":
         raise UnsupportedError("live streams are not built yet; use mode 'batch'")
-    if wanted.device == "opencl":
-        raise UnsupportedError("OpenCL is not built yet; use device 'cpu' or 'auto'")
+    choose_how(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None:
         check_sink(wanted.sink.path)
     request = Request(

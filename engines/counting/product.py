@@ -13,15 +13,24 @@ from engines.counting.prepare import (
     prepare,
     rows_for,
 )
+from engines.devices import give_up, opencl_handle
+from engines.how import USUAL, How
 from engines.local.columns import Columns
 from engines.local.layout import Layout
 from kernels import product as kernel
+from kernels.product_opencl import slide_product_opencl
 
 __all__ = ["Counted", "Plan", "count", "value_columns"]
 
 
 def count(
-    plan: Plan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
+    plan: Plan,
+    columns: Columns,
+    layout: Layout,
+    width: int,
+    slide: int,
+    is_count: bool,
+    how: How = USUAL,
 ) -> Counted | None:
     """Count all queries of the plan over a layout; None where the stream makes that impossible.
 
@@ -35,10 +44,37 @@ def count(
     if prepared.has_ties and any(m.has_conjunction for ms in plan.machines for m in ms):
         # Simultaneous events would have to be paired with one another.
         return None
-    dual = may_overflow(plan, columns, layout, width)
     tables = compile_tables(plan.terms, prepared.letters)
-    rows = _run(plan, prepared, tables, width, slide, dual)
+    rows = _run_on_device(plan, prepared, tables, width, slide, how)
+    dual = rows is not None
+    if rows is None:
+        dual = may_overflow(plan, columns, layout, width)
+        rows = _run(plan, prepared, tables, width, slide, dual)
     return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+
+
+def _run_on_device(
+    plan: Plan, prepared: Prepared, tables: Tables, width: int, slide: int, how: How
+) -> kernel.Rows | None:
+    """The rows, if an OpenCL device is asked for and works."""
+    device = opencl_handle(how)
+    if device is None:
+        return None
+    try:
+        return slide_product_opencl(
+            device,
+            prepared.groups,
+            tables.back,
+            tables.front,
+            tables.readings,
+            len(plan.queries),
+            width,
+            slide,
+            tables.triggered,
+        )
+    except Exception as error:  # drivers fail in many ways: out of memory, a compiler's limits, …
+        give_up(how, f"the OpenCL device failed: {error}")
+        return None
 
 
 def _run(

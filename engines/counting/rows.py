@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.counting.product import Counted, Plan, count, value_columns
+from engines.how import USUAL, How
 from engines.local.evaluate import evaluate
 from engines.local.keys import KeyTexts
 from engines.local.scan import Arranged
@@ -20,7 +21,9 @@ from workloads import expressions as ex
 MAX_ROWS = 20_000_000  # that are made room for at once
 
 
-def counted_rows(queries: Sequence[Query], arranged: Arranged) -> list[pa.Table] | None:
+def counted_rows(
+    queries: Sequence[Query], arranged: Arranged, how: How = USUAL
+) -> list[pa.Table] | None:
     """The rows of countable queries of one key, window and slide; None where they cannot be made.
 
     `None` means that this stream does not allow it (see `product.count`), not that nothing matched.
@@ -33,7 +36,7 @@ def counted_rows(queries: Sequence[Query], arranged: Arranged) -> list[pa.Table]
         slide = whole_ticks(slide, tick, "slide")
     for part in _parts(queries, arranged):
         counted = count(
-            Plan(part), arranged.columns, arranged.layout, width, slide, window.is_count
+            Plan(part), arranged.columns, arranged.layout, width, slide, window.is_count, how
         )
         if counted is None:
             return None

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from engines.events import Events
+from engines.how import USUAL, How
 from engines.local.aggregates import aggregate_rows
 from engines.local.columns import Columns
 from engines.local.keys import KeyTexts
@@ -33,19 +34,15 @@ def run_local(
     workload: BoundWorkload,
     events: Events,
     limits: Limits = DEFAULT_LIMITS,
-    counting: bool = True,
-    sharing: bool = True,
+    how: How = USUAL,
 ) -> Results:
-    """All results of a workload, in no particular order.
-
-    Without `counting` all queries construct their matches; without `sharing` each runs alone.
-    """
+    """All results of a workload, in no particular order."""
     aggregates = [aggregate_schema(events.time_type).empty_table()]
     matches = [match_schema(events.time_type).empty_table()]
     if len(events):
         columns = Columns(workload, events)
         arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
-        counted = _count(workload.queries, columns, arrangements, sharing) if counting else {}
+        counted = _count(workload.queries, columns, arrangements, how) if how.counting else {}
         aggregates += [table for tables in counted.values() for table in tables]
         for query in workload.queries:
             if query.name in counted:
@@ -62,7 +59,7 @@ def _count(
     queries: Sequence[Query],
     columns: Columns,
     arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
-    sharing: bool,
+    how: How,
 ) -> dict[str, list[pa.Table]]:
     """The rows of the queries that are counted without constructing their matches, by name."""
     from engines.counting.rows import counted_rows  # it builds on this package's columns
@@ -70,12 +67,12 @@ def _count(
     together: dict[Hashable, list[Query]] = {}
     for query in queries:
         if countable(query) is None and _aggregates_numbers(query, columns):
-            place = (query.key, query.window, query.slide) if sharing else query.name
+            place = (query.key, query.window, query.slide) if how.sharing else query.name
             together.setdefault(place, []).append(query)
     found: dict[str, list[pa.Table]] = {}
     for group in together.values():
         try:
-            tables = counted_rows(group, _arranged(group[0], columns, arrangements))
+            tables = counted_rows(group, _arranged(group[0], columns, arrangements), how)
         except UnsupportedError as error:
             raise _named(error, group[0]) from error
         if tables is not None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.events import Events, from_table
+from engines.how import USUAL, How
 from engines.local.choices import choices, waits
 from engines.local.layout import arrange
 from engines.local.run import DEFAULT_LIMITS, run_local
@@ -47,9 +48,9 @@ class SlicedRun:
         workload: BoundWorkload,
         tick: int,
         limits: Limits = DEFAULT_LIMITS,
-        sharing: bool = True,
+        how: How = USUAL,
     ) -> None:
-        self._workload, self._limits, self._sharing = workload, limits, sharing
+        self._workload, self._limits, self._how = workload, limits, how
         timed: dict[Reach, list[Query]] = {}
         ranked: dict[tuple[tuple[str, ...], int], list[Query]] = {}
         unbounded: list[Query] = []
@@ -109,7 +110,7 @@ class SlicedRun:
         return self._run(self._unbounded, events)
 
     def _run(self, workload: BoundWorkload, events: Events) -> Results:
-        return run_local(workload, events, self._limits, sharing=self._sharing)
+        return run_local(workload, events, self._limits, self._how)
 
     def _part(self, queries: Sequence[Query]) -> BoundWorkload:
         return replace(self._workload, queries=tuple(queries))

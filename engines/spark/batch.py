@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.events import Events, from_table
+from engines.how import USUAL, How
 from engines.local import run_local
 from engines.results import Results, aggregate_schema, match_schema, sorted_results
 from engines.spark.columns import needed_columns
@@ -61,7 +62,7 @@ def run_batch(
     workload: BoundWorkload,
     source: Source,
     buckets: int | None = None,
-    sharing: bool = True,
+    how: How = USUAL,
 ) -> tuple[Results, int]:
     """All results of a workload, sorted, and the number of events read."""
     from py4j.protocol import Py4JError
@@ -80,7 +81,7 @@ def run_batch(
     worker = _Worker(
         tuple(replace(workload, queries=queries) for queries in routes.values()),
         pa.schema([source.schema.field(name) for name in columns]),
-        sharing,
+        how,
     )
 
     def evaluate(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
@@ -147,12 +148,12 @@ class _Worker:
 
     routes: tuple[BoundWorkload, ...]
     schema: pa.Schema
-    sharing: bool = True
+    how: How = USUAL
 
     def run(self, route: int, table: pa.Table) -> pa.Table:
         workload = self.routes[route]
         events = from_table(unpack(table, self.schema), workload.stream)
-        return _packed(run_local(workload, events, sharing=self.sharing))
+        return _packed(run_local(workload, events, how=self.how))
 
 
 def _packed(results: Results) -> pa.Table:

@@ -238,7 +238,6 @@ def test_engines_agree_on_files(sheaf: Sheaf, mixed: Path, events: Path, tmp_pat
     ("arguments", "message"),
     [
         (["--events", "nothing.parquet"], "there is no file 'nothing.parquet'"),
-        (["--events", "{events}", "--device", "opencl"], "OpenCL is not built yet"),
         (["--events", "{events}", "--out", "out.xlsx"], "not to 'out.xlsx'"),
         (["--events", "{events}", "--out", "no/such/out.csv"], "there is no folder 'no/such'"),
     ],

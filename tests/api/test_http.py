@@ -371,7 +371,6 @@ def test_a_service_that_stops_cancels_its_jobs(runner: Pretend) -> None:
     [
         ({"plan": "plan-none"}, 404, "not-found"),
         ({"mode": "stream"}, 501, "not-implemented"),
-        ({"device": "opencl"}, 501, "not-implemented"),
         ({"mode": "later"}, 422, "invalid-request"),
         ({"source": {}}, 422, "invalid-request"),
         ({"sink": {"path": "out.xlsx"}}, 422, "failed"),

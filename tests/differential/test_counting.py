@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 
 from engines.counting.rows import counted_rows
 from engines.events import from_table
+from engines.how import How
 from engines.local import run_local
 from engines.local.columns import Columns
 from engines.local.layout import arrange
 from engines.local.scan import Arranged
 from engines.reference import run
+from engines.results import sorted_results
+from kernels import product_opencl
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
@@ -58,6 +62,7 @@ def comparable(rows):
     )
 
 
+@pytest.mark.parametrize("device", ["cpu", "opencl"])
 @settings(max_examples=80, deadline=None)
 @given(
     strategies.workloads(COUNTABLE, max_queries=3).flatmap(
@@ -69,7 +74,7 @@ def comparable(rows):
         )
     )
 )
-def test_counting_agrees_with_the_reference(case):
+def test_counting_agrees_with_the_reference(device, case):
     workload, rows = case
     workload = replace(workload, queries=tuple(q for q in workload.queries if countable(q) is None))
     events = from_table(table_of(rows, strategies.has_sequence(workload)), workload.stream)
@@ -80,7 +85,8 @@ def test_counting_agrees_with_the_reference(case):
     found, counted = [], set()
     for (key, window, _), queries in groups.items():
         arranged = Arranged(arrange(events, key, window.is_count, False), columns)
-        tables = counted_rows(queries, arranged) if len(events) else []
+        how = How(device=device, insist=True)
+        tables = counted_rows(queries, arranged, how) if len(events) else []
         if tables is not None:
             counted |= {query.name for query in queries}
             found += [row for table in tables for row in table.to_pylist()]
@@ -93,7 +99,9 @@ def counts(query, events, **kw):
         {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": [query]}
     )
     table = pa.table({"ts": range(len(events)), "kind": list(events)})
-    return run_local(workload, from_table(table, workload.stream), **kw).aggregates.to_pylist()
+    return run_local(
+        workload, from_table(table, workload.stream), how=How(**kw)
+    ).aggregates.to_pylist()
 
 
 def test_a_count_past_the_largest_integer_is_floating_point_and_says_so():
@@ -115,6 +123,40 @@ def test_counts_do_not_wrap_when_a_product_of_many_is_taken():
     assert rows[0]["count"] == 40**11
     assert rows[-1]["count"] is None
     assert rows[-1]["value"] == pytest.approx(40.0**12, rel=1e-12)
+
+
+@pytest.mark.parametrize("keyed", ["", "PARTITION BY k"])
+@pytest.mark.parametrize("slide", ["", "SLIDE 50 ms"])
+def test_devices_agree_on_long_streams(keyed, slide, monkeypatch):
+    # Short slices, so that the stream without a key is cut into many.
+    monkeypatch.setattr(product_opencl, "SHORTEST", 100)
+    rng = np.random.default_rng(7)
+    n = 3000
+    table = pa.table(
+        {
+            "ts": np.sort(rng.integers(0, n, n)),
+            "kind": pa.array(list("ABCD")).take(pa.array(rng.integers(0, 4, n))),
+            "k": rng.integers(0, 20, n),
+            "x": rng.integers(0, 100, n),
+        }
+    )
+    queries = [
+        f"PATTERN SEQ(A a, !C c, B b) {keyed} AGG COUNT(*), SUM(a.x) WITHIN 200 ms {slide}",
+        f"PATTERN SEQ(A a, B b, D+ d) {keyed} "
+        f"AGG COUNT(*), MIN(b.x), MAX(d.x) WITHIN 200 ms {slide}",
+    ]
+    workload = load_bound(
+        {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": queries}
+    )
+    events = from_table(table, workload.stream)
+    found = [
+        sorted_results(run_local(workload, events, how=How(device=device, insist=True))).aggregates
+        for device in ("cpu", "opencl")
+    ]
+    assert found[0].num_rows > 100
+    assert found[0].drop_columns("value").equals(found[1].drop_columns("value"))
+    values = [table.column("value").to_numpy() for table in found]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
 def test_a_sliding_window_counts_what_a_fresh_one_does():

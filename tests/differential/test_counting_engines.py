@@ -65,7 +65,7 @@ CHAINS = replace(
 def counted(engine, queries, arranged):
     """The result rows of queries of one key and window."""
 
-    def count(plan, columns, layout, width, slide, is_count):
+    def count(plan, columns, layout, width, slide, is_count, how):
         return engine.count(plan, columns, layout, width, is_count)
 
     with mock.patch.object(rows, "count", count):

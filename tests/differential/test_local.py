@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.events import Events, from_table
+from engines.how import How
 from engines.local import Limits, run_local
 from engines.oracle import run_oracle
 from engines.results import Results
@@ -52,7 +53,7 @@ def multiset(results: Results) -> tuple[Counter[Any], Counter[Any]]:
 def check(workload: BoundWorkload, rows: list[Row], limits: Limits | None = None) -> Results:
     events = events_of(workload, rows)
     expected = run_oracle(workload, events)
-    found = run_local(workload, events, limits or Limits(), counting=False)
+    found = run_local(workload, events, limits or Limits(), how=How(counting=False))
     assert multiset(found) == multiset(expected)
     return expected
 
@@ -130,7 +131,7 @@ def test_doubles_and_integers_that_overflow(case: Case) -> None:
     columns["x"] = pc.multiply(columns["x"].cast(pa.float64()), 0.1)
     columns["y"] = pc.multiply(columns["y"], 2**61)
     events = from_table(pa.table(columns), workload.stream)
-    found = run_local(workload, events, counting=False)
+    found = run_local(workload, events, how=How(counting=False))
     assert multiset(found) == multiset(run_oracle(workload, events))
 
 
@@ -146,5 +147,5 @@ def test_queries_in_normal_form(case: Case) -> None:
     workload, rows = case
     events = events_of(workload, rows)
     rewritten = tuple(normalize(query).rewritten for query in workload.queries)
-    found = run_local(replace(workload, queries=rewritten), events, counting=False)
+    found = run_local(replace(workload, queries=rewritten), events, how=How(counting=False))
     assert multiset(found) == multiset(run_oracle(workload, events))

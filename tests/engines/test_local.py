@@ -9,6 +9,7 @@ import pytest
 
 from engines.errors import EventsError
 from engines.events import Events, from_table
+from engines.how import How
 from engines.local import Limits, run_local
 from engines.oracle import run_oracle
 from engines.results import Results, sorted_results
@@ -433,7 +434,7 @@ def test_too_many_matches_are_refused() -> None:
 def test_too_many_windows_are_refused() -> None:
     bound = workload("QUERY q PATTERN A a AGG COUNT(*) WITHIN 1 hour SLIDE 1 s")
     with pytest.raises(TooLargeError, match="windows with a result"):
-        run_local(bound, events_of(bound, "a1"), Limits(results=100), counting=False)
+        run_local(bound, events_of(bound, "a1"), Limits(results=100), how=How(counting=False))
 
 
 def test_values_that_cannot_be_compared_are_refused_by_query() -> None:

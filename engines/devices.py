@@ -1,0 +1,95 @@
+"""What can compute here, and which of it is used."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from typing import Literal as OneOf
+
+from engines.how import How
+from workloads.errors import SheafError
+
+_MISSING = "install a driver, or leave --device out"
+
+
+class DeviceError(SheafError):
+    """A device that was asked for by name and is missing or fails."""
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device as people see it; `handle` is what computes on it."""
+
+    kind: OneOf["cpu", "opencl"]
+    name: str
+    detail: str
+    is_gpu: bool = False
+    handle: Any = None
+
+
+def list_devices() -> list[DeviceInfo]:
+    """The processor, and every OpenCL device that can do what the kernels need."""
+    import os
+    import platform
+
+    import numba
+
+    processor = platform.processor() or platform.machine()
+    cores = f"{os.cpu_count()} cores, numba {numba.__version__}"
+    return [DeviceInfo("cpu", processor, cores), *opencl_devices()[0]]
+
+
+@cache
+def opencl_devices() -> tuple[tuple[DeviceInfo, ...], str]:
+    """OpenCL devices with double precision, GPUs first, and why there are none."""
+    try:
+        import pyopencl as cl
+
+        platforms = cl.get_platforms()
+    except Exception as error:  # a driver can fail in many ways, and each only means: no device
+        return (), f"OpenCL does not start: {error}"
+    found = []
+    for platform in platforms:
+        try:
+            devices = platform.get_devices()
+        except cl.Error:
+            continue  # a platform without devices says so by failing
+        for device in devices:
+            if device.double_fp_config:
+                memory = device.global_mem_size / 2**30
+                detail = f"{device.max_compute_units} units, {memory:.1f} GB, {platform.name}"
+                is_gpu = bool(device.type & cl.device_type.GPU)
+                found.append(DeviceInfo("opencl", device.name.strip(), detail, is_gpu, device))
+    found.sort(key=lambda info: not info.is_gpu)
+    return tuple(found), "" if found else "no OpenCL device with double precision was found"
+
+
+def choose(wanted: OneOf["auto", "cpu", "opencl"]) -> OneOf["cpu", "opencl"]:
+    """The device to use: by itself a GPU if there is one, else the processor."""
+    if wanted == "cpu":
+        return "cpu"
+    devices, why = opencl_devices()
+    if wanted == "opencl":
+        if not devices:
+            raise DeviceError(f"{why}; {_MISSING}")
+        return "opencl"
+    return "opencl" if any(info.is_gpu for info in devices) else "cpu"
+
+
+def opencl_handle(how: How) -> Any:
+    """The OpenCL device that `how` asks for, or None: the processor computes."""
+    if how.device != "opencl":
+        return None
+    devices, why = opencl_devices()
+    if devices:
+        return devices[0].handle
+    return give_up(how, why)
+
+
+def give_up(how: How, why: str) -> None:
+    """A device that does not work: an error if it was asked for by name, else a warning."""
+    if how.insist:
+        raise DeviceError(f"{why}; {_MISSING}")
+    warnings.warn(f"{why}: computing on the CPU instead", RuntimeWarning, stacklevel=2)

@@ -1,0 +1,53 @@
+"""Devices are found, chosen, and left for the CPU where they fail."""
+
+import warnings
+
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+from engines import devices
+from engines.devices import DeviceError, choose, list_devices, opencl_handle
+from engines.how import How
+
+NONE = ((), "no driver")
+
+
+@pytest.fixture
+def nothing(monkeypatch):
+    monkeypatch.setattr(devices, "opencl_devices", lambda: NONE)
+
+
+def test_the_processor_is_always_there():
+    assert list_devices()[0].kind == "cpu"
+
+
+def test_the_bundled_opencl_platform_is_found():
+    assert choose("opencl") == "opencl"
+    assert opencl_handle(How(device="opencl")) is not None
+
+
+@pytest.mark.usefixtures("nothing")
+def test_a_device_asked_for_by_name_must_be_there():
+    with pytest.raises(DeviceError, match="no driver"):
+        choose("opencl")
+
+
+@pytest.mark.usefixtures("nothing")
+def test_by_itself_the_cpu_takes_over():
+    assert choose("auto") == "cpu"
+    with pytest.warns(RuntimeWarning, match="no driver: computing on the CPU"):
+        assert opencl_handle(How(device="opencl")) is None
+
+
+def test_the_cpu_needs_no_opencl():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert opencl_handle(How()) is None
+
+
+def test_devices_are_listed():
+    result = CliRunner().invoke(app, ["devices"])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("cpu ")
+    assert "opencl" in result.stdout
