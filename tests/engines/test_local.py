@@ -26,7 +26,7 @@ def both(bound: BoundWorkload, events: Events, limits: Limits | None = None) -> 
     """The local engine's results, which are the reference's too."""
     expected = sorted_results(run_oracle(bound, events))
     for counting in (True, False):
-        found = sorted_results(run_local(bound, events, limits or Limits(), counting))
+        found = sorted_results(run_local(bound, events, limits or Limits(), How(counting=counting)))
         assert found.aggregates.to_pylist() == expected.aggregates.to_pylist()
         assert found.matches.to_pylist() == expected.matches.to_pylist()
     return expected
