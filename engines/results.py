@@ -85,7 +85,7 @@ def write_results(
     """Write the rows, sorted, in the format of the path's ending; gives the files written.
 
     A workload of both kinds of query has two files, `.aggregates` and `.matches` before the
-    ending. A file appears under its name only when it is complete.
+    ending. Files appear under their names only when all are complete.
     """
     ordered = sorted_results(results)
     readers = (ordered.aggregates.to_reader(), ordered.matches.to_reader())
@@ -112,23 +112,21 @@ def write_readers(
         kinds.append(("aggregates", aggregates))
     if has_matches:
         kinds.append(("matches", matches))
-    written = []
-    for kind, reader in kinds:
-        name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
-        written.append(_write(reader, target.with_name(name)))
-    return written
-
-
-def _write(rows: pa.RecordBatchReader, target: Path) -> str:
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    partial: dict[Path, Path] = {}
     try:
-        _WRITERS[target.suffix](rows, partial)
-        partial.replace(target)
+        for kind, reader in kinds:
+            name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
+            final = target.with_name(name)
+            partial[final] = final.with_name(f".{name}.{os.getpid()}.partial")
+            _WRITERS[target.suffix](reader, partial[final])
+        for final, written in partial.items():
+            written.replace(final)
     except OSError as error:
-        raise ResultsError(f"'{target}' cannot be written: {error.strerror or error}") from error
+        raise ResultsError(f"'{final}' cannot be written: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
-    return str(target)
+        for written in partial.values():
+            written.unlink(missing_ok=True)
+    return [str(final) for final in partial]
 
 
 def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:

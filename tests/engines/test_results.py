@@ -131,6 +131,22 @@ def test_a_file_that_fails_half_way_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_both_files_appear_or_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers = write_results.__globals__["_WRITERS"]
+    write, calls = writers[".csv"], []
+
+    def second_fails(rows: pa.RecordBatchReader, path: Path) -> None:
+        calls.append(path)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        write(rows, path)
+
+    monkeypatch.setitem(writers, ".csv", second_fails)
+    with pytest.raises(KeyboardInterrupt):
+        write_results(results(), str(tmp_path / "out.csv"), True, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 VALUES = [
     ([1, None, -(2**63)], pa.int64(), ["1", "null", "-9223372036854775808"]),
     ([True, None, False], pa.bool_(), ["true", "null", "false"]),
