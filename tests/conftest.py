@@ -1,5 +1,6 @@
 """What all tests share: the order they run in, Hypothesis' settings, and one Spark session."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,11 @@ from engines.session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The first call of a compiled function takes seconds, so no single example has a deadline.
-hypothesis.settings.register_profile("sheaf", deadline=None, print_blob=True)
+# The first call of a compiled function takes seconds, so no single example has a deadline. Where
+# changes are accepted the examples are the same each time; elsewhere every run tries new ones.
+hypothesis.settings.register_profile(
+    "sheaf", deadline=None, print_blob=True, derandomize="CI" in os.environ
+)
 hypothesis.settings.load_profile("sheaf")
 
 

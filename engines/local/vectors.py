@@ -108,7 +108,11 @@ def negative(operand: Vector) -> Vector:
     _numeric(operand)
     if operand.kind == "int" and operand.bound > LARGEST_INT:
         operand = _objects(operand)
-    return Vector(_number_kind(operand), -_widened(operand), operand.nulls, operand.bound)
+    values = _widened(operand)
+    # The negative of a single object would leave the array.
+    return Vector(
+        _number_kind(operand), np.asarray(-values, values.dtype), operand.nulls, operand.bound
+    )
 
 
 def compute(symbol: str, left: Vector, right: Vector) -> Vector:

@@ -75,6 +75,13 @@ def test_expressions_give_what_python_gives(
     assert list(map(repr, listed(found, len(rows)))) == list(map(repr, expected))
 
 
+def test_the_negative_of_a_constant_past_64_bits_can_be_compared() -> None:
+    columns = columns_of([{"i": None, "j": 0, "f": None, "g": None}])
+    condition = ex.Comparison("<", ex.Negative(ex.Literal(2**64)), ex.Attribute("", "j"))
+    found = evaluate(condition, lambda node: columns.vector(node.name), columns.text_code)
+    assert listed(found, 1) == [True]
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
