@@ -6,6 +6,7 @@ is what the local engine then runs over. Which bucket a key is in never shows in
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,8 @@ class _Worker:
     how: How = USUAL
 
     def run(self, route: int, table: pa.Table) -> pa.Table:
+        # Spark runs a worker on each core: a device that is the processor takes one for each.
+        os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
         workload = self.routes[route]
         events = from_table(unpack(table, self.schema), workload.stream)
         return _packed(run_local(workload, events, how=self.how))
