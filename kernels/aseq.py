@@ -182,6 +182,53 @@ def _total_value(kind: int, values: np.ndarray) -> float:
 
 
 @numba.njit(cache=True)
+def _extend(
+    node: int, above: int, times: int, clear: bool, head: int, tail: int, dual: bool,
+    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, slotted: np.ndarray,
+    slot_kind: np.ndarray, slot_source: np.ndarray, term: np.ndarray,
+) -> None:  # fmt: skip
+    """What a group does to a node's counters of the STARTs before it.
+
+    `above` is the node that it goes on with, -1 if it is a START's own; `term` are the group's
+    inputs by slot, combined.
+    """
+    stays = above < 0 or times == 0
+    for slot in range(slotted[node], slotted[node + 1]):
+        kind, source = slot_kind[slot], slot_source[slot]
+        mine = values[slot, head:tail]
+        if stays and clear:
+            _fill(mine, _neutral(kind))
+        elif not stays and source >= 0:
+            _join_values(kind, mine, values[source, head:tail], times, clear)
+        elif not stays:
+            ways = floats[above, head:tail]
+            _tag_values(kind, mine, counts[above, head:tail], ways, term[slot], clear, dual)
+    if stays and clear:
+        _clear(counts[node, head:tail])
+        if dual:
+            _fill(floats[node, head:tail], 0.0)
+    elif not stays:
+        _add_counts(counts[node, head:tail], counts[above, head:tail], times, clear)
+        if dual:
+            _add_floats(floats[node, head:tail], floats[above, head:tail], float(times), clear)
+
+
+@numba.njit(cache=True)
+def _gather(
+    e: int, node: int, slotted: np.ndarray, slot_kind: np.ndarray, slot_source: np.ndarray,
+    slot_input: np.ndarray, inputs: np.ndarray, is_first: bool, term: np.ndarray,
+) -> None:  # fmt: skip
+    """Combine an event's inputs with those of its group's other events that extend a node."""
+    for slot in range(slotted[node], slotted[node + 1]):
+        if is_first:
+            term[slot] = _neutral(slot_kind[slot])
+        x = inputs[slot_input[slot], e]
+        if slot_source[slot] < 0 and not np.isnan(x):
+            x = 1.0 if slot_kind[slot] == NUMBER else x
+            term[slot] = _combine(slot_kind[slot], term[slot], x)
+
+
+@numba.njit(cache=True)
 def _move_down(table: np.ndarray, head: int, tail: int) -> None:
     for row in range(table.shape[0]):
         for s in range(head, tail):
@@ -215,9 +262,10 @@ def _count(
     order = np.zeros(nodes, np.int64)
     term = np.zeros(slots, np.float64)
     stamp = np.full(final.size, -1, np.int64)
+    zero = run[0] - run[0]  # a plain 0 has a type of its own, for which all would be compiled too
     rows = 0
     for r in range(run.size - 1):
-        head = tail = 0  # the active STARTs
+        head = tail = zero  # the active STARTs
         for i in range(gate_count[0]):
             last_closed[i] = np.iinfo(np.int64).min
         for g in range(run[r], run[r + 1]):
@@ -234,14 +282,11 @@ def _count(
                         touched[node] = True
                         order[touches] = node
                         touches += 1
-                        for slot in range(slotted[node], slotted[node + 1]):
-                            term[slot] = _neutral(slot_kind[slot])
                     times[node] += 1
-                    for slot in range(slotted[node], slotted[node + 1]):
-                        x = inputs[slot_input[slot], e]
-                        if slot_source[slot] < 0 and not np.isnan(x):
-                            x = 1.0 if slot_kind[slot] == NUMBER else x
-                            term[slot] = _combine(slot_kind[slot], term[slot], x)
+                    _gather(
+                        e, node, slotted, slot_kind, slot_source, slot_input, inputs,
+                        times[node] == 1, term,
+                    )  # fmt: skip
             stay = stay_letter[g]
             for k in range(cleared[stay], cleared[stay + 1]):
                 node = clears[k]
@@ -268,7 +313,7 @@ def _count(
                     _move_down(values, head, tail)
                     _move_down(started, head, tail)
                     _move_down(closed, head, tail)
-                    head, tail = 0, tail - head
+                    head, tail = zero, tail - head
                 if begins:
                     started[0, tail] = now
                     for i in range(gate_count[0]):
@@ -283,36 +328,16 @@ def _count(
                 node = order[i]
                 above = parent[node]
                 n = times[node]
-                for slot in range(slotted[node], slotted[node + 1]):
-                    kind, source = slot_kind[slot], slot_source[slot]
-                    mine = values[slot, head:tail]
-                    if above < 0 or n == 0:
-                        if clear[node]:
-                            _fill(mine, _neutral(kind))
-                        if n > 0:
-                            values[slot, tail] = term[slot]
-                    elif source >= 0:
-                        _join_values(kind, mine, values[source, head:tail], n, clear[node])
-                    else:
-                        _tag_values(
-                            kind, mine, counts[above, head:tail], floats[above, head:tail],
-                            term[slot], clear[node], dual,
-                        )  # fmt: skip
-                if above < 0 or n == 0:
-                    if clear[node]:
-                        _clear(counts[node, head:tail])
-                        if dual:
-                            _fill(floats[node, head:tail], 0.0)
-                    if n > 0:
-                        counts[node, tail] = n
-                        if dual:
-                            floats[node, tail] = n
-                else:
-                    _add_counts(counts[node, head:tail], counts[above, head:tail], n, clear[node])
+                _extend(
+                    node, above, n, clear[node], head, tail, dual, counts, floats, values,
+                    slotted, slot_kind, slot_source, term,
+                )  # fmt: skip
+                if above < 0 and n > 0:
+                    counts[node, tail] = n
                     if dual:
-                        _add_floats(
-                            floats[node, head:tail], floats[above, head:tail], float(n), clear[node]
-                        )
+                        floats[node, tail] = n
+                    for slot in range(slotted[node], slotted[node + 1]):
+                        values[slot, tail] = term[slot]
                 times[node] = 0
                 clear[node] = touched[node] = False
             if begins:

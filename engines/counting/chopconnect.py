@@ -8,13 +8,14 @@ chopped belongs to the segment before it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from engines.counting.chain import Chain, chain_of, per_trigger
 from engines.counting.compile import Letters
-from engines.counting.plan import Plan, wanted_values
+from engines.counting.plan import Plan
 from engines.counting.prepare import Counted, counted, may_overflow, nothing, prepare, rows_for
 from engines.counting.tables import by_letter, ints, where
 from engines.local.columns import Columns
@@ -38,8 +39,6 @@ def refusal(query: Query) -> str | None:
         # Snapshots are kept as sums over a START and all later ones, of which a gate lets only
         # the earlier ones pass.
         return "it begins with a negation"
-    if wanted_values(query):
-        return "it asks for more than COUNT(*)"
     return per_trigger(query)
 
 
@@ -61,7 +60,8 @@ def count(
     if not len(prepared.used):
         return nothing(plan)
     dual = may_overflow(plan, columns, layout, width)
-    segments = segments_of([chop(q, lengths or {}) for q in plan.queries], prepared.letters)
+    chopped = [chop(query, lengths or {}) for query in plan.queries]
+    segments = segments_of(chopped, _wanted(plan), prepared.letters)
     triggered = np.diff(segments.triggered)[prepared.groups.move_letter]
     out = rows_for(int(triggered.sum()), dual, plan.most_values)
     made = kernel.connect(prepared.groups, segments, width, dual, out)
@@ -84,34 +84,104 @@ def chop(query: Query, lengths: Lengths) -> tuple[Segment, ...]:
     return tuple(whole[end - length : end] for end, length in zip(ends, given, strict=True))
 
 
+class Wanted(NamedTuple):
+    """A value that a query asks for: of which of its components."""
+
+    component: int
+    kind: int
+    input: int
+
+
+def _wanted(plan: Plan) -> list[list[Wanted]]:
+    found = []
+    for query, term in zip(plan.queries, plan.terms, strict=True):
+        chain = chain_of(query)
+        assert isinstance(chain, Chain), chain
+        found.append([Wanted(chain.level(v.alias), v.kind, v.input) for v in term.values])
+    return found
+
+
 class _Link(NamedTuple):
     last: int
     path: tuple[int, ...]  # all its segments, the last included
 
 
-def segments_of(chopped: Sequence[tuple[Segment, ...]], letters: Letters) -> kernel.Segments:
+class _Slot(NamedTuple):
+    node: int
+    origin: int  # the node of its component
+    kind: int
+    input: int
+
+
+class _Lane(NamedTuple):
+    part: int  # which of a path's segments
+    slot: _Slot  # at that segment's end
+
+
+def segments_of(
+    chopped: Sequence[tuple[Segment, ...]], wanted: Sequence[Sequence[Wanted]], letters: Letters
+) -> kernel.Segments:
     """The tables of chopped queries for the letters of a stream."""
     numbers: dict[Segment, int] = {}
     for parts in chopped:
         for part in parts:
             numbers.setdefault(part, len(numbers))
+    first = [0, *accumulate(map(len, numbers))]
     paths = [tuple(numbers[part] for part in parts) for parts in chopped]
     links = sorted({_Link(p[n - 1], p[:n]) for p in paths for n in range(2, len(p) + 1)})
     place = {link.path: i for i, link in enumerate(links)}
+    lanes: dict[tuple[int, ...], dict[_Lane, int]] = {link.path: {} for link in links}
+    carried: set[_Slot] = set()
+    reads: list[list[_Lane]] = []
+    for path, values in zip(paths, wanted, strict=True):
+        reads.append([_lane(path, value, first) for value in values])
+        for lane in reads[-1]:
+            slot = lane.slot
+            carried |= {slot._replace(node=n) for n in range(slot.origin, slot.node + 1)}
+            for n in range(lane.part + 2, len(path) + 1):
+                lanes[path[:n]].setdefault(lane, len(lanes[path[:n]]))
+    slots = {slot: i for i, slot in enumerate(sorted(carried))}
+    laned = [(link.path, lane) for link in links for lane in lanes[link.path]]
+    read = [(path, lane) for path, row in zip(paths, reads, strict=True) for lane in row]
     nodes = [(symbol, gap, i) for part, i in numbers.items() for symbol, gap in part]
     lasts = [parts[-1][-1][0] for parts in chopped]
     moves = [symbols for symbols, _ in letters.moves]
     return kernel.Segments(
-        ints([0, *np.cumsum([len(part) for part in numbers])]),
+        ints(first),
         ints(i for _, _, i in nodes),
         *by_letter(moves, lambda s: where(symbol in s for symbol, _, _ in nodes)),
         *by_letter(letters.stays, lambda s: where(gap & s for _, gap, _ in nodes)),
+        np.searchsorted(ints(slot.node for slot in slots), np.arange(len(nodes) + 1)),
+        ints(slot.kind for slot in slots),
+        ints(slots.get(slot._replace(node=slot.node - 1), -1) for slot in slots),
+        ints(slot.input for slot in slots),
         np.searchsorted(ints(link.last for link in links), np.arange(len(numbers) + 1)),
         ints(place.get(link.path[:-1], -1) for link in links),
         ints(link.last for link in links),
         ints(link.path[-2] for link in links),
         ints(link.path[0] for link in links),
+        ints(accumulate((len(lanes[link.path]) for link in links), initial=0)),
+        ints(lane.slot.kind for _, lane in laned),
+        # A value of the segment just before the link, or one of an earlier segment.
+        ints(slots[lane.slot] if lane.part == len(path) - 2 else -1 for path, lane in laned),
+        ints(lanes[p[:-1]][lane] if lane.part < len(p) - 2 else -1 for p, lane in laned),
         *by_letter(moves, lambda s: where(last in s for last in lasts)),
         ints(path[-1] for path in paths),
         ints(place.get(path, -1) for path in paths),
+        ints(accumulate(map(len, reads), initial=0)),
+        ints(lane.slot.kind for _, lane in read),
+        ints(slots[lane.slot] if lane.part == len(path) - 1 else -1 for path, lane in read),
+        ints(lanes[path][lane] if lane.part < len(path) - 1 else -1 for path, lane in read),
     )
+
+
+def _lane(path: tuple[int, ...], value: Wanted, first: Sequence[int]) -> _Lane:
+    """In which segment of a path a value's component lies, and the slot at that segment's end."""
+    rest = value.component
+    for part, segment in enumerate(path):
+        length = first[segment + 1] - first[segment]
+        if rest < length:
+            origin = first[segment] + rest
+            return _Lane(part, _Slot(first[segment + 1] - 1, origin, value.kind, value.input))
+        rest -= length
+    raise AssertionError("a query has no component of that number")
