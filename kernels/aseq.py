@@ -249,6 +249,7 @@ def _count(
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
 ) -> int:  # fmt: skip
     nodes, slots = parent.size, slot_kind.size
+    plain = slots == 0 and not dual  # spares a call with many arguments
     starts = _with_start(parent, extended, extends)
     room = 2 * _most_starts(run, position, event, move_letter, starts, width) + 2
     counts = np.zeros((nodes, room), np.uint64)
@@ -283,10 +284,11 @@ def _count(
                         order[touches] = node
                         touches += 1
                     times[node] += 1
-                    _gather(
-                        e, node, slotted, slot_kind, slot_source, slot_input, inputs,
-                        times[node] == 1, term,
-                    )  # fmt: skip
+                    if slots > 0:
+                        _gather(
+                            e, node, slotted, slot_kind, slot_source, slot_input, inputs,
+                            times[node] == 1, term,
+                        )  # fmt: skip
             stay = stay_letter[g]
             for k in range(cleared[stay], cleared[stay + 1]):
                 node = clears[k]
@@ -328,10 +330,13 @@ def _count(
                 node = order[i]
                 above = parent[node]
                 n = times[node]
-                _extend(
-                    node, above, n, clear[node], head, tail, dual, counts, floats, values,
-                    slotted, slot_kind, slot_source, term,
-                )  # fmt: skip
+                if plain and above >= 0 and n > 0:
+                    _add_counts(counts[node, head:tail], counts[above, head:tail], n, clear[node])
+                elif above >= 0 or clear[node]:
+                    _extend(
+                        node, above, n, clear[node], head, tail, dual, counts, floats, values,
+                        slotted, slot_kind, slot_source, term,
+                    )  # fmt: skip
                 if above < 0 and n > 0:
                     counts[node, tail] = n
                     if dual:

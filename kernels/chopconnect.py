@@ -21,7 +21,16 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.aseq import _clear, _extend, _fill, _gather, _most_starts, _total, _total_value
+from kernels.aseq import (
+    _add_counts,
+    _clear,
+    _extend,
+    _fill,
+    _gather,
+    _most_starts,
+    _total,
+    _total_value,
+)
 from kernels.product import (
     NUMBER,
     SUM,
@@ -269,6 +278,7 @@ def _connect(
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
 ) -> int:  # fmt: skip
     nodes, many, links = segment.size, node.size - 1, link_before.size
+    plain = slot_kind.size == 0 and not dual  # spares a call with many arguments
     most = _most_of_any(run, position, event, move_letter, node, extended, extends, width)
     room = 2 * most + 2
     counts = np.zeros((nodes, room), np.uint64)
@@ -316,10 +326,11 @@ def _connect(
                             begun[beginnings] = segment[i]
                             beginnings += 1
                     times[i] += 1
-                    _gather(
-                        e, i, slotted, slot_kind, slot_source, slot_input, inputs, times[i] == 1,
-                        term,
-                    )  # fmt: skip
+                    if term.size > 0:
+                        _gather(
+                            e, i, slotted, slot_kind, slot_source, slot_input, inputs,
+                            times[i] == 1, term,
+                        )  # fmt: skip
             stay = stay_letter[g]
             for k in range(cleared[stay], cleared[stay + 1]):
                 i = clears[k]
@@ -392,10 +403,14 @@ def _connect(
                 own = segment[this]
                 _expire(own, started, head, tail, opening)
                 above = -1 if this == node[own] else this - 1
-                _extend(
-                    this, above, times[this], clear[this], head[own], tail[own], dual, counts,
-                    floats, values, slotted, slot_kind, slot_source, term,
-                )  # fmt: skip
+                h, t = head[own], tail[own]
+                if plain and above >= 0 and times[this] > 0:
+                    _add_counts(counts[this, h:t], counts[above, h:t], times[this], clear[this])
+                elif above >= 0 or clear[this]:
+                    _extend(
+                        this, above, times[this], clear[this], h, t, dual, counts, floats, values,
+                        slotted, slot_kind, slot_source, term,
+                    )  # fmt: skip
             for b in range(beginnings):
                 own = begun[b]
                 t = tail[own]
