@@ -27,6 +27,7 @@ Float64s = npt.NDArray[np.float64]
 # Sets of symbols that occur at one time are numbered and each gets operators of its own; a stream
 # that makes more of them than this is left to the engine that constructs matches.
 MAX_LETTERS = 20_000
+_BITS = 16  # symbols whose sets are numbered at once
 
 
 @dataclass(frozen=True)
@@ -150,19 +151,29 @@ def _symbol_sets(plan: Plan, columns: Columns, layout: Layout) -> tuple[Int64s, 
     meanings: list[Symbols] = [frozenset()]
     if not len(layout):
         return codes, meanings
-    for start in range(0, len(plan.symbols), 60):
-        part = plan.symbols[start : start + 60]
+    for start in range(0, len(plan.symbols), _BITS):
+        part = plan.symbols[start : start + _BITS]
         mask = np.zeros(len(layout), np.int64)
         for bit, symbol in enumerate(part):
             mask |= columns.instances(symbol)[layout.order].astype(np.int64) << bit
-        sets, mask = np.unique(mask, return_inverse=True)
-        pairs, codes = np.unique(codes * len(sets) + mask, return_inverse=True)
+        sets, mask = _distinct(mask)
+        pairs, codes = _distinct(codes * len(sets) + mask)
         found = [
             frozenset(symbol for bit, symbol in enumerate(part) if bits >> bit & 1)
             for bits in sets.tolist()
         ]
         meanings = [meanings[p // len(sets)] | found[p % len(sets)] for p in pairs.tolist()]
     return codes, meanings
+
+
+def _distinct(numbers: Int64s) -> tuple[Int64s, Int64s]:
+    """The distinct numbers in order, and the place of each among them; quick for small ones."""
+    most = int(numbers.max(initial=0))
+    if most >= 1 << 20:
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(most + 1, np.bool_)
+    present[numbers] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
 
 
 def _letters(
@@ -176,12 +187,10 @@ def _letters(
         [sum(1 << b for b, s in enumerate(watched) if s in m) for m in meanings], np.int64
     )
     together = np.bitwise_or.reduceat(bits[codes], firsts) if len(firsts) else firsts
-    sets, stay_letter = np.unique(together, return_inverse=True)
+    sets, stay_letter = _distinct(together)
     stays = [frozenset(s for b, s in enumerate(watched) if x >> b & 1) for x in sets.tolist()]
     lengths = np.diff(np.append(firsts, len(codes)))
-    pairs, move_letter = np.unique(
-        codes * max(1, len(stays)) + np.repeat(stay_letter, lengths), return_inverse=True
-    )
+    pairs, move_letter = _distinct(codes * max(1, len(stays)) + np.repeat(stay_letter, lengths))
     if len(pairs) > MAX_LETTERS:
         return None
     moves = [(meanings[p // len(stays)], p % len(stays)) for p in pairs.tolist()]
@@ -206,13 +215,20 @@ def _inputs(plan: Plan, columns: Columns, rows: Int64s) -> Float64s:
 
 def may_overflow(plan: Plan, columns: Columns, layout: Layout, width: int) -> bool:
     """Could a window hold 2^62 matches? At most the product of its components' candidates."""
+    rows = {s: np.flatnonzero(columns.instances(s)[layout.order]) for s in plan.symbols}
+    if not _could_overflow(plan, {symbol: len(found) for symbol, found in rows.items()}):
+        return False  # not even if all were in one window
     low, _ = layout.reach(width)
     most: dict[Symbol, int] = {}
-    for symbol in plan.symbols:
-        rows = np.flatnonzero(columns.instances(symbol)[layout.order])
-        before = np.searchsorted(rows, low[rows], "left")
-        until = np.searchsorted(rows, layout.after[rows], "left")
+    for symbol, found in rows.items():
+        before = np.searchsorted(found, low[found], "left")
+        until = np.searchsorted(found, layout.after[found], "left")
         most[symbol] = int((until - before).max(initial=0))
+    return _could_overflow(plan, most)
+
+
+def _could_overflow(plan: Plan, most: dict[Symbol, int]) -> bool:
+    """The same for windows with at most so many candidates of each symbol."""
     return any(
         sum(
             most[e.symbol] if isinstance(e.quantifier, Plus) else np.log2(max(1, most[e.symbol]))
