@@ -18,6 +18,8 @@ from kernels import (
     product_reference,
     twostep,
     twostep_reference,
+    windows,
+    windows_reference,
 )
 
 Kernel = Callable[..., int]
@@ -29,5 +31,9 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "aseq": {"numba": aseq.count_prefixes, "python": aseq_reference.count_prefixes},
         "chopconnect": {"numba": chopconnect.connect, "python": chopconnect_reference.connect},
         "twostep": {"numba": twostep.construct, "python": twostep_reference.construct},
+        "most_in_window": {
+            "numba": windows.most_in_window,
+            "python": windows_reference.most_in_window,
+        },
     }
 )

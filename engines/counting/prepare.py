@@ -17,6 +17,7 @@ from engines.counting.plan import Plan
 from engines.local.columns import Columns
 from engines.local.layout import Layout
 from kernels import product as kernel
+from kernels.windows import most_in_window
 from optimizer.automaton import Symbols, alternatives
 from optimizer.ir.pattern import Symbol, positive_events
 from workloads.syntax import Plus
@@ -218,12 +219,10 @@ def may_overflow(plan: Plan, columns: Columns, layout: Layout, width: int) -> bo
     rows = {s: np.flatnonzero(columns.instances(s)[layout.order]) for s in plan.symbols}
     if not _could_overflow(plan, {symbol: len(found) for symbol, found in rows.items()}):
         return False  # not even if all were in one window
-    low, _ = layout.reach(width)
-    most: dict[Symbol, int] = {}
-    for symbol, found in rows.items():
-        before = np.searchsorted(found, low[found], "left")
-        until = np.searchsorted(found, layout.after[found], "left")
-        most[symbol] = int((until - before).max(initial=0))
+    most = {
+        symbol: most_in_window(found, layout.partition, layout.position, width)
+        for symbol, found in rows.items()
+    }
     return _could_overflow(plan, most)
 
 
