@@ -124,7 +124,7 @@ def run_in_slices(
         )
     run = SlicedRun(bound, tick, how=how)
     schema = source.schema.empty_table().select(columns).schema
-    slices = cut(source.batches(columns), schema, stream, lateness, run.reach, slicing)
+    slices = cut(source.batches(columns), schema, stream, lateness, run.reach, slicing, run.carried)
     events, pieces = 0, 0
     while True:
         with stages("read"):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
+import pyarrow.parquet as pq
 
 from engines.errors import EventsError
 from engines.events import LARGEST_TICK, columns_hint
@@ -204,6 +206,7 @@ def _check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
 # --- files -------------------------------------------------------------------------------------
 
 Piece = tuple[pa.Table, Int64s, list[Fault]]  # rows, their numbers from 0, and faults from 1
+Keys = dict[str, Any]  # values that a file's folders are named for
 
 
 class _Lines:
@@ -221,39 +224,30 @@ class _Lines:
 
 
 class _Parquet:
-    def __init__(
-        self,
-        name: str,
-        fragment: pyarrow.dataset.ParquetFileFragment,
-        schema: pa.Schema,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, name: str, schema: pa.Schema, keys: Keys, progress: Progress) -> None:
         self.name, self.schema = name, schema
-        self._fragment, self._progress = fragment, progress
-        self._rows = fragment.count_rows()
+        self._keys, self._progress = keys, progress
 
     def read(self, schema: pa.Schema, batch_rows: int) -> Iterator[Piece]:
-        present = [name for name in schema.names if name in self.schema.names]
-        scan = pyarrow.dataset.Scanner.from_fragment(
-            self._fragment,
-            schema=self.schema,
-            columns=present,
-            batch_size=batch_rows,
-            batch_readahead=1,
-            fragment_readahead=1,
-            fragment_scan_options=pyarrow.dataset.ParquetFragmentScanOptions(
-                use_buffered_stream=True, buffer_size=2**20, pre_buffer=False
-            ),
-        )
+        inside = [n for n in schema.names if n in self.schema.names and n not in self._keys]
         done = 0
         try:
-            for batch in scan.to_batches():
-                done += batch.num_rows
-                self._progress(self.name, done / max(self._rows, 1))
-                table = pa.Table.from_batches([batch])
-                yield _cast(table, schema), np.arange(batch.num_rows), []
+            # Page by page: a scan of a dataset would take a whole row group into memory.
+            with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
+                rows = max(file.metadata.num_rows, 1)
+                for batch in file.iter_batches(batch_rows, columns=inside):
+                    done += batch.num_rows
+                    self._progress(self.name, done / rows)
+                    table = self._with_keys(pa.Table.from_batches([batch]))
+                    yield _cast(table, schema), np.arange(batch.num_rows), []
         except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
             raise _unreadable(self.name, error, " as Parquet") from error
+
+    def _with_keys(self, table: pa.Table) -> pa.Table:
+        for name, value in self._keys.items():
+            kind = self.schema.field(name).type
+            table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
+        return table
 
 
 def _open_lines(file: str, stream: Stream, progress: Progress) -> _Lines:
@@ -264,11 +258,9 @@ def _open_lines(file: str, stream: Stream, progress: Progress) -> _Lines:
         raise _unreadable(file, error) from error
 
 
-def _open_parquet(
-    files: list[str], base: str | None
-) -> dict[str, tuple[pyarrow.dataset.ParquetFileFragment, pa.Schema]]:
-    """Each file with its columns, those in the names of its folders included."""
-    opened: dict[str, tuple[pyarrow.dataset.ParquetFileFragment, pa.Schema]] = {}
+def _open_parquet(files: list[str], base: str | None) -> dict[str, tuple[pa.Schema, Keys]]:
+    """Each file's columns, and the values of those that are in the names of its folders."""
+    opened: dict[str, tuple[pa.Schema, Keys]] = {}
     if not files:
         return opened
     file = files[0]
@@ -278,10 +270,11 @@ def _open_parquet(
         )
         for file, fragment in zip(files, data.get_fragments(), strict=True):
             schema = fragment.physical_schema
-            for name in pyarrow.dataset.get_partition_keys(fragment.partition_expression):
-                if name not in schema.names:
-                    schema = schema.append(data.schema.field(name))
-            opened[file] = (fragment, schema)
+            found = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
+            keys = {name: value for name, value in found.items() if name not in schema.names}
+            for name in keys:
+                schema = schema.append(data.schema.field(name))
+            opened[file] = (schema, keys)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise _unreadable(file, error, " as Parquet") from error
     return opened

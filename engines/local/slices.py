@@ -6,7 +6,7 @@ match's by its last event. So it comes exactly once, and is what it would be ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -54,8 +54,8 @@ class Slice:
 class Slicing:
     """How a stream is cut: into slices of `rows` events, and into one if it has no more.
 
-    With `grow` a slice has no fewer events than it reaches before it, so that at least half of the
-    work is new.
+    With `grow` a slice has no fewer events than are carried over to it from those before, so that
+    at least half of the work is new.
     """
 
     rows: int = 500_000
@@ -69,8 +69,12 @@ def cut(
     lateness: Lateness,
     reach: Reach,
     slicing: Slicing,
+    carried: Callable[[], int] = lambda: 0,
 ) -> Iterator[Slice]:
-    """Slices of a stream, in order; `schema` is that of the batches."""
+    """Slices of a stream, in order; `schema` is that of the batches.
+
+    `carried` tells how many events are carried over to the next slice besides those in its reach.
+    """
     first: list[Batch] = []
     count = 0
     for batch in batches:
@@ -85,7 +89,7 @@ def cut(
         return
     arriving = lateness.all_on_time(chain(first, batches))
     del first, batch
-    cutter = _Cutter(from_table(schema.empty_table(), stream), stream, reach, slicing)
+    cutter = _Cutter(from_table(schema.empty_table(), stream), stream, reach, slicing, carried)
     for batch in arriving:
         yield from cutter.add(batch, lateness.complete)
     yield from cutter.finish()
@@ -94,8 +98,16 @@ def cut(
 class _Cutter:
     """Holds the events that are not yet in a slice, and those that the next slice reaches."""
 
-    def __init__(self, none: Events, stream: Stream, reach: Reach, slicing: Slicing) -> None:
-        self._stream, self._reach, self._slicing = stream, reach, slicing
+    def __init__(
+        self,
+        none: Events,
+        stream: Stream,
+        reach: Reach,
+        slicing: Slicing,
+        carried: Callable[[], int],
+    ) -> None:
+        self._stream, self._reach = stream, reach
+        self._slicing, self._carried = slicing, carried
         self._events = none
         self._start: int | None = None
         self._waiting: list[pa.Table] = []  # in the order of arrival
@@ -115,14 +127,18 @@ class _Cutter:
         until = complete - self._reach.ahead
         yield from self._cut(int(np.searchsorted(self._events.ticks, until)))
         # What could not be cut yet is sorted again with more: only when that is worth it.
-        held = len(self._events) if self._slicing.grow else 0
-        self._wanted = max(self._slicing.rows, held)
+        self._wanted = self._least(len(self._events))
 
     def finish(self) -> Iterator[Slice]:
         """The slices that are left; the last goes on for ever."""
         self._sort()
         yield from self._cut(len(self._events))
         yield Slice(self._events, self._start, None)
+
+    def _least(self, held: int) -> int:
+        """The events that a slice must have to be worth it."""
+        rows = self._slicing.rows
+        return max(rows, held, self._carried()) if self._slicing.grow else rows
 
     def _sort(self) -> None:
         if self._waiting:
@@ -132,11 +148,10 @@ class _Cutter:
 
     def _cut(self, end: int) -> Iterator[Slice]:
         """Slices of the events before the row `end`, as long as they fill one."""
-        rows = self._slicing.rows
         while True:
             events = self._events
             begin = 0 if self._start is None else int(np.searchsorted(events.ticks, self._start))
-            wanted = max(rows, begin) if self._slicing.grow else rows
+            wanted = self._least(begin)
             if end - begin < wanted:
                 return
             stop = int(events.ticks[begin + wanted - 1]) + 1

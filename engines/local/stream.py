@@ -81,6 +81,11 @@ class SlicedRun:
         """The queries that need all events at once."""
         return tuple(query.name for query in self._unbounded.queries)
 
+    def carried(self) -> int:
+        """The events that windows counted in events take along to the next slice."""
+        sizes = (0 if group.carried is None else len(group.carried) for group in self._ranked)
+        return max(sizes, default=0)
+
     def run(self, piece: Slice) -> Results:
         """The rows that are decided in a slice."""
         if piece.start is None and piece.stop is None:

@@ -72,7 +72,13 @@ def check(case: Case, slicing: Slicing, batch_rows: int) -> None:
     run = SlicedRun(workload, MILLISECOND)
     lateness = Lateness(disorder_of(rows), True, MILLISECOND, "ts", Faults())
     pieces = cut(
-        batches(table, batch_rows), table.schema, workload.stream, lateness, run.reach, slicing
+        batches(table, batch_rows),
+        table.schema,
+        workload.stream,
+        lateness,
+        run.reach,
+        slicing,
+        run.carried,
     )
     assert multiset([run.run(piece) for piece in pieces]) == multiset([whole])
 

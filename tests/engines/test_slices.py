@@ -110,3 +110,10 @@ def test_numbers_without_a_sign_may_grow_past_integers() -> None:
     assert [x for s in found for x in s.own.column("x").to_pylist()] == [
         0, 1, 2, 3, 4, float(2**64 - 1), 6, 7,
     ]  # fmt: skip
+
+
+def test_slices_are_no_shorter_than_what_is_carried_over_to_them() -> None:
+    lateness = Lateness(None, False, SECOND, "ts", Faults())
+    arriving = batches(list(range(100)), 1)
+    found = list(cut(arriving, SCHEMA, STREAM, lateness, Reach(), Slicing(5), lambda: 30))
+    assert [len(piece.own) for piece in found] == [30, 30, 30, 10]
