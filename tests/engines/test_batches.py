@@ -312,12 +312,12 @@ def test_progress_goes_from_nothing_to_all(tmp_path: Path) -> None:
 
 
 def test_a_row_group_is_not_held_as_a_whole(tmp_path: Path) -> None:
-    rows = 1_000_000
+    rows = 2_000_000
     numbers = np.random.default_rng(1).integers(0, 2**60, rows)
     table = pa.table({"ts": np.arange(rows), "kind": ["A"] * rows, "seq": numbers, "x": numbers})
     pq.write_table(table, tmp_path / "e.parquet", row_group_size=rows)
     before = pa.total_allocated_bytes()
-    source = Source(str(tmp_path / "e.parquet"), STREAM, Faults(), batch_rows=10_000)
+    source = Source(str(tmp_path / "e.parquet"), STREAM, Faults(), batch_rows=20_000)
     held = [pa.total_allocated_bytes() - before for _ in source.batches(["ts", "seq", "x"])]
     assert len(held) == 100
     assert max(held) < table.nbytes / 3
