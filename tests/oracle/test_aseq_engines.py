@@ -99,3 +99,17 @@ def test_example_10_connects_three_pieces():
 def test_lengths_that_do_not_make_up_the_query_are_refused():
     with pytest.raises(ValueError, match=r"segments of \(3, 1\) do not make up the 5 components"):
         counts(chopconnect.count, "SEQ(A, B, C, D, E)", stream="a1 b2", lengths={"q0": (3, 1)})
+
+
+def test_snapshots_of_one_moment_outlive_the_making_of_room():
+    # Two snapshots of 600 rows at x1201: the second does not fit without more room.
+    stream = " ".join(f"{'a' if t <= 600 else 'b'}{t}" for t in range(1, 1201)) + " x1201"
+    found = counts(
+        chopconnect.count,
+        "SEQ(A, X)",
+        "SEQ(B, X)",
+        stream=stream,
+        within="2000 s",
+        lengths={"q0": (1, 1), "q1": (1, 1)},
+    )
+    assert found == [{1201: 600}, {1201: 600}]
