@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,8 @@ from typing import Literal as OneOf
 from engines.how import How
 from workloads.errors import SheafError
 
-_MISSING = "install a driver, or leave --device out"
+_MISSING = "install what is missing, or leave --device out"
+_POCL = "Portable Computing Language"
 
 
 class DeviceError(SheafError):
@@ -51,7 +53,12 @@ def opencl_devices() -> tuple[tuple[DeviceInfo, ...], str]:
     except Exception as error:  # a driver can fail in many ways, and each only means: no device
         return (), f"OpenCL does not start: {error}"
     found = []
+    why = "no OpenCL device with double precision was found"
     for platform in platforms:
+        if platform.name == _POCL and shutil.which("ld") is None:
+            # It links every kernel with the system's linker, and ends the process if there is none.
+            why = f"{_POCL} needs the linker 'ld' on PATH (Debian, Ubuntu: apt install binutils)"
+            continue
         try:
             devices = platform.get_devices()
         except cl.Error:
@@ -63,7 +70,7 @@ def opencl_devices() -> tuple[tuple[DeviceInfo, ...], str]:
                 is_gpu = bool(device.type & cl.device_type.GPU)
                 found.append(DeviceInfo("opencl", device.name.strip(), detail, is_gpu, device))
     found.sort(key=lambda info: not info.is_gpu)
-    return tuple(found), "" if found else "no OpenCL device with double precision was found"
+    return tuple(found), "" if found else why
 
 
 def choose(wanted: OneOf["auto", "cpu", "opencl"]) -> OneOf["cpu", "opencl"]:

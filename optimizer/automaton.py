@@ -12,17 +12,15 @@ simultaneous events never follow each other.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
-    Or,
     Pattern,
     Proj,
     Seq,
@@ -54,33 +52,6 @@ class Step(NamedTuple):
     target: Any  # a state
     passed: tuple[int, ...] = ()
     begun: tuple[int, ...] = ()
-
-
-@cache
-def alternatives(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The pattern once for each choice of one part of every OR outside negations, flattened."""
-    match pattern:
-        case Event() | Neg():
-            return (pattern,)
-        case Or(parts):
-            return tuple(choice for part in parts for choice in alternatives(part))
-        case Proj():
-            raise UncountableError("a projected pattern is not counted")
-        case Seq(parts) | And(parts):
-            kind = type(pattern)
-            choices = itertools.product(*map(alternatives, parts))
-            return tuple(_flat(kind, choice) for choice in choices)
-
-
-def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
-    flat: list[Pattern] = []
-    for part in parts:
-        only_negations = isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
-        if isinstance(part, (Seq, And)) and (isinstance(part, kind) or only_negations):
-            flat += part.parts
-        else:
-            flat.append(part)
-    return flat[0] if len(flat) == 1 and not isinstance(flat[0], Neg) else kind(tuple(flat))
 
 
 # --- the parts of a machine --------------------------------------------------------------------
@@ -288,6 +259,8 @@ class Machine:
                     if isinstance(part, Neg):
                         self._watched("whole", part)
                 return _Conjunction(tuple(self._node(p) for p in parts if not isinstance(p, Neg)))
+            case Proj():
+                raise UncountableError("a projected pattern is not counted")
             case _:
                 raise AssertionError(f"not a part of an OR-free pattern: {pattern}")
 
@@ -363,6 +336,6 @@ def countable(query: Query) -> str | None:
     try:
         for choice in alternatives(query.pattern):
             Machine(choice)
-    except UncountableError as error:
+    except UnsupportedError as error:
         return str(error)
     return None

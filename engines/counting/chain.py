@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.automaton import Symbols, alternatives, countable
+from optimizer.automaton import Symbols, countable
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Event, Neg, Pattern, Seq
 from optimizer.ir.query import Query
 from workloads.syntax import One

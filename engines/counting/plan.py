@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from engines.counting.compile import Term, Value
 from kernels import product as kernel
-from optimizer.automaton import Machine, alternatives
+from optimizer.automaton import Machine
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, Symbol
 from optimizer.ir.query import Aggregation, Query
 from workloads import expressions as ex

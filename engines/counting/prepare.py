@@ -18,7 +18,8 @@ from engines.local.columns import Columns
 from engines.local.layout import Layout
 from kernels import product as kernel
 from kernels.windows import most_in_window
-from optimizer.automaton import Symbols, alternatives
+from optimizer.automaton import Symbols
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Symbol, positive_events
 from workloads.syntax import Plus
 

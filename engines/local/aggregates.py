@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from engines.local.choices import choices, last_events, unkept
+from engines.local.choices import last_events, unkept
 from engines.local.distinct import distinct
 from engines.local.evaluate import evaluate
 from engines.local.frame import Frame, Slot
@@ -20,6 +20,7 @@ from engines.local.tally import Tally, ValueTally
 from engines.local.vectors import Vector, broadcast, truth
 from engines.local.windows import SlideWindows, TriggerWindows, Windows, window_columns
 from engines.results import aggregate_schema
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern, events
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads import expressions as ex
@@ -28,7 +29,7 @@ from workloads import expressions as ex
 def aggregate_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
     """The rows of an aggregate query."""
     assert isinstance(query.output, Aggregation)
-    patterns = choices(query.pattern)
+    patterns = alternatives(query.pattern)
     windows = _windows(query, scan, patterns)
     totals = _Totals(query.output, scan, windows)
     for pattern in patterns:
@@ -36,7 +37,7 @@ def aggregate_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
     return _table(query, query.output, scan, windows, totals, keys)
 
 
-def _windows(query: Query, scan: Scan, patterns: list[Pattern]) -> Windows:
+def _windows(query: Query, scan: Scan, patterns: Sequence[Pattern]) -> Windows:
     if query.slide is None:
         last = [event for p in patterns for event in last_events(p, unkept(p))]
         return TriggerWindows(scan, last)

@@ -1,67 +1,13 @@
-"""A pattern without its ORs, and where each of its leaves stands relative to the others."""
+"""Where each leaf of a pattern without ORs stands relative to the others."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, positive_events
-from workloads.errors import TooLargeError
 from workloads.syntax import All
-
-MAX_CHOICES = 4096
-
-
-def choices(pattern: Pattern) -> list[Pattern]:
-    """The pattern once for each choice of a part of every OR outside negations, written flat."""
-    if _count(pattern) > MAX_CHOICES:
-        raise TooLargeError(
-            f"its ORs can be read in more than {MAX_CHOICES:,} ways; split the query into several"
-        )
-    return _choices(pattern)
-
-
-def _choices(pattern: Pattern) -> list[Pattern]:
-    match pattern:
-        case Event() | Neg():
-            return [pattern]
-        case Or(parts):
-            return [choice for part in parts for choice in _choices(part)]
-        case Proj(keep, part):
-            return [Proj(keep, choice) for choice in _choices(part)]
-        case Seq(parts):
-            return [_flat(Seq, c) for c in itertools.product(*map(_choices, parts))]
-        case And(parts):
-            return [_flat(And, c) for c in itertools.product(*map(_choices, parts))]
-
-
-def _count(pattern: Pattern) -> int:
-    match pattern:
-        case Event() | Neg():
-            return 1
-        case Or(parts):
-            return sum(map(_count, parts))
-        case Proj(_, part):
-            return _count(part)
-        case Seq(parts) | And(parts):
-            return math.prod(map(_count, parts))
-
-
-def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
-    """Parts of the same operator written in its place; so is an AND of nothing but negations."""
-    flat: list[Pattern] = []
-    for part in parts:
-        if isinstance(part, kind) or (
-            isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
-        ):
-            assert isinstance(part, Seq | And)
-            flat += part.parts
-        else:
-            flat.append(part)
-    single = len(flat) == 1 and not isinstance(flat[0], Neg)
-    return flat[0] if single else kind(tuple(flat))
 
 
 def unkept(pattern: Pattern) -> frozenset[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.local.choices import choices, waits
+from engines.local.choices import waits
 from engines.local.conditions import value
 from engines.local.distinct import distinct
 from engines.local.frame import Frame, Slot
@@ -20,6 +20,7 @@ from engines.local.steps import Plan, run_steps
 from engines.local.vectors import broadcast
 from engines.results import match_schema
 from engines.text import joined, json_column, json_text
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern
 from optimizer.ir.query import Construction, Query, ReturnAlias, ReturnAttribute, ReturnValue
 from workloads import expressions as ex
@@ -32,7 +33,7 @@ def match_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
     """The rows of a query that returns matches."""
     found = 0
     tables = [match_schema(scan.columns.events.time_type).empty_table()]
-    for pattern in choices(query.pattern):
+    for pattern in alternatives(query.pattern):
         plan = plan_choice(pattern, query.conditions, Mode.MATCH)
         seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
         frames: Iterable[Frame] = run_steps(plan.steps, scan, seed)

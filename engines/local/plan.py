@@ -13,13 +13,14 @@ from types import MappingProxyType
 
 from engines.local.bind import BindOne, Bounds, Narrows, Rival
 from engines.local.bind_groups import BindAll, BindChain, Side, WholeGroup
-from engines.local.choices import Place, choices, places, unkept
+from engines.local.choices import Place, places, unkept
 from engines.local.index import Equality
 from engines.local.negation import Absent
 from engines.local.regions import Extent, Inside, MatchRegion
 from engines.local.shorten import Shorten
 from engines.local.steps import Filter, Plan, Step
 from engines.local.windows import InRanges, InWindows, Windows
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Event, Neg, Pattern, Symbol, positive_events
 from workloads import expressions as ex
 from workloads.syntax import All, Exactly, One, Plus
@@ -73,7 +74,7 @@ def _only_shortens(place: Place) -> bool:
     """Is it a negation that rules out all windows before or after some event?"""
     if not isinstance(place.leaf, Neg):
         return False
-    inner = choices(place.leaf.part)
+    inner = alternatives(place.leaf.part)
     singles = all(isinstance(c, Event) and _quantified(c, One) for c in inner)
     if place.gap.anywhere and not singles:
         return False
@@ -177,7 +178,7 @@ class _Planner:
         around = {**self.outer, **{e.alias: e for e in positive_events(self.pattern)}}
         plans = tuple(
             plan_choice(choice, self.conditions, Mode.GIVEN, None, around, wide)
-            for choice in choices(negation.part)
+            for choice in alternatives(negation.part)
         )
         reads = frozenset().union(*(plan.reads for plan in plans))
         self.inner_reads |= reads

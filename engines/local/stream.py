@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from engines.events import Events, from_table
 from engines.how import USUAL, How
-from engines.local.choices import choices, waits
+from engines.local.choices import waits
 from engines.local.layout import arrange
 from engines.local.run import DEFAULT_LIMITS, run_local
 from engines.local.scan import Limits
 from engines.local.slices import Reach, Slice, appended
 from engines.results import Results, empty_results
 from engines.spark.columns import needed_columns
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Proj, walk
 from optimizer.ir.query import BoundWorkload, Construction, Query
 from workloads.errors import TooLargeError
@@ -134,7 +135,7 @@ def _waits(query: Query) -> bool:
     if any(isinstance(node, Proj) for node in walk(query.pattern)):
         return True
     try:
-        return any(map(waits, choices(query.pattern)))
+        return any(map(waits, alternatives(query.pattern)))
     except TooLargeError:
         return True  # which is said when it runs
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from optimizer.automaton import alternatives
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Symbol, events, positive_events
 from optimizer.ir.query import Query
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.counting.rows import counted_rows
+from engines.devices import opencl_devices
 from engines.events import from_table
 from engines.how import How
 from engines.local import run_local
@@ -24,6 +25,8 @@ from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
 from workloads.errors import UnsupportedError
+
+needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
 
 # Everything that can be counted: no ties between components, no groups of n or of all.
 COUNTABLE = replace(
@@ -62,7 +65,10 @@ def comparable(rows):
     )
 
 
-@pytest.mark.parametrize("device", ["cpu", "opencl"])
+DEVICES = ["cpu", pytest.param("opencl", marks=needs_opencl)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @settings(max_examples=80, deadline=None)
 @given(
     strategies.workloads(COUNTABLE, max_queries=3).flatmap(
@@ -125,6 +131,7 @@ def test_counts_do_not_wrap_when_a_product_of_many_is_taken():
     assert rows[-1]["value"] == pytest.approx(40.0**12, rel=1e-12)
 
 
+@needs_opencl
 @pytest.mark.parametrize("keyed", ["", "PARTITION BY k"])
 @pytest.mark.parametrize("slide", ["", "SLIDE 50 ms"])
 def test_devices_agree_on_long_streams(keyed, slide, monkeypatch):

@@ -7,10 +7,11 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from engines import devices
-from engines.devices import DeviceError, choose, list_devices, opencl_handle
+from engines.devices import DeviceError, choose, list_devices, opencl_devices, opencl_handle
 from engines.how import How
 
 NONE = ((), "no driver")
+needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def test_the_processor_is_always_there():
     assert list_devices()[0].kind == "cpu"
 
 
+@needs_opencl
 def test_the_bundled_opencl_platform_is_found():
     assert choose("opencl") == "opencl"
     assert opencl_handle(How(device="opencl")) is not None
@@ -51,3 +53,10 @@ def test_devices_are_listed():
     assert result.exit_code == 0
     assert result.stdout.startswith("cpu ")
     assert "opencl" in result.stdout
+
+
+def test_a_platform_that_would_end_the_process_is_left_alone(monkeypatch):
+    monkeypatch.setattr(devices.shutil, "which", lambda name: None)
+    found, why = opencl_devices.__wrapped__()
+    assert not any("Portable Computing Language" in info.detail for info in found)
+    assert found or "ld" in why
