@@ -10,8 +10,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from engines.reference.shape import alternatives, existential, open_groups
 from engines.reference.values import Binding, Row, true
-from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, Symbol, positive_events
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Proj, Seq, Symbol, positive_events
 from workloads import expressions as ex
 from workloads.errors import TooLargeError
 from workloads.model import Stream
@@ -36,47 +37,6 @@ class Look(NamedTuple):
     outer: Binding
     skip: frozenset[str]  # existential aliases
     open: frozenset[str]  # aliases of ALL: their groups are not settled until all is bound
-
-
-def alternatives(pattern: Pattern) -> list[Pattern]:
-    """The pattern once for each choice of one part of every OR outside negations, flattened."""
-    match pattern:
-        case Event() | Neg():
-            return [pattern]
-        case Or(parts):
-            return [choice for part in parts for choice in alternatives(part)]
-        case Proj(keep, part):
-            return [Proj(keep, choice) for choice in alternatives(part)]
-        case Seq(parts) | And(parts):
-            kind = type(pattern)
-            return [_flat(kind, choice) for choice in itertools.product(*map(alternatives, parts))]
-
-
-def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
-    """SEQ in SEQ and AND in AND written flat; an AND of nothing but negations is its parts."""
-    flat: list[Pattern] = []
-    for part in parts:
-        negations = isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
-        same = isinstance(part, kind) or negations
-        flat += part.parts if same and isinstance(part, (Seq, And)) else (part,)
-    return flat[0] if len(flat) == 1 and not isinstance(flat[0], Neg) else kind(tuple(flat))
-
-
-def existential(pattern: Pattern) -> frozenset[str]:
-    """Aliases that a `Proj` does not keep: they must exist, and nothing more."""
-    match pattern:
-        case Proj(keep, part):
-            return frozenset(e.alias for e in positive_events(part)) - keep
-        case Seq(parts) | And(parts):
-            return frozenset().union(*map(existential, parts))
-        case _:
-            return frozenset()
-
-
-def open_groups(pattern: Pattern) -> frozenset[str]:
-    """The aliases of `ALL E` outside negations."""
-    every = positive_events(pattern)
-    return frozenset(e.alias for e in every if isinstance(e.quantifier, All))
 
 
 def rows_of(

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engines.reference.meaning import Matcher, Region, Test, alternatives, existential, extent
+from engines.reference.meaning import Matcher, Region, Test, extent
+from engines.reference.shape import alternatives, existential, last_events, waits
 from engines.reference.values import Binding, Row, in_order, over, value
-from optimizer.ir.pattern import And, Event, Neg, Pattern, Proj, Seq, positive_events
+from optimizer.ir.pattern import Pattern, positive_events
 from optimizer.ir.query import (
     Aggregate,
     BoundWorkload,
@@ -21,7 +22,7 @@ from optimizer.ir.query import (
 )
 from workloads import expressions as ex
 from workloads.model import NANOSECONDS, Stream
-from workloads.syntax import All, One
+from workloads.syntax import One
 
 EXACT = 2**63 - 1
 Result = dict[str, Any]
@@ -135,7 +136,7 @@ def _windows(
 
     events, is_count = matcher.events, query.window.is_count
     if query.slide is None:
-        last = [e for choice in choices for e in _last_events(choice, existential(choice))]
+        last = [e for choice in choices for e in last_events(choice, existential(choice))]
         triggers = {t.key: t for event in last for t in matcher.instances(event.symbol)}
         for key, t in triggers.items():
             seq = key[1] if matcher.stream.sequence is not None else None
@@ -146,22 +147,6 @@ def _windows(
     for b in range(-(-events[0].position // slide) * slide, end, slide):
         time = max(e.key[0] for e in events if e.position <= b) if is_count else b
         yield time, None, window(b, lambda e, b=b: e.position <= b)  # type: ignore[misc]
-
-
-def _last_events(pattern: Pattern, skip: frozenset[str]) -> list[Event]:
-    """The components that can be bound to a match's last event."""
-    match pattern:
-        case Event(_, alias):
-            return [] if alias in skip else [pattern]
-        case Seq(parts):
-            found = (_last_events(part, skip) for part in reversed(parts))
-            return next((events for events in found if events), [])
-        case And(parts):
-            return [event for part in parts for event in _last_events(part, skip)]
-        case Proj(_, part):
-            return _last_events(part, skip)
-        case _:
-            return []
 
 
 def _aggregate(function: str, operand: ex.Expression | None, matches: list[Binding]) -> Any:
@@ -190,29 +175,13 @@ def _aggregate_row(item: Aggregate, matches: list[Binding]) -> Result:
 # --- matches -----------------------------------------------------------------------------------
 
 
-def _waits(pattern: Pattern) -> bool:
-    """Is a match certain only when its window has closed?"""
-    match pattern:
-        case Event(_, _, quantifier):
-            return isinstance(quantifier, All)
-        case Seq(parts):
-            inner = any(_waits(p) for p in parts if not isinstance(p, Event))
-            return inner or isinstance(parts[-1], Neg) or _waits(parts[-1])
-        case And(parts):
-            return any(_waits(part) for part in parts)
-        case Proj(_, part):
-            return _waits(part)
-        case _:
-            return False
-
-
 def _times(query: Query, choice: Pattern, match: Binding, matcher: Matcher) -> Result:
     first, last = extent(match)
     time = last.key[0]
-    if _waits(choice) and query.window.is_count:
+    if waits(choice) and query.window.is_count:
         closing = [e for e in matcher.events if e.position >= first.position + matcher.width]
         time = (closing or matcher.events[-1:])[0].key[0]
-    elif _waits(choice):
+    elif waits(choice):
         time = first.key[0] + matcher.width
     return {"start": first.key[0], "end": last.key[0], "time": time}
 
