@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NUMBERS = ("time", "start", "end", "seq", "value", "count")
 WIDTH_OF_A_PIPE = 200
+SINGULAR = {"aggregates": "aggregate", "matches": "match"}
 SHORTEST = 12  # characters that are left of an object
 
 
@@ -46,7 +47,7 @@ def print_table(
         console.width,
     )
     number = table.num_rows if number is None else number
-    total = f"{number:,} {kind}"
+    total = f"{number:,} {SINGULAR[kind] if number == 1 else kind}"
     title = total if number <= limit else f"{total}, the first {limit}"
     printed = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", padding=(0, 1)
