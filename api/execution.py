@@ -62,7 +62,7 @@ def run_here(
 ) -> tuple[Results, int]:
     """The results, sorted, and the number of events, computed in this process."""
     from engines.events import column_kinds, from_table, read_table
-    from engines.local import run_local
+    from engines.local.run import run_local
     from engines.oracle import run_oracle
     from engines.results import sorted_results
     from optimizer.bind import bind

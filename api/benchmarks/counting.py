@@ -73,7 +73,7 @@ def _runner(queries: Sequence[str], types: Sequence[str], count: int) -> Any:
 
     from engines.events import from_table
     from engines.how import How
-    from engines.local import run_local
+    from engines.local.run import run_local
     from optimizer.bind import load_bound
 
     stream = {"time": "ts", "unit": "ms", "type": "type"}

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from engines.counting.rows import counted_rows
 from engines.events import Events
 from engines.how import USUAL, How
 from engines.local.aggregates import aggregate_rows
@@ -62,8 +63,6 @@ def _count(
     how: How,
 ) -> dict[str, list[pa.Table]]:
     """The rows of the queries that are counted without constructing their matches, by name."""
-    from engines.counting.rows import counted_rows  # it builds on this package's columns
-
     together: dict[Hashable, list[Query]] = {}
     for query in queries:
         if countable(query) is None and _aggregates_numbers(query, columns):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from engines.events import Events, from_table
 from engines.how import USUAL, How
-from engines.local import run_local
+from engines.local.run import run_local
 from engines.results import Results, aggregate_schema, match_schema, sorted_results
 from engines.spark.columns import needed_columns
 from engines.spark.source import Source, unpack

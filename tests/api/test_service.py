@@ -13,7 +13,7 @@ from api.app import create_app
 from api.embedded import serving
 from api.runner import SparkRunner
 from engines.events import from_table, read_table
-from engines.local import run_local
+from engines.local.run import run_local
 from engines.results import sorted_results
 from optimizer.bind import load_bound
 from workloads import bundled

@@ -14,9 +14,9 @@ from engines.counting.rows import counted_rows
 from engines.devices import opencl_devices
 from engines.events import from_table
 from engines.how import How
-from engines.local import run_local
 from engines.local.columns import Columns
 from engines.local.layout import arrange
+from engines.local.run import run_local
 from engines.local.scan import Arranged
 from engines.reference import run
 from engines.results import sorted_results

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from engines.batches import Batch
 from engines.events import from_table
 from engines.faults import Faults
-from engines.local import run_local
 from engines.local.order import Lateness
+from engines.local.run import run_local
 from engines.local.slices import Slicing, cut
 from engines.local.stream import SlicedRun
 from engines.results import Results

@@ -10,7 +10,7 @@ import pytest
 
 from engines.errors import EventsError
 from engines.events import column_kinds, from_table, read_table
-from engines.local import run_local
+from engines.local.run import run_local
 from engines.results import Results, sorted_results
 from engines.spark.batch import JobError, plan_routes, run_batch
 from engines.spark.columns import needed_columns
