@@ -7,31 +7,12 @@ not `a >= b`, and `NOT a IN (…)` is not `a NOT IN (…)` (docs/language.md).
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
-from typing import Any
 
 from optimizer.canonical import canonical
 from workloads import expressions as ex
-from workloads.expressions import Expression, Literal
+from workloads.expressions import COMPARE, COMPUTE, Expression, Literal
 
 TRUE, FALSE, NULL = Literal(True), Literal(False), Literal(None)
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "%": operator.mod,
-}
 
 
 def fold(expression: Expression) -> Expression:
@@ -87,7 +68,7 @@ def _arithmetic(symbol: ex.ArithmeticOperator, left: Expression, right: Expressi
     if not (_is_number(left) and _is_number(right)):
         return whole
     try:
-        result = _COMPUTE[symbol](left.value, right.value)
+        result = COMPUTE[symbol](left.value, right.value)
     except OverflowError:  # integers beyond a float's range
         return whole
     # Infinity and NaN have no spelling of their own: engines meet them at run time.
@@ -104,7 +85,7 @@ def _comparison(symbol: ex.ComparisonOperator, left: Expression, right: Expressi
     if isinstance(left, Literal) and isinstance(right, Literal):
         numbers = _is_number(left) and _is_number(right)
         if numbers or type(left.value) is type(right.value):
-            return Literal(bool(_COMPARE[symbol](left.value, right.value)))
+            return Literal(bool(COMPARE[symbol](left.value, right.value)))
     return ex.Comparison(symbol, left, right)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engines.counting.compile import Term, Value
+from engines.local.choices import last_events
 from kernels import product as kernel
 from optimizer.automaton import Machine
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, Symbol
+from optimizer.ir.pattern import Pattern, Symbol
 from optimizer.ir.query import Aggregation, Query
 from workloads import expressions as ex
 from workloads.expressions import Attribute
@@ -76,17 +77,7 @@ def value_columns(query: Query) -> dict[tuple[str, str, str], int]:
 
 def _triggers(query: Query) -> frozenset[Symbol]:
     return frozenset(
-        event.symbol for choice in alternatives(query.pattern) for event in _last(choice)
+        event.symbol
+        for choice in alternatives(query.pattern)
+        for event in last_events(choice, frozenset())
     )
-
-
-def _last(pattern: Pattern) -> list[Event]:
-    match pattern:
-        case Event():
-            return [pattern]
-        case Seq(parts):
-            return _last(next(p for p in reversed(parts) if not isinstance(p, Neg)))
-        case And(parts):
-            return [event for part in parts for event in _last(part)]
-        case _:
-            return []

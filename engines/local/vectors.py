@@ -6,7 +6,6 @@ comparison with a double could round, the values become Python objects.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.errors import UnsupportedError
+from workloads.expressions import COMPARE, COMPUTE
 
 Array: TypeAlias = npt.NDArray[Any]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -23,22 +23,6 @@ Kind: TypeAlias = Literal["int", "float", "string", "bool", "time", "object", "n
 LARGEST_INT = 2**63 - 1
 EXACT_DOUBLE = 2**53
 _NUMBERS = ("int", "float", "bool", "object")
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "%": operator.mod,
-}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -133,9 +117,9 @@ def compute(symbol: str, left: Vector, right: Vector) -> Vector:
         symbol == "/" and max(left.bound, right.bound) > EXACT_DOUBLE
     )
     if "object" in (left.kind, right.kind) or (whole and not exact):
-        return _by_objects(_COMPUTE[symbol], left, right, nulls)
+        return _by_objects(COMPUTE[symbol], left, right, nulls)
     with np.errstate(all="ignore"):
-        values = _COMPUTE[symbol](_widened(left), _widened(right))
+        values = COMPUTE[symbol](_widened(left), _widened(right))
     if whole and symbol != "/":
         return Vector("int", values, nulls, bound)
     return Vector("float", values, nulls)
@@ -158,10 +142,10 @@ def _compared(symbol: str, left: Vector, right: Vector) -> Mask:
             )
         found = np.full(shape, symbol == "!=")
     elif "object" in (left.kind, right.kind) or _would_round(left, right):
-        result = _by_objects(_COMPARE[symbol], left, right, nulls)
+        result = _by_objects(COMPARE[symbol], left, right, nulls)
         found = result.values.astype(bool)
     else:
-        found = np.asarray(_COMPARE[symbol](left.values, right.values))
+        found = np.asarray(COMPARE[symbol](left.values, right.values))
     return found if nulls is None else found & ~nulls
 
 
