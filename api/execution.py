@@ -102,11 +102,11 @@ def run_in_slices(
     for inputs of more events than a slice has.
     """
     from engines.batches import Source
+    from engines.columns.needed import needed_columns
     from engines.events import column_kinds
     from engines.local.order import Lateness
     from engines.local.slices import cut
     from engines.local.stream import SlicedRun
-    from engines.spark.columns import needed_columns
     from optimizer.bind import bind
 
     with stages("read"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from engines.columns.instances import Columns
 from engines.errors import EventsError
 from engines.events import Events
-from engines.local.columns import Columns
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload

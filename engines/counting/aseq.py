@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from engines.columns.instances import Columns
+from engines.columns.layout import Layout
 from engines.counting.plan import Plan
 from engines.counting.prepare import Counted
 from engines.counting.pretree import count_trees, refusal
-from engines.local.columns import Columns
-from engines.local.layout import Layout
 
 __all__ = ["count", "refusal"]
 

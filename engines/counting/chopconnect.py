@@ -13,13 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from engines.columns.instances import Columns
+from engines.columns.layout import Layout
 from engines.counting.chain import Chain, chain_of, per_trigger
 from engines.counting.compile import Letters
 from engines.counting.plan import Plan
 from engines.counting.prepare import Counted, counted, may_overflow, nothing, prepare, rows_for
 from engines.counting.tables import by_letter, ints, where
-from engines.local.columns import Columns
-from engines.local.layout import Layout
 from kernels import chopconnect as kernel
 from kernels.product import Rows
 from optimizer.automaton import Symbols

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engines.counting.compile import Term, Value
-from engines.local.choices import last_events
 from kernels import product as kernel
 from optimizer.automaton import Machine
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern, Symbol
 from optimizer.ir.query import Aggregation, Query
+from optimizer.places import last_events
 from workloads import expressions as ex
 from workloads.expressions import Attribute
 

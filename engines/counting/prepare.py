@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engines.columns.instances import Columns
+from engines.columns.layout import Layout
 from engines.counting.compile import Letters
 from engines.counting.plan import Plan
-from engines.local.columns import Columns
-from engines.local.layout import Layout
 from kernels import product as kernel
 from kernels.windows import most_in_window
 from optimizer.automaton import Symbols

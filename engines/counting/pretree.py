@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engines.columns.instances import Columns
+from engines.columns.layout import Layout
 from engines.counting.chain import Chain, chain_of, per_trigger
 from engines.counting.compile import Letters, Value
 from engines.counting.plan import Plan
@@ -26,8 +28,6 @@ from engines.counting.prepare import (
     rows_for,
 )
 from engines.counting.tables import by_letter, ints, pointers, where
-from engines.local.columns import Columns
-from engines.local.layout import Layout
 from kernels import aseq as kernel
 from kernels.product import Rows
 from optimizer.automaton import Symbols

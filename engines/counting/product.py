@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engines.columns.instances import Columns
+from engines.columns.layout import Layout
 from engines.counting.compile import Tables, compile_tables
 from engines.counting.plan import Plan, value_columns
 from engines.counting.prepare import (
@@ -15,8 +17,6 @@ from engines.counting.prepare import (
 )
 from engines.devices import give_up, opencl_handle
 from engines.how import USUAL, How
-from engines.local.columns import Columns
-from engines.local.layout import Layout
 from kernels import product as kernel
 from kernels.product_opencl import slide_product_opencl
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engines.columns.arranged import Arranged
+from engines.columns.evaluate import evaluate
+from engines.columns.keys import KeyTexts
+from engines.columns.vectors import Vector, truth
 from engines.counting.product import Counted, Plan, count, value_columns
 from engines.how import USUAL, How
-from engines.local.evaluate import evaluate
-from engines.local.keys import KeyTexts
-from engines.local.scan import Arranged
-from engines.local.vectors import Vector, truth
 from engines.results import aggregate_schema
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads import expressions as ex

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from engines.columns.instances import Columns
+from engines.columns.layout import Layout
 from engines.counting.chain import Chain, chain_of
 from engines.counting.compile import Letters, Value
 from engines.counting.plan import Plan
 from engines.counting.prepare import Counted, counted, joined, nothing, prepare, rows_for
 from engines.counting.pretree import refusal
 from engines.counting.tables import by_letter, ints, where
-from engines.local.columns import Columns
-from engines.local.layout import Layout
 from kernels import twostep as kernel
 from kernels.product import Rows
 

@@ -11,15 +11,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from engines.columns.arranged import Arranged
+from engines.columns.instances import Columns
+from engines.columns.keys import KeyTexts
+from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows
 from engines.events import Events
 from engines.how import USUAL, How
-from engines.local.aggregates import aggregate_rows
-from engines.local.columns import Columns
-from engines.local.keys import KeyTexts
-from engines.local.layout import arrange
-from engines.local.matches import match_rows
-from engines.local.scan import Arranged, Limits, Scan
+from engines.joins.aggregates import aggregate_rows
+from engines.joins.matches import match_rows
+from engines.joins.scan import Limits, Scan
 from engines.results import Results, aggregate_schema, match_schema
 from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components

@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engines.columns.layout import arrange
+from engines.columns.needed import needed_columns
 from engines.events import Events, from_table
 from engines.how import USUAL, How
-from engines.local.choices import waits
-from engines.local.layout import arrange
+from engines.joins.scan import Limits
 from engines.local.run import DEFAULT_LIMITS, run_local
-from engines.local.scan import Limits
 from engines.local.slices import Reach, Slice, appended
 from engines.results import Results, empty_results
-from engines.spark.columns import needed_columns
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Proj, walk
 from optimizer.ir.query import BoundWorkload, Construction, Query
+from optimizer.places import waits
 from workloads.errors import TooLargeError
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.columns.needed import needed_columns
 from engines.events import Events, from_table
 from engines.how import USUAL, How
 from engines.local.run import run_local
 from engines.results import Results, aggregate_schema, match_schema, sorted_results
-from engines.spark.columns import needed_columns
 from engines.spark.source import Source, unpack
 from kernels import product
 from optimizer.automaton import countable

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.columns.arranged import Arranged
+from engines.columns.instances import Columns
+from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows
 from engines.devices import opencl_devices
 from engines.events import from_table
 from engines.how import How
-from engines.local.columns import Columns
-from engines.local.layout import arrange
 from engines.local.run import run_local
-from engines.local.scan import Arranged
 from engines.reference import run
 from engines.results import sorted_results
 from kernels import product_opencl

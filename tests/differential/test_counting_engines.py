@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.columns.arranged import Arranged
+from engines.columns.instances import Columns
+from engines.columns.layout import arrange
 from engines.counting import aseq, chopconnect, pretree, product, rows, twostep
 from engines.counting.chain import chain_of
 from engines.events import from_table
-from engines.local.columns import Columns
-from engines.local.layout import arrange
-from engines.local.scan import Arranged
 from engines.reference import run
 from optimizer.bind import load_bound
 from tests import strategies

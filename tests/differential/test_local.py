@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from engines.events import Events, from_table
 from engines.how import How
+from engines.joins.scan import Limits
 from engines.local.run import run_local
-from engines.local.scan import Limits
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.ir import pattern as ir

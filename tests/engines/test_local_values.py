@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.columns.evaluate import evaluate
+from engines.columns.instances import Columns
+from engines.columns.vectors import Vector, broadcast
 from engines.events import from_table
-from engines.local.columns import Columns
-from engines.local.evaluate import evaluate
-from engines.local.frame import Groups, ends
-from engines.local.groups import aggregate
-from engines.local.sums import digits_of
-from engines.local.vectors import Vector, broadcast
+from engines.joins.frame import Groups, ends
+from engines.joins.groups import aggregate
+from engines.joins.sums import digits_of
 from engines.reference.values import Row, over, value
 from optimizer.ir.query import BoundWorkload
 from workloads import expressions as ex

@@ -8,12 +8,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from engines.columns.needed import needed_columns
 from engines.errors import EventsError
 from engines.events import column_kinds, from_table, read_table
 from engines.local.run import run_local
 from engines.results import Results, sorted_results
 from engines.spark.batch import JobError, plan_routes, run_batch
-from engines.spark.columns import needed_columns
 from engines.spark.source import open_source
 from optimizer.bind import bind, load_bound
 from workloads import bundled

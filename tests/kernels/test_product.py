@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.columns.instances import Columns
+from engines.columns.layout import arrange
 from engines.counting.compile import compile_tables
 from engines.counting.plan import Plan
 from engines.counting.prepare import prepare
 from engines.events import from_table
-from engines.local.columns import Columns
-from engines.local.layout import arrange
 from kernels import product, product_reference
 from optimizer.automaton import countable
 from optimizer.bind import load_bound

@@ -8,11 +8,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from engines.columns.instances import Columns
+from engines.columns.layout import arrange
 from engines.counting import aseq, chopconnect, pretree, twostep
 from engines.counting.plan import Plan
 from engines.events import from_table
-from engines.local.columns import Columns
-from engines.local.layout import arrange
 from tests.oracle import notation
 
 

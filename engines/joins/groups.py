@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from engines.local.frame import Groups
-from engines.local.layout import Rows
-from engines.local.sums import digits_of
-from engines.local.vectors import LARGEST_INT, Array, Mask, Vector, compute
+from engines.columns.layout import Rows
+from engines.columns.vectors import LARGEST_INT, Array, Mask, Vector, compute
+from engines.joins.frame import Groups
+from engines.joins.sums import digits_of
 from workloads.errors import UnsupportedError
 
 

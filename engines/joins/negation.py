@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.local.choices import Gap
-from engines.local.frame import Frame, Name, Slot
-from engines.local.layout import Rows
-from engines.local.regions import gap_high, gap_low
-from engines.local.scan import Scan
-from engines.local.steps import Plan, run_steps
-from engines.local.vectors import Mask
+from engines.columns.layout import Rows
+from engines.columns.vectors import Mask
+from engines.joins.frame import Frame, Name, Slot
+from engines.joins.regions import gap_high, gap_low
+from engines.joins.scan import Scan
+from engines.joins.steps import Plan, run_steps
 from optimizer.ir.pattern import Symbol
+from optimizer.places import Gap
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from engines.local.conditions import holds
-from engines.local.frame import Frame
-from engines.local.regions import Extent
-from engines.local.scan import Scan
+from engines.joins.conditions import holds
+from engines.joins.frame import Frame
+from engines.joins.regions import Extent
+from engines.joins.scan import Scan
 from optimizer.ir.pattern import Symbol
 from workloads import expressions as ex
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engines.local.layout import Rows
+from engines.columns.layout import Rows
 
 
 class Slot(Enum):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from engines.local.evaluate import evaluate
-from engines.local.frame import Frame
-from engines.local.groups import aggregate
-from engines.local.layout import Rows
-from engines.local.scan import Scan
-from engines.local.vectors import Mask, Vector, truth
+from engines.columns.evaluate import evaluate
+from engines.columns.layout import Rows
+from engines.columns.vectors import Mask, Vector, truth
+from engines.joins.frame import Frame
+from engines.joins.groups import aggregate
+from engines.joins.scan import Scan
 from workloads import expressions as ex
 
 

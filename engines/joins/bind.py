@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.local.frame import Frame, Name, Slot, ranges
-from engines.local.index import Equality
-from engines.local.layout import Rows
-from engines.local.scan import Scan
-from engines.local.vectors import Mask
+from engines.columns.index import Equality
+from engines.columns.layout import Rows
+from engines.columns.vectors import Mask
+from engines.joins.frame import Frame, Name, Slot, ranges
+from engines.joins.scan import Scan
 from optimizer.ir.pattern import Event, Symbol
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.local.layout import Rows
-from engines.local.vectors import Vector
+from engines.columns.layout import Rows
+from engines.columns.vectors import Vector
 
 _INDEXED = ("int", "string", "time", "bool")
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.local.choices import Gap
-from engines.local.frame import Frame, Slot
-from engines.local.layout import Rows
-from engines.local.negation import earliest_end, found_in, latest_start
-from engines.local.regions import Extent, gap_high, gap_low
-from engines.local.scan import Scan
-from engines.local.steps import Plan
-from engines.local.windows import Windows, somewhere
+from engines.columns.layout import Rows
+from engines.joins.frame import Frame, Slot
+from engines.joins.negation import earliest_end, found_in, latest_start
+from engines.joins.regions import Extent, gap_high, gap_low
+from engines.joins.scan import Scan
+from engines.joins.steps import Plan
+from engines.joins.windows import Windows, somewhere
+from optimizer.places import Gap
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,21 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.local.choices import waits
-from engines.local.conditions import value
-from engines.local.distinct import distinct
-from engines.local.frame import Frame, Slot
-from engines.local.keys import KeyTexts
-from engines.local.layout import Rows
-from engines.local.plan import Mode, plan_choice
-from engines.local.scan import Scan
-from engines.local.steps import Plan, run_steps
-from engines.local.vectors import broadcast
+from engines.columns.keys import KeyTexts
+from engines.columns.layout import Rows
+from engines.columns.vectors import broadcast
+from engines.joins.conditions import value
+from engines.joins.distinct import distinct
+from engines.joins.frame import Frame, Slot
+from engines.joins.plan import Mode, plan_choice
+from engines.joins.scan import Scan
+from engines.joins.steps import Plan, run_steps
 from engines.results import match_schema
 from engines.text import joined, json_column, json_text
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern
 from optimizer.ir.query import Construction, Query, ReturnAlias, ReturnAttribute, ReturnValue
+from optimizer.places import waits
 from workloads import expressions as ex
 
 # An event's text may have a thousand characters or so, and a column of texts takes 2**31.

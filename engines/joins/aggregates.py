@@ -7,22 +7,22 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from engines.local.choices import last_events, unkept
-from engines.local.distinct import distinct
-from engines.local.evaluate import evaluate
-from engines.local.frame import Frame, Slot
-from engines.local.keys import KeyTexts
-from engines.local.layout import Rows
-from engines.local.plan import Mode, plan_choice, window_mode
-from engines.local.scan import Scan
-from engines.local.steps import run_steps
-from engines.local.tally import Tally, ValueTally
-from engines.local.vectors import Vector, broadcast, truth
-from engines.local.windows import SlideWindows, TriggerWindows, Windows, window_columns
+from engines.columns.evaluate import evaluate
+from engines.columns.keys import KeyTexts
+from engines.columns.layout import Rows
+from engines.columns.vectors import Vector, broadcast, truth
+from engines.joins.distinct import distinct
+from engines.joins.frame import Frame, Slot
+from engines.joins.plan import Mode, plan_choice, window_mode
+from engines.joins.scan import Scan
+from engines.joins.steps import run_steps
+from engines.joins.tally import Tally, ValueTally
+from engines.joins.windows import SlideWindows, TriggerWindows, Windows, window_columns
 from engines.results import aggregate_schema
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern, events
 from optimizer.ir.query import Aggregation, Query, whole_ticks
+from optimizer.places import last_events, unkept
 from workloads import expressions as ex
 
 

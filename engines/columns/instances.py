@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.columns.evaluate import evaluate
+from engines.columns.vectors import Mask, Vector, truth
 from engines.events import Events
-from engines.local.evaluate import evaluate
-from engines.local.vectors import Mask, Vector, truth
 from optimizer.ir import pattern as ir
 from optimizer.ir.query import BoundWorkload, Construction, Query, ReturnValue
 from workloads import expressions as ex

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engines.local.vectors import (
+from engines.columns.vectors import (
     NULL,
     Mask,
     Vector,

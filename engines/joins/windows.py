@@ -13,10 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
-from engines.local.frame import Frame, Name, Slot, ranges
-from engines.local.layout import Rows
-from engines.local.regions import Extent
-from engines.local.scan import Scan
+from engines.columns.layout import Rows
+from engines.joins.frame import Frame, Name, Slot, ranges
+from engines.joins.regions import Extent
+from engines.joins.scan import Scan
 from optimizer.ir.pattern import Event, Symbol
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.local.bind import largest, smallest
-from engines.local.choices import Gap
-from engines.local.frame import Frame, Name, Slot
-from engines.local.layout import Rows
-from engines.local.scan import Scan
+from engines.columns.layout import Rows
+from engines.joins.bind import largest, smallest
+from engines.joins.frame import Frame, Name, Slot
+from engines.joins.scan import Scan
+from optimizer.places import Gap
 
 
 def gap_low(gap: Gap, scan: Scan, frame: Frame) -> Rows:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from engines.columns.layout import Layout, Rows
 from engines.events import Events
-from engines.local.layout import Layout, Rows
 from engines.text import joined, json_column, json_text
 
 

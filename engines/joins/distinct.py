@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from engines.local.frame import Frame, Groups, Name, Slot
-from engines.local.layout import Rows
-from engines.local.scan import Scan
+from engines.columns.layout import Rows
+from engines.joins.frame import Frame, Groups, Name, Slot
+from engines.joins.scan import Scan
 
 
 def distinct(

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 
-from engines.local.bind import BindOne, Bounds, Narrows, Rival
-from engines.local.bind_groups import BindAll, BindChain, Side, WholeGroup
-from engines.local.choices import Place, places, unkept
-from engines.local.index import Equality
-from engines.local.negation import Absent
-from engines.local.regions import Extent, Inside, MatchRegion
-from engines.local.shorten import Shorten
-from engines.local.steps import Filter, Plan, Step
-from engines.local.windows import InRanges, InWindows, Windows
+from engines.columns.index import Equality
+from engines.joins.bind import BindOne, Bounds, Narrows, Rival
+from engines.joins.bind_groups import BindAll, BindChain, Side, WholeGroup
+from engines.joins.negation import Absent
+from engines.joins.regions import Extent, Inside, MatchRegion
+from engines.joins.shorten import Shorten
+from engines.joins.steps import Filter, Plan, Step
+from engines.joins.windows import InRanges, InWindows, Windows
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Event, Neg, Pattern, Symbol, positive_events
+from optimizer.places import Place, places, unkept
 from workloads import expressions as ex
 from workloads.syntax import All, Exactly, One, Plus
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engines.local.groups import number_vector, worst
-from engines.local.layout import Rows
-from engines.local.sums import digits_of
-from engines.local.vectors import Array, Vector, compute
+from engines.columns.layout import Rows
+from engines.columns.vectors import Array, Vector, compute
+from engines.joins.groups import number_vector, worst
+from engines.joins.sums import digits_of
 from workloads.errors import UnsupportedError
 
 

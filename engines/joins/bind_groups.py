@@ -8,15 +8,15 @@ from enum import Enum, auto
 
 import numpy as np
 
-from engines.local.bind import Bounds, Narrows, Rival, without_rivals
-from engines.local.choices import Gap
-from engines.local.conditions import holds
-from engines.local.frame import Frame, Groups, Slot, ends, ranges
-from engines.local.layout import Rows
-from engines.local.regions import gap_high, gap_low
-from engines.local.scan import Scan
-from engines.local.vectors import Mask
+from engines.columns.layout import Rows
+from engines.columns.vectors import Mask
+from engines.joins.bind import Bounds, Narrows, Rival, without_rivals
+from engines.joins.conditions import holds
+from engines.joins.frame import Frame, Groups, Slot, ends, ranges
+from engines.joins.regions import gap_high, gap_low
+from engines.joins.scan import Scan
 from optimizer.ir.pattern import Event
+from optimizer.places import Gap
 from workloads import expressions as ex
 from workloads.syntax import Exactly
 

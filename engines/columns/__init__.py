@@ -1,0 +1,1 @@
+"""Events as columns: values with nulls, instances of symbols, rows in the order of a partition."""
