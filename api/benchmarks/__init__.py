@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from api.benchmarks.counting import by_length, by_queries, by_window
-from api.benchmarks.measuring import Measured, Size
+from api.benchmarks.chopconnect import by_sharing
+from api.benchmarks.length import by_length
+from api.benchmarks.measuring import Measured, Row, Said, Size
+from api.benchmarks.negation import by_negation
+from api.benchmarks.window import by_window
 
-BENCHMARKS: dict[str, Callable[[Size], Iterator[Measured]]] = {
-    "queries": by_queries,
-    "window": by_window,
+BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "length": by_length,
+    "window": by_window,
+    "negation": by_negation,
+    "chopconnect": by_sharing,
 }
 
-__all__ = ["BENCHMARKS", "Measured", "Size"]
+__all__ = ["BENCHMARKS", "Measured", "Row", "Said", "Size"]

@@ -1,62 +1,117 @@
-"""How benchmarks measure: the variants in turn, several rounds, the best of each."""
+"""How benchmarks measure: the variants in turn, several rounds, the best of each.
+
+Variants that should find the same are held to it: a benchmark of wrong results is an error.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
+
+from api.benchmarks.found import Found
+from workloads.errors import SheafError
 
 Size = OneOf["small", "full"]
 ROUNDS = 3
-LONG = 10.0  # seconds
+MOST_ROUNDS = 20  # of variants that are quick, for these are disturbed the most
+ENOUGH = 1.5  # seconds of rounds
+LONG = 5.0  # seconds: what takes longer is measured once
+
+
+class BenchmarkError(SheafError):
+    """Variants that should have found the same did not."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to do it: what is timed, and what it found, which is not.
+
+    Those of equal `question` must find the same.
+    """
+
+    run: Callable[[], Any]
+    found: Callable[[Any], Found]
+    question: str = ""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One line of a benchmark: a case, events per second of each variant, and ratios to the first.
+    """A line of a benchmark: seconds of each variant for the same events.
 
-    A variant that was left out has a reason in `skipped`.
+    Lines of one `table` have the same columns. Ratios are to the first variant. `memory` is in
+    bytes, at the peak, above what the process held before; a variant left out has a reason in
+    `skipped`.
     """
 
     benchmark: str
+    table: str
     case: str
     events: int
-    events_per_second: Mapping[str, float]
+    seconds: Mapping[str, float]
     skipped: Mapping[str, str] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def events_per_second(self) -> dict[str, float]:
+        """The speed of each variant."""
+        return {name: self.events / seconds for name, seconds in self.seconds.items()}
 
     @property
     def ratios(self) -> dict[str, float]:
-        """How many times faster the first variant is than each of the others."""
-        first, *others = self.events_per_second
-        return {
-            name: self.events_per_second[first] / self.events_per_second[name] for name in others
-        }
+        """How many times as fast as each of the others the first variant is."""
+        if not self.seconds:
+            return {}
+        first, *others = self.seconds
+        return {name: self.seconds[name] / self.seconds[first] for name in others}
 
 
-def measure(
-    benchmark: str,
-    case: str,
-    events: int,
-    variants: Mapping[str, Callable[[], object]],
-    skipped: Mapping[str, str] | None = None,
-) -> Measured:
-    """Run each variant once, then those that are not long in turn; the best time counts.
+@dataclass(frozen=True)
+class Said:
+    """What follows from the lines before it, in a sentence and in numbers."""
 
-    The rounds take turns so that a disturbance of the machine meets all variants alike.
+    benchmark: str
+    text: str
+    numbers: Mapping[str, float | None]
+
+
+Row: TypeAlias = Measured | Said
+
+
+def measure(variants: Mapping[str, Variant], size: Size = "full") -> dict[str, float]:
+    """The best seconds of each variant.
+
+    Each runs once, which compiles and fills caches and is compared; then those that are not long
+    run in turn, so that a disturbance of the machine meets all of them alike.
     """
-    best = {name: _seconds(run) for name, run in variants.items()}
-    # A first run may compile and fill caches; where it is long, that is little of it.
-    again = {name: run for name, run in variants.items() if best[name] < LONG}
+    best: dict[str, float] = {}
+    found: dict[str, tuple[str, Found]] = {}
+    for name, variant in variants.items():
+        start = time.perf_counter()
+        result = variant.run()
+        best[name] = time.perf_counter() - start
+        _compare(name, variant.question, variant.found(result), found)
+        del result
+    again = {name: v.run for name, v in variants.items() if best[name] < LONG}
     best.update(dict.fromkeys(again, float("inf")))
-    for _ in range(ROUNDS):
+    start = time.perf_counter()
+    for done in range(1, MOST_ROUNDS + 1):
         for name, run in again.items():
             best[name] = min(best[name], _seconds(run))
-    speeds = {name: events / seconds for name, seconds in best.items()}
-    return Measured(benchmark, case, events, speeds, skipped or {})
+        if size == "small" or (done >= ROUNDS and time.perf_counter() - start > ENOUGH):
+            break
+    return best
 
 
 def _seconds(run: Callable[[], object]) -> float:
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
+
+
+def _compare(name: str, question: str, found: Found, before: dict[str, tuple[str, Found]]) -> None:
+    other, expected = before.setdefault(question, (name, found))
+    if not found.agrees_with(expected):
+        raise BenchmarkError(f"{name} found {found}, but {other} found {expected}")

@@ -2,39 +2,86 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
+from typing import Literal as OneOf
 
 import typer
+
+if TYPE_CHECKING:
+    from api.benchmarks import Row
 
 
 def bench(
     name: Annotated[
-        str | None, typer.Argument(help="Which benchmark: queries, window or length; all if none.")
+        str | None,
+        typer.Argument(
+            help="Which benchmark: length, window, negation, chopconnect, queries, sql, devices, "
+            "or stream for your own; all but that if none."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line.")] = False,
+    events: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Your events. For stream.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="WORKLOAD", help="Your queries. For stream.")
+    ] = None,
+    form: Annotated[
+        OneOf["text", "markdown", "json"],
+        typer.Option("--format", help="JSON is an object a line."),
+    ] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="As --format json.")] = False,
     small: Annotated[bool, typer.Option("--small", help="A few seconds, to see that it works.")] = (
         False
     ),
 ) -> None:
-    """Measure; every ratio compares times of one run."""
+    """Measure; every ratio compares times of one run, and variants that differ in results fail."""
+    from api.benchmarks import tables
+
+    form = "json" if as_json else form
+    if form == "markdown":
+        typer.echo(f"{_machine()} {tables.UNITS}\n")
+    elif form == "text":
+        typer.echo(f"{_machine()}\n{tables.UNITS}")
+    for chosen, (text, rows) in _chosen(name, events, workload, small).items():
+        if form == "json":
+            lines: Iterator[str] = map(tables.as_json, rows())
+        elif form == "markdown":
+            lines = tables.as_markdown(chosen, text, rows())
+        else:
+            typer.echo(f"\n{chosen}: {text}")
+            lines = tables.as_text(rows())
+        for line in lines:
+            typer.echo(line)
+
+
+def _chosen(
+    name: str | None, events: str | None, workload: str | None, small: bool
+) -> dict[str, tuple[str, Callable[[], Iterator[Row]]]]:
+    """The benchmarks asked for: what each is about, and what makes its rows."""
     from api.benchmarks import BENCHMARKS
     from workloads.errors import SheafError, did_you_mean
 
+    size: OneOf["small", "full"] = "small" if small else "full"
     if name is not None and name not in BENCHMARKS:
-        hint = did_you_mean(name, BENCHMARKS) or f"known are {', '.join(BENCHMARKS)}"
+        known = [*BENCHMARKS, "stream"]
+        hint = did_you_mean(name, known) or f"known are {', '.join(known)}"
         raise SheafError(f"no benchmark is called '{name}'; {hint}")
-    for chosen in [name] if name is not None else BENCHMARKS:
-        if not as_json:
-            typer.echo(f"{chosen}: {(BENCHMARKS[chosen].__doc__ or '').splitlines()[0]}")
-        for row in BENCHMARKS[chosen]("small" if small else "full"):
-            if as_json:
-                typer.echo(json.dumps(asdict(row) | {"ratios": row.ratios}))
-                continue
-            speeds = ", ".join(
-                f"{variant} {speed / 1e6:.3g} M events/s"
-                for variant, speed in row.events_per_second.items()
-            )
-            ratios = "".join(f"; {r:.3g} times {other}" for other, r in row.ratios.items())
-            typer.echo(f"  {row.case:<28} {speeds}{ratios}")
+    names = BENCHMARKS if name is None else [name]
+    return {n: (_about(BENCHMARKS[n]), lambda n=n: BENCHMARKS[n](size)) for n in names}  # type: ignore[misc]
+
+
+def _about(benchmark: Callable[..., object]) -> str:
+    """A benchmark's docstring on one line."""
+    return " ".join((benchmark.__doc__ or "").split())
+
+
+def _machine() -> str:
+    import os
+    import platform
+    from importlib.metadata import version
+
+    return (
+        f"Measured with sheaf {version('sheaf')}, Python {platform.python_version()} and numba "
+        f"{version('numba')} on {os.cpu_count()} cores ({platform.machine()})."
+    )

@@ -2,12 +2,20 @@
 
 import json
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from api.benchmarks import BENCHMARKS
-from api.benchmarks.measuring import Measured
+from api.benchmarks import BENCHMARKS, Measured, Said, tables
+from api.benchmarks.chopconnect import crossing
+from api.benchmarks.found import Found, found_results, found_rows
+from api.benchmarks.measuring import BenchmarkError, Variant, measure
+from api.benchmarks.memory import WHY_NOT, can_measure, peak_memory
+from api.benchmarks.streams import TICKERS, constructed, sequence, uniform
+from api.benchmarks.ways import WAYS, make_case
 from api.cli import app
+from engines.results import Results, aggregate_schema, match_schema
 
 
 @pytest.mark.slow
@@ -18,15 +26,205 @@ def test_each_benchmark_runs(name):
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert rows
     assert all(row["benchmark"] == name for row in rows)
-    assert all(speed > 0 for row in rows for speed in row["events_per_second"].values())
+    measured = [row for row in rows if "seconds" in row]
+    assert measured
+    assert all(speed > 0 for row in measured for speed in row["events_per_second"].values())
 
 
 def test_an_unknown_benchmark_is_said():
-    result = CliRunner().invoke(app, ["bench", "querys"])
+    result = CliRunner().invoke(app, ["bench", "lenght"])
     assert result.exit_code == 1
-    assert "did you mean 'queries'?" in result.output
+    assert "did you mean 'length'?" in result.output
 
 
-def test_a_ratio_is_how_many_times_faster_the_first_is():
-    measured = Measured("b", "c", 10, {"shared": 30.0, "alone": 10.0, "slow": 1.0})
+# --- measuring -----------------------------------------------------------------------------------
+
+ONE = Found(1, 5, 9)
+
+
+def test_a_ratio_is_how_many_times_as_fast_the_first_is():
+    measured = Measured("b", "t", "c", 10, {"shared": 2.0, "alone": 6.0, "slow": 60.0})
     assert measured.ratios == {"alone": 3.0, "slow": 30.0}
+    assert measured.events_per_second["shared"] == 5.0
+
+
+def test_variants_that_differ_in_results_are_an_error():
+    variants = {
+        "good": Variant(lambda: 1, lambda _: ONE),
+        "bad": Variant(lambda: 2, lambda _: Found(1, 6, 9)),
+    }
+    with pytest.raises(BenchmarkError, match="bad found 1 rows with counts of 6 .* but good found"):
+        measure(variants, "small")
+
+
+def test_variants_of_different_questions_may_differ():
+    variants = {
+        "one": Variant(lambda: 1, lambda _: ONE, "first"),
+        "two": Variant(lambda: 2, lambda _: Found(2, 0, 0), "second"),
+    }
+    assert set(measure(variants, "small")) == {"one", "two"}
+
+
+def test_variants_take_turns():
+    calls = []
+    variants = {
+        name: Variant(lambda name=name: calls.append(name), lambda _: ONE) for name in ("a", "b")
+    }
+    measure(variants)
+    assert calls[:6] == ["a", "b"] * 3
+    assert calls.count("a") == calls.count("b") >= 4
+
+
+# --- what was found ------------------------------------------------------------------------------
+
+QUERY = np.array([0, 0, 1])
+TIME = np.array([3, 4, 4])
+COUNTS = np.array([2, 5, 7], np.uint64)
+
+
+def test_rows_in_another_order_are_the_same():
+    order = np.array([2, 0, 1])
+    assert found_rows(QUERY[order], TIME[order], COUNTS[order]) == found_rows(QUERY, TIME, COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("query", "time", "counts"),
+    [
+        ([0, 0, 0], [3, 4, 4], [2, 5, 7]),
+        ([0, 0, 1], [3, 5, 4], [2, 5, 7]),
+        ([0, 0, 1], [4, 3, 4], [2, 5, 7]),
+        ([0, 0, 1], [3, 4, 4], [5, 2, 7]),
+        ([1, 1, 0], [3, 4, 4], [2, 5, 7]),
+        ([0, 0, 1], [3, 4, 4], [2, 5, 8]),
+    ],
+)
+def test_a_count_elsewhere_is_not_the_same(query, time, counts):
+    other = found_rows(np.array(query), np.array(time), np.array(counts, np.uint64))
+    assert not other.agrees_with(found_rows(QUERY, TIME, COUNTS))
+
+
+def test_parts_add_up():
+    whole = found_rows(QUERY, TIME, COUNTS)
+    parts = [found_rows(QUERY[i : i + 1], TIME[i : i + 1], COUNTS[i : i + 1]) for i in range(3)]
+    assert parts[0] + parts[1] + parts[2] == whole
+    assert (whole.rows, whole.matches) == (3, 14)
+
+
+def test_counts_that_are_not_exact_are_left_out_of_the_sum():
+    exact = np.array([True, False, True])
+    assert found_rows(QUERY, TIME, COUNTS, exact).matches == 9
+
+
+def results(rows):
+    names = aggregate_schema(pa.int64()).names
+    table = pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in rows], schema=aggregate_schema(pa.int64())
+    )
+    return Results(table, match_schema(pa.int64()).empty_table())
+
+
+def test_tables_of_results_are_found_as_counts_are():
+    found = found_results(
+        results(
+            [
+                ("b", None, 4, None, "COUNT(*)", 7.0, 7, True),
+                ("a", None, 3, None, "COUNT(*)", 2.0, 2, True),
+                ("a", None, 4, None, "COUNT(*)", 5.0, 5, True),
+            ]
+        ),
+        ["a", "b"],
+    )
+    assert found == found_rows(QUERY, TIME, COUNTS)
+
+
+def test_sums_may_differ_in_their_last_digits_only():
+    one, same, other = (
+        found_results(results([("a", None, 3, None, "SUM(x.y)", v, None, True)]), ["a"])
+        for v in (0.3, 0.1 + 0.2, 0.3001)
+    )
+    assert one.agrees_with(same)
+    assert not one.agrees_with(other)
+
+
+def test_all_ways_find_the_same():
+    case = make_case([sequence("q", ("A", "B", "C"), 50)], uniform(("A", "B", "C"), 300))
+    variants = {name: way(case) for name, way in WAYS.items()}
+    found = {name: variant.found(variant.run()) for name, variant in variants.items()}
+    assert len(set(found.values())) == 1
+    assert found["product"].rows > 0
+
+
+def test_the_number_of_matches_is_foreseen():
+    length, width, events = 3, 100, 200_000
+    stream = uniform(TICKERS, events)
+    case = make_case([sequence("q", TICKERS[:length], width, slide=width)], stream)
+    variant = WAYS["product"](case)
+    made = variant.found(variant.run()).matches
+    # Of all matches shorter than a window, one in three lies in one of windows side by side:
+    # width * C(width - 1, 2) / C(width, 3) = 3.
+    expected = constructed(length, width, len(TICKERS), events) / length
+    assert made == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_measure(), reason=WHY_NOT)
+def test_peak_memory_grows_with_the_stream():
+    queries = [sequence("q", ("A", "B"), 50)]
+    small, large = (peak_memory("product", queries, ("A", "B"), n) for n in (2_000, 400_000))
+    # Prepared columns alone are 8 bytes an event each.
+    assert large - small > 400_000 * 8
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+ROWS = (
+    Measured("b", "a table", "c1", 1000, {"fast": 0.001, "slow": 0.25}, memory={"fast": 1500000}),
+    Measured("b", "a table", "c2", 1000, {"fast": 0.002}, {"slow": "too long"}),
+    Said("b", "It is so.", {"factor": 2.0}),
+)
+
+
+def test_a_terminal_shows_speeds_ratios_memory_and_what_was_skipped():
+    lines = [line.split() for line in tables.as_text(ROWS)]
+    assert lines == [
+        ["a", "table"],
+        ["fast", "slow"],
+        ["c1", "1", "M", "4", "k", "(250×)"],
+        ["memory", "1.5", "MB", "-"],
+        ["c2", "500", "k", "-"],
+        ["slow", "skipped:", "too", "long"],
+        ["It", "is", "so."],
+    ]
+
+
+def test_markdown_is_a_table():
+    assert list(tables.as_markdown("b", "What it is.", ROWS)) == [
+        "## b",
+        "",
+        "What it is.",
+        "",
+        "A table:",
+        "",
+        "| | fast | slow |",
+        "|---|---|---|",
+        "| c1 | 1 M | 4 k (250×) |",
+        "| c1, memory | 1.5 MB | - |",
+        "| c2 | 500 k | - |",
+        "",
+        "Left out: c2, slow: too long.",
+        "",
+        "It is so.",
+        "",
+    ]
+
+
+def test_json_has_what_was_measured_and_what_follows():
+    row = json.loads(tables.as_json(ROWS[0]))
+    assert row["ratios"] == {"slow": 250.0}
+    assert row["memory"] == {"fast": 1500000}
+    assert json.loads(tables.as_json(ROWS[2]))["numbers"] == {"factor": 2.0}
+
+
+def test_a_crossing_lies_between_what_was_measured():
+    assert crossing({1.0: 2.0, 4.0: 0.5}) == pytest.approx(2.0)
+    assert crossing({1.0: 2.0, 4.0: 1.5}) is None
