@@ -111,7 +111,7 @@ def _needs(statistics: Statistics, query: Query, defaults: Defaults) -> Iterator
     for symbol in dict.fromkeys(symbols.values()):
         yield from _rate(statistics, symbol, defaults)
     for condition in query.conditions:
-        texts = joint_texts(condition, symbols)
+        texts = tuple(joint_texts(condition, symbols))
         if ex.aliases(condition) and not any(t in statistics.selectivities for t in texts):
             yield _Need("selectivities", texts[0], defaults.selectivity(condition))
     if query.key and key_text(query.key) not in statistics.keys:

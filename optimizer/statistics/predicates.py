@@ -7,7 +7,7 @@ components comes first, nor in which window they stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from optimizer.canonical import canonical
 from optimizer.ir.pattern import Pattern, Symbol, events
@@ -35,10 +35,10 @@ def joint_text(condition: ex.Expression, symbols: Symbols) -> str:
     return _text(condition, symbols, str)
 
 
-def joint_texts(condition: ex.Expression, symbols: Symbols) -> tuple[str, ...]:
+def joint_texts(condition: ex.Expression, symbols: Symbols) -> Iterator[str]:
     """All its names, the most exact first: by symbols, and by their types alone."""
-    both = joint_text(condition, symbols), _text(condition, symbols, lambda symbol: symbol.type)
-    return tuple(dict.fromkeys(both))
+    yield joint_text(condition, symbols)
+    yield _text(condition, symbols, lambda symbol: symbol.type)
 
 
 def _text(condition: ex.Expression, symbols: Symbols, call: Callable[[Symbol], str]) -> str:

@@ -1,0 +1,448 @@
+"""From a query and statistics to the items, gaps and predicates that a tree is built of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from optimizer.cost import trees as cost
+from optimizer.cost.trees import Model
+from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, Symbol, positive_events
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import Query, Window
+from optimizer.statistics import KeyStatistics, Statistics
+from optimizer.statistics.predicates import symbols_of
+from optimizer.trees.problem import (
+    Chain,
+    Choice,
+    Edge,
+    Gap,
+    Given,
+    Group,
+    Negation,
+    Part,
+    Piece,
+    Predicate,
+    Problem,
+    Single,
+    Together,
+)
+from optimizer.trees.tree import Closure, TreeError
+from workloads import expressions as ex
+from workloads.syntax import All, One
+
+RAREST = 1e-12  # of selectivities: what never holds is planned for as what hardly ever does
+
+
+def compile_query(
+    query: Query, statistics: Statistics, given: Sequence[Given] = (), model: Model = cost.ZSTREAM
+) -> Problem:
+    """The query as the search sees it; raises `MissingStatisticError` for what is not known."""
+    symbols = symbols_of(query.pattern)
+    key = statistics.key(query.key)
+    if query.window.is_count and query.key:
+        # Each key has a window of its own with as many events, however rare the key is.
+        key = KeyStatistics(key.cardinality, 1 / key.cardinality)
+    single = {
+        event.alias for event in components(query.pattern) if isinstance(event.quantifier, One)
+    }
+    conditions = tuple(
+        _Condition(
+            condition,
+            ex.aliases(condition),
+            max(statistics.selectivity(condition, symbols), RAREST),
+            _is_equality(condition, single),
+        )
+        for condition in query.conditions
+        if ex.aliases(condition)
+    )
+    rows = {
+        symbol: _rows(symbol, query.window, statistics, key) for symbol in set(symbols.values())
+    }
+    compiler = _Compiler(
+        conditions, rows, key, model, _seconds(query.window, statistics, key), list(given)
+    )
+    problem = compiler.problem(query.pattern)
+    if compiler.given:
+        piece = compiler.given[0]
+        raise TreeError(
+            f"'{piece.name}' is no piece of query {query.name}: its components "
+            f"{', '.join(sorted(piece.aliases))} are not neighbouring parts of one SEQ, parts of "
+            "one AND, or one part"
+        )
+    return problem
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A condition that ties components, with what is known of it."""
+
+    expression: ex.Expression
+    aliases: frozenset[str]
+    selectivity: float
+    equality: bool
+
+
+def _is_equality(condition: ex.Expression, single: set[str]) -> bool:
+    match condition:
+        case ex.Comparison("=", ex.Attribute(a), ex.Attribute(b)):
+            return a != b and {a, b} <= single
+        case _:
+            return False
+
+
+def _rows(symbol: Symbol, window: Window, statistics: Statistics, key: KeyStatistics) -> float:
+    """CARD of table 1: the events of a symbol in one window, of all keys."""
+    rate = statistics.rate(symbol)
+    if window.is_count:
+        return window.size * key.cardinality * min(1.0, rate / statistics.total_rate)
+    return rate * window.size / 1e9
+
+
+def _seconds(window: Window, statistics: Statistics, key: KeyStatistics) -> float:
+    if window.is_count:
+        return window.size * key.cardinality / statistics.total_rate
+    return window.size / 1e9
+
+
+@dataclass
+class _Compiler:
+    conditions: tuple[_Condition, ...]
+    symbol_rows: dict[Symbol, float]
+    key: KeyStatistics
+    model: Model
+    seconds: float
+    given: list[Given]  # those that have not found their place yet
+    top: list[Negation] = field(default_factory=list)
+
+    def problem(self, pattern: Pattern) -> Problem:
+        root = self._part(pattern)
+        return Problem(root, tuple(self.top), self.model, self.key, self.seconds)
+
+    def _part(self, pattern: Pattern) -> Part:
+        if isinstance(pattern, Event | Or):  # of a SEQ or AND negations at its edges are no part
+            for piece in self.given:
+                if piece.aliases == _bound(pattern):
+                    return self._piece(piece, [pattern], pattern)
+        match pattern:
+            case Event(symbol, alias, One()):
+                return Single(alias, self.symbol_rows[symbol])
+            case Event() | Seq():
+                return self._chain(list(_flat(pattern)))
+            case And():
+                return self._together(pattern)
+            case Or(parts):
+                return self._choice(parts)
+            case Proj(_, part):
+                return self._part(part)
+            case Neg():
+                raise AssertionError("a negation outside SEQ and AND")
+
+    def _piece(self, piece: Given, negated: Iterable[Pattern], pattern: Pattern) -> Piece:
+        """A shared piece; `pattern` is what it stands for, for its rows."""
+        self.given.remove(piece)
+        inner = replace(self, given=[], top=[])
+        part = inner._part(pattern if piece.negations else _without_negations(pattern))
+        rows = part.rows
+        for negation in inner.top:
+            rows *= negation.survival
+        if not piece.negations:
+            for node in negated:
+                self.top += [self._negation(n, 2, frozenset()) for n in _negations(node)]
+        rows = rows if piece.rows is None else piece.rows
+        return Piece(piece, rows, part.events, part.shares)
+
+    # --- sequences -----------------------------------------------------------------------------
+
+    def _chain(self, parts: list[Pattern]) -> Part:
+        positive = [i for i, part in enumerate(parts) if not isinstance(part, Neg)]
+        first, last = positive[0], positive[-1]
+        edges = [*parts[:first], *parts[last + 1 :]]
+        self.top += [self._negation(n, 1, frozenset()) for n in edges if isinstance(n, Neg)]
+        parts, pieces = self._substitute(parts[first : last + 1])
+        items: list[Part | Edge] = []
+        between: list[list[Event | Neg]] = []
+        if _is_group(parts[0]):
+            items.append(Edge(self.key.cardinality if all(map(_is_loose, parts)) else 1.0))
+            between.append([])
+        for i, part in enumerate(parts):
+            if isinstance(part, Neg) or (isinstance(part, Event) and _is_group(part)):
+                between[-1].append(part)
+            else:
+                items.append(pieces[i] if i in pieces else self._part(part))
+                between.append([])
+        if between[-1]:
+            items.append(Edge())
+        else:
+            between.pop()
+        groups = {e.alias: e.symbol for gap in between for e in gap if isinstance(e, Event)}
+        aliases = frozenset(groups).union(*(item.aliases for item in items))
+        tests = {alias: self._tests(alias, groups.keys(), aliases) for alias in groups}
+        gaps = tuple(
+            self._gap(gap, items[i], items[i + 1], tests, aliases, i == 0 or i + 2 == len(items))
+            for i, gap in enumerate(between)
+        )
+        if len(items) == 1 and not isinstance(items[0], Edge):
+            return items[0]
+        used = {id(test) for found in tests.values() for test in found}
+        shares = {
+            **dict.fromkeys(groups, 1.0),
+            **{
+                a: s for item in items if not isinstance(item, Edge) for a, s in item.shares.items()
+            },
+        }
+        predicates = self._predicates(aliases, items, shares, used)
+        chain = Chain(
+            tuple(items), gaps, predicates, aliases, 0.0, sum(i.events for i in items), shares
+        )
+        return replace(chain, rows=self._chain_rows(chain))
+
+    def _substitute(self, parts: list[Pattern]) -> tuple[list[Pattern], dict[int, Piece]]:
+        """Neighbouring parts that are a shared piece become one."""
+        pieces: dict[int, Piece] = {}
+        for piece in list(self.given):
+            inside = [i for i, p in enumerate(parts) if _bound(p) and _bound(p) <= piece.aliases]
+            covered = frozenset().union(*(_bound(parts[i]) for i in inside))
+            if len(inside) < 2 or covered != piece.aliases:
+                continue
+            start, stop = inside[0], inside[-1] + 1
+            if any(i not in inside for i in range(start, stop) if _bound(parts[i])):
+                continue
+            stretch = parts[start:stop]
+            negated = [part for part in stretch if isinstance(part, Neg)]
+            made = self._piece(piece, negated, Seq(tuple(stretch)))
+            parts = [*parts[:start], Seq(tuple(stretch)), *parts[stop:]]
+            shift = stop - start - 1
+            pieces = {i if i < start else i - shift: found for i, found in pieces.items()}
+            pieces[start] = made
+        return parts, pieces
+
+    def _gap(
+        self,
+        between: list[Event | Neg],
+        left: Part | Edge,
+        right: Part | Edge,
+        tests: dict[str, list[_Condition]],
+        chain: frozenset[str],
+        at_edge: bool,
+    ) -> Gap:
+        groups = [part for part in between if isinstance(part, Event)]
+        around = left.aliases | right.aliases | {group.alias for group in groups}
+        negations: list[Negation] = []
+        for node in between:
+            if not isinstance(node, Neg):
+                continue
+            negation = self._negation(node, 2, around)
+            if not negation.needs <= chain:
+                self.top.append(negation)
+                continue
+            if not groups:
+                reads = self._reads(node)
+                negation = replace(
+                    negation,
+                    before=left.aliases,
+                    after=right.aliases,
+                    push_left=reads <= left.aliases,
+                    push_right=reads <= right.aliases,
+                )
+            negations.append(negation)
+        sides = sum(not isinstance(side, Edge) for side in (left, right))
+        return Gap(
+            tuple(
+                self._group(group, tests[group.alias], sides, len(groups), at_edge)
+                for group in groups
+            ),
+            tuple(negations),
+        )
+
+    def _group(
+        self, event: Event, tests: list[_Condition], sides: int, beside: int, at_edge: bool
+    ) -> Group:
+        candidates = cost.between(self.model, sides, self.symbol_rows[event.symbol])
+        candidates *= self.key.together(2) / beside
+        for test in tests:
+            candidates *= test.selectivity
+        needs = frozenset().union(*(test.aliases for test in tests)) - {event.alias}
+        whole = sides < 2 and at_edge and isinstance(event.quantifier, All)
+        closure = Closure(event.alias, event.quantifier)
+        made = cost.groups(self.model, event.quantifier, candidates, sides)
+        return Group(closure, candidates, made, len(tests), needs, whole)
+
+    def _tests(self, alias: str, groups: Iterable[str], chain: frozenset[str]) -> list[_Condition]:
+        """The conditions that choose the events of a closure, one by one."""
+        others = set(groups) - {alias}
+        return [
+            condition
+            for condition in self.conditions
+            if alias in condition.aliases
+            and condition.aliases <= chain
+            and not condition.aliases & others
+            and not ex.has_group_call(condition.expression)
+        ]
+
+    def _chain_rows(self, chain: Chain) -> float:
+        """The product of all that is in it: the same in every order."""
+        rows = math.prod(item.rows for item in chain.items)
+        problem = Problem(chain, (), self.model, self.key, self.seconds)
+        seen = chain.items[0].events
+        for item, gap in zip(chain.items[1:], chain.gaps, strict=True):
+            rows *= cost.meeting(self.model, seen, item.events, ordered=True)
+            rows *= problem.same_key(seen, item.events)
+            seen += item.events
+            for group in gap.groups:
+                rows *= group.made
+            for negation in gap.negations:
+                rows *= negation.survival
+        return rows * math.prod(p.selectivity for p in chain.predicates)
+
+    # --- conjunction and disjunction -----------------------------------------------------------
+
+    def _together(self, pattern: And) -> Part:
+        parts = list(_flat(pattern))
+        self.top += [
+            self._negation(part, 0, frozenset()) for part in parts if isinstance(part, Neg)
+        ]
+        parts = [part for part in parts if not isinstance(part, Neg)]
+        items: list[Part] = []
+        for piece in list(self.given):
+            inside = [part for part in parts if _bound(part) <= piece.aliases]
+            if len(inside) > 1 and frozenset().union(*map(_bound, inside)) == piece.aliases:
+                items.append(self._piece(piece, inside, And(tuple(inside))))
+                parts = [part for part in parts if part not in inside]
+        items += [self._part(part) for part in parts]
+        if len(items) == 1:
+            return items[0]
+        aliases = frozenset().union(*(item.aliases for item in items))
+        shares = {a: s for item in items for a, s in item.shares.items()}
+        predicates = self._predicates(aliases, items, shares, set())
+        found = Together(tuple(items), predicates, aliases, 0.0, 0, shares)
+        problem = Problem(found, (), self.model, self.key, self.seconds)
+        rows, seen = 1.0, 0
+        for item in items:
+            rows *= item.rows * problem.same_key(seen, item.events)
+            rows *= cost.meeting(self.model, seen, item.events, ordered=False)
+            seen += item.events
+        rows *= math.prod(p.selectivity for p in predicates)
+        return replace(found, rows=rows, events=seen)
+
+    def _choice(self, parts: tuple[Pattern, ...]) -> Part:
+        items: list[Part] = []
+        tops: list[list[Negation]] = []
+        for part in parts:
+            before = len(self.top)
+            items.append(self._part(part))
+            tops.append(self.top[before:])
+            del self.top[before:]
+        if len(items) == 1:
+            self.top += tops[0]
+            return items[0]
+        rows = sum(item.rows for item in items)
+        shares: dict[str, float] = {}
+        for item, negations in zip(items, tops, strict=True):
+            share = item.rows / rows if rows else 1 / len(items)
+            for alias, inner in item.shares.items():
+                shares[alias] = shares.get(alias, 0.0) + share * inner
+            # Such a negation says nothing of the matches of other parts.
+            self.top += [replace(n, survival=1 - share * (1 - n.survival)) for n in negations]
+        aliases = frozenset().union(*(item.aliases for item in items))
+        most = max((item.events for item in items), default=1)
+        return Choice(tuple(items), aliases, rows, most, shares)
+
+    # --- conditions and negations --------------------------------------------------------------
+
+    def _predicates(
+        self,
+        aliases: frozenset[str],
+        items: Sequence[Part | Edge],
+        shares: dict[str, float],
+        used: set[int],
+    ) -> tuple[Predicate, ...]:
+        """The conditions over several items; one that reaches into an OR holds for the rest."""
+        return tuple(
+            Predicate(
+                condition.aliases,
+                1 - min(shares[a] for a in condition.aliases) * (1 - condition.selectivity),
+                condition.equality,
+            )
+            for condition in self.conditions
+            if condition.aliases <= aliases
+            and id(condition) not in used
+            and not any(condition.aliases <= item.aliases for item in items)
+        )
+
+    def _reads(self, negation: Neg) -> frozenset[str]:
+        """What the conditions of a negation read outside it."""
+        inner = {event.alias for event in components(negation)}
+        found = (c.aliases - inner for c in self.conditions if c.aliases & inner)
+        return frozenset().union(*found)
+
+    def _negation(self, negation: Neg, sides: int, around: frozenset[str]) -> Negation:
+        inner = replace(self, given=[], top=[])
+        problem = inner.problem(negation.part)
+        inside = {event.alias for event in components(negation)}
+        reaching = [c for c in self.conditions if c.aliases & inside and not c.aliases <= inside]
+        selectivity = math.prod(c.selectivity for c in reaching)
+        count = problem.rows * self.key.together(2)
+        survival = max(cost.surviving(self.model, sides, count, selectivity), 1e-9)
+        return Negation(problem, around | self._reads(negation), len(reaching), survival)
+
+
+def _bound(pattern: Pattern) -> frozenset[str]:
+    return frozenset(event.alias for event in positive_events(pattern))
+
+
+def _is_group(pattern: Pattern) -> bool:
+    return isinstance(pattern, Event) and not isinstance(pattern.quantifier, One)
+
+
+def _is_loose(pattern: Pattern) -> bool:
+    return _is_group(pattern) or isinstance(pattern, Neg)
+
+
+def _flat(pattern: Pattern) -> Iterable[Pattern]:
+    """The parts of a SEQ or AND, those of its own kind and ANDs of negations in their place."""
+    if not isinstance(pattern, Seq | And):
+        yield pattern
+        return
+    for part in pattern.parts:
+        inner = part.part if isinstance(part, Proj) else part
+        negations = isinstance(inner, And) and all(_is_negative(p) for p in inner.parts)
+        if isinstance(inner, type(pattern)) or negations:
+            yield from _flat(inner)
+        else:
+            yield part
+
+
+def _is_negative(pattern: Pattern) -> bool:
+    if isinstance(pattern, And):
+        return all(map(_is_negative, pattern.parts))
+    return isinstance(pattern, Neg)
+
+
+def _negations(pattern: Pattern) -> Iterable[Neg]:
+    """The outermost negations inside a pattern."""
+    match pattern:
+        case Neg():
+            yield pattern
+        case Seq(parts) | And(parts) | Or(parts):
+            for part in parts:
+                yield from _negations(part)
+        case Proj(_, part):
+            yield from _negations(part)
+        case Event():
+            return
+
+
+def _without_negations(pattern: Pattern) -> Pattern:
+    match pattern:
+        case Seq(parts):
+            return Seq(tuple(_without_negations(p) for p in parts if not _is_negative(p)))
+        case And(parts):
+            return And(tuple(_without_negations(p) for p in parts if not _is_negative(p)))
+        case Or(parts):
+            return Or(tuple(map(_without_negations, parts)))
+        case Proj(keep, part):
+            return Proj(keep, _without_negations(part))
+        case _:
+            return pattern

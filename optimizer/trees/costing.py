@@ -1,0 +1,400 @@
+"""The cost of any tree, by walking it: what the search's tables must agree with.
+
+A predicate is evaluated at the lowest node that has all its components (Odense thesis 3.5.4). A
+negation is pushed to a neighbour, or filters rows at any node that has what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from optimizer.cost import trees as cost
+from optimizer.trees.problem import (
+    Chain,
+    Choice,
+    Edge,
+    Gap,
+    Group,
+    Negation,
+    Part,
+    Piece,
+    Predicate,
+    Problem,
+    Single,
+    Together,
+    items_of,
+)
+from optimizer.trees.tree import (
+    AndJoin,
+    KSeq,
+    Leaf,
+    NegTop,
+    NSeq,
+    OrMerge,
+    SeqJoin,
+    Shared,
+    TooEarlyError,
+    Tree,
+    TreeError,
+    bound,
+)
+
+
+class Step(NamedTuple):
+    """A node of a tree: its own cost, that of its whole subtree, and its rows in a window."""
+
+    node: Tree
+    depth: int
+    own: float
+    cost: float
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A subtree so far; `pending` are negations that were pushed below and take effect above."""
+
+    cost: float
+    rows: float
+    events: int
+    aliases: frozenset[str]
+    pending: tuple[Negation, ...] = ()
+
+
+NOTHING = _Found(0.0, 1.0, 0, frozenset())
+
+
+def walk_cost(problem: Problem, tree: Tree) -> list[Step]:
+    """Every node of a tree with its cost, the root first; `TreeError` where it does not fit.
+
+    The subtrees of negations follow their parts; their costs are part of those above them.
+    """
+    walker = _Walker(problem, _Scope.of(problem.root), list(problem.top))
+    found = walker.visit(tree, 0)
+    if walker.open_negations():
+        names = ", ".join(sorted(a for n in walker.open_negations() for a in n.aliases))
+        raise TreeError(f"the tree leaves out the negation of {names}")
+    if found.aliases != problem.root.aliases:
+        missing = sorted(problem.root.aliases ^ found.aliases)
+        raise TreeError(f"the tree and the query differ in {', '.join(missing)}")
+    return walker.steps
+
+
+@dataclass
+class _Scope:
+    """What a tree may be built of, down to the parts of ORs, which are scopes of their own."""
+
+    singles: dict[str, Single] = field(default_factory=dict)
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    choices: dict[frozenset[str], Choice] = field(default_factory=dict)
+    groups: dict[str, tuple[Group, Gap, Chain]] = field(default_factory=dict)
+    predicates: list[Predicate] = field(default_factory=list)
+    negations: list[Negation] = field(default_factory=list)
+    chains: list[Chain] = field(default_factory=list)
+    together: list[Together] = field(default_factory=list)
+
+    @staticmethod
+    def of(part: Part) -> _Scope:
+        scope = _Scope()
+        scope._add(part)
+        return scope
+
+    def _add(self, part: Part) -> None:
+        match part:
+            case Single():
+                self.singles[part.alias] = part
+            case Piece():
+                self.pieces[part.given.name] = part
+            case Choice():
+                self.choices[part.aliases] = part
+                return
+            case Together():
+                self.together.append(part)
+                self.predicates += part.predicates
+            case Chain():
+                self.chains.append(part)
+                self.predicates += part.predicates
+                for gap in part.gaps:
+                    self.negations += gap.negations
+                    self.groups |= {g.closure.alias: (g, gap, part) for g in gap.groups}
+        for item in items_of(part):
+            self._add(item)
+
+
+@dataclass
+class _Walker:
+    problem: Problem
+    scope: _Scope
+    top: list[Negation]
+    steps: list[Step] = field(default_factory=list)
+    done: set[int] = field(default_factory=set)
+
+    def open_negations(self) -> list[Negation]:
+        return [n for n in (*self.scope.negations, *self.top) if id(n) not in self.done]
+
+    def visit(self, tree: Tree, depth: int) -> _Found:
+        place = len(self.steps)
+        self.steps.append(Step(tree, depth, 0.0, 0.0, 0.0))  # before those below it
+        found, own = self._node(tree, depth)
+        self.steps[place] = Step(tree, depth, own, found.cost, found.rows)
+        return found
+
+    def _node(self, tree: Tree, depth: int) -> tuple[_Found, float]:
+        match tree:
+            case Leaf(alias):
+                if alias not in self.scope.singles:
+                    raise TreeError(f"{alias} is no single component here")
+                single = self.scope.singles[alias]
+                return _Found(0.0, single.rows, 1, single.aliases), 0.0
+            case Shared(name):
+                if name not in self.scope.pieces:
+                    raise TreeError(f"{name} is not given")
+                piece = self.scope.pieces[name]
+                paid = piece.given.cost
+                return _Found(paid, piece.rows, piece.events, piece.aliases), paid
+            case SeqJoin(left, right):
+                return self._sequence(self.visit(left, depth + 1), self.visit(right, depth + 1))
+            case AndJoin(left, right):
+                return self._conjunction(self.visit(left, depth + 1), self.visit(right, depth + 1))
+            case OrMerge():
+                return self._disjunction(tree, depth)
+            case NSeq():
+                return self._pushed(tree, depth)
+            case NegTop():
+                return self._filtered(tree, depth)
+            case KSeq():
+                return self._closure(tree, depth)
+
+    # --- joins ---------------------------------------------------------------------------------
+
+    def _sequence(self, left: _Found, right: _Found) -> tuple[_Found, float]:
+        chain = self._chain_of(left.aliases | right.aliases)
+        gap = _split(chain, left.aliases, right.aliases)
+        if gap is None or gap.groups:
+            raise TreeError(f"{_names(left)} and {_names(right)} do not follow each other")
+        return self._joined(left, right, gap, ordered=True)
+
+    def _conjunction(self, left: _Found, right: _Found) -> tuple[_Found, float]:
+        both = left.aliases | right.aliases
+        if not any(both <= part.aliases and _is_union(part, both) for part in self.scope.together):
+            raise TreeError(f"{_names(left)} and {_names(right)} are not parts of one AND")
+        return self._joined(left, right, None, ordered=False)
+
+    def _joined(
+        self, left: _Found, right: _Found, gap: Gap | None, ordered: bool
+    ) -> tuple[_Found, float]:
+        model, problem = self.problem.model, self.problem
+        pairs = left.rows * right.rows * problem.same_key(left.events, right.events)
+        pairs *= cost.meeting(model, left.events, right.events, ordered)
+        new = self._new(left.aliases | right.aliases, left, right)
+        made, count, equal = pairs, 0, None
+        for predicate in new:
+            made *= predicate.selectivity
+            if predicate.equality and model.equality == "hash":
+                equal = predicate.selectivity * (1.0 if equal is None else equal)
+            else:
+                count += 1
+        pending = (*left.pending, *right.pending)
+        if gap is not None:
+            for negation in gap.negations:
+                if any(negation is n for n in pending):
+                    made *= negation.survival
+                    self.done.add(id(negation))
+            pending = tuple(n for n in pending if id(n) not in self.done)
+        lookups = right.rows if ordered else left.rows + right.rows
+        own = cost.join(model, pairs, lookups, count, equal, made)
+        return (
+            _Found(
+                left.cost + right.cost + own,
+                made,
+                left.events + right.events,
+                left.aliases | right.aliases,
+                pending,
+            ),
+            own,
+        )
+
+    def _closure(self, tree: KSeq, depth: int) -> tuple[_Found, float]:
+        start = NOTHING if tree.start is None else self.visit(tree.start, depth + 1)
+        end = NOTHING if tree.end is None else self.visit(tree.end, depth + 1)
+        known = [self.scope.groups.get(closure.alias) for closure in tree.closures]
+        first = known[0] if known else None
+        if first is None:
+            raise TreeError("these are no groups of the query")
+        _, gap, chain = first
+        if tuple(group.closure for group in gap.groups) != tree.closures or not _spans(
+            chain, gap, start.aliases, end.aliases
+        ):
+            raise TreeError(f"{tree.closures[0].alias} does not stand between the two")
+        rows = start.aliases | end.aliases
+        own_aliases = frozenset(closure.alias for closure in tree.closures)
+        for group in gap.groups:
+            items = frozenset().union(*(item.aliases for item in chain.items if group.whole))
+            if not group.needs | items <= rows:
+                raise TooEarlyError(
+                    f"the events of {group.closure.alias} cannot be chosen so early"
+                )
+        model, problem = self.problem.model, self.problem
+        pairs = start.rows * end.rows * problem.same_key(start.events, end.events)
+        pairs *= cost.meeting(model, start.events, end.events, ordered=True)
+        if not start.events and not end.events and isinstance(chain.items[0], Edge):
+            pairs *= chain.items[0].rows
+        new = self._new(rows | own_aliases, start, end)
+        own, made = closure_cost(problem, pairs, gap, new)
+        found = _Found(
+            start.cost + end.cost + own,
+            made,
+            start.events + end.events,
+            rows | own_aliases,
+            (*start.pending, *end.pending),
+        )
+        return found, own
+
+    def _disjunction(self, tree: OrMerge, depth: int) -> tuple[_Found, float]:
+        choice = self.scope.choices.get(bound(tree))
+        if choice is None or len(choice.items) != len(tree.parts):
+            raise TreeError(f"{', '.join(sorted(bound(tree)))} are not the parts of an OR")
+        rows = total = 0.0
+        for item, part in zip(choice.items, tree.parts, strict=True):
+            inner = _Walker(self.problem, _Scope.of(item), [], self.steps)
+            found = inner.visit(part, depth + 1)
+            if inner.open_negations() or found.aliases != item.aliases:
+                raise TreeError("a part of an OR is not evaluated as a whole")
+            rows, total = rows + found.rows, total + found.cost
+        own = cost.merged(self.problem.model, rows)
+        return _Found(total + own, rows, choice.events, choice.aliases), own
+
+    # --- negations -----------------------------------------------------------------------------
+
+    def _pushed(self, tree: NSeq, depth: int) -> tuple[_Found, float]:
+        part = self.visit(tree.part, depth + 1)
+        negation, inner = self._negation(tree.negation, depth + 1)
+        left_of_part = tree.side == "left"
+        allowed = negation.push_right if left_of_part else negation.push_left
+        neighbour = negation.after if left_of_part else negation.before
+        if not allowed or part.aliases != neighbour:
+            raise TreeError(
+                f"the negation of {', '.join(sorted(negation.aliases))} cannot be pushed there"
+            )
+        own = cost.pushed(self.problem.model, part.rows, negation.predicates)
+        return (
+            _Found(
+                part.cost + own + inner,
+                part.rows,
+                part.events,
+                part.aliases,
+                (*part.pending, negation),
+            ),
+            own,
+        )
+
+    def _filtered(self, tree: NegTop, depth: int) -> tuple[_Found, float]:
+        part = self.visit(tree.part, depth + 1)
+        negation, inner = self._negation(tree.negation, depth + 1)
+        on_top = any(negation is n for n in self.top)
+        needs = self.problem.root.aliases if on_top else negation.needs
+        if not needs <= part.aliases:
+            raise TooEarlyError(
+                f"the negation of {', '.join(sorted(negation.aliases))} is checked too early"
+            )
+        rows = part.rows * negation.survival
+        own = cost.filtered(self.problem.model, part.rows, negation.predicates, rows)
+        self.done.add(id(negation))
+        total = part.cost + own + inner
+        return _Found(total, rows, part.events, part.aliases, part.pending), own
+
+    def _negation(self, tree: Tree, depth: int) -> tuple[Negation, float]:
+        """The negation that a tree is of, and what finding its rows costs."""
+        named, place = bound(tree), len(self.steps)
+        for negation in (*self.scope.negations, *self.top):
+            if negation.aliases == named and id(negation) not in self.done:
+                for step in walk_cost(negation.problem, tree):
+                    self.steps.append(step._replace(depth=step.depth + depth))
+                return negation, self.steps[place].cost
+        raise TreeError(f"{', '.join(sorted(named))} is not negated here, or twice")
+
+    # --- what belongs where --------------------------------------------------------------------
+
+    def _new(self, here: frozenset[str], *below: _Found) -> list[Predicate]:
+        """The predicates that can be evaluated here and could not be below."""
+        return [
+            predicate
+            for predicate in self.scope.predicates
+            if predicate.aliases <= here
+            and not any(predicate.aliases <= found.aliases for found in below)
+        ]
+
+    def _chain_of(self, aliases: frozenset[str]) -> Chain:
+        """The innermost sequence that has all of these."""
+        found = [chain for chain in self.scope.chains if aliases <= chain.aliases]
+        if not found:
+            raise TreeError(f"{', '.join(sorted(aliases))} are not parts of one SEQ")
+        return min(found, key=lambda chain: len(chain.aliases))
+
+
+def closure_cost(
+    problem: Problem, pairs: float, gap: Gap, new: list[Predicate]
+) -> tuple[float, float]:
+    """The cost of the groups of a gap, and their rows."""
+    made, searched, size, tests = pairs, 0.0, 0.0, 0
+    for group in gap.groups:
+        quantifier = group.closure.quantifier
+        made *= group.made
+        searched += cost.searched(quantifier, group.candidates)
+        size += cost.group_size(quantifier, group.candidates)
+        tests += group.predicates
+    for predicate in new:
+        made *= predicate.selectivity
+    own = cost.touched(problem.model, pairs * searched, len(new) + tests, made * size)
+    return own, made
+
+
+def _stretch(chain: Chain, aliases: frozenset[str]) -> tuple[int, int] | None:
+    """The items that aliases are made of: from, to; None where they are no such stretch."""
+    inside = [i for i, item in enumerate(chain.items) if item.aliases and item.aliases <= aliases]
+    if not inside:
+        return None
+    first, last = inside[0], inside[-1]
+    whole = frozenset().union(*_contents(chain, first, last))
+    if whole == aliases:
+        return first, last
+    # Closures at the edges have no item beyond them.
+    for low, high in ((0, last), (first, len(chain.items) - 1), (0, len(chain.items) - 1)):
+        if frozenset().union(*_contents(chain, low, high)) == aliases:
+            return low, high
+    return None
+
+
+def _contents(chain: Chain, first: int, last: int) -> Iterator[frozenset[str]]:
+    for i in range(first, last + 1):
+        yield chain.items[i].aliases
+        if i < last:
+            yield frozenset(group.closure.alias for group in chain.gaps[i].groups)
+
+
+def _split(chain: Chain, left: frozenset[str], right: frozenset[str]) -> Gap | None:
+    """The gap between two stretches that follow each other."""
+    one, two = _stretch(chain, left), _stretch(chain, right)
+    if one is None or two is None or one[1] + 1 != two[0]:
+        return None
+    return chain.gaps[one[1]]
+
+
+def _spans(chain: Chain, gap: Gap, start: frozenset[str], end: frozenset[str]) -> bool:
+    """Does the gap stand between the two, of which either may be an edge?"""
+    place = next(i for i, found in enumerate(chain.gaps) if found is gap)
+    edges = [isinstance(chain.items[i], Edge) for i in (place, place + 1)]
+    left = _stretch(chain, start) if start else ((place, place) if edges[0] else None)
+    right = _stretch(chain, end) if end else ((place + 1, place + 1) if edges[1] else None)
+    return left is not None and right is not None and (left[1], right[0]) == (place, place + 1)
+
+
+def _is_union(part: Together, aliases: frozenset[str]) -> bool:
+    covered = [item.aliases for item in part.items if item.aliases <= aliases]
+    return frozenset().union(*covered) == aliases
+
+
+def _names(found: _Found) -> str:
+    return ", ".join(sorted(found.aliases))

@@ -1,0 +1,329 @@
+"""The best tree of a sequence: ZStream algorithm 5, with the Odense thesis' selectivities.
+
+The tables are filled stretch by stretch, from short to long; what a stretch costs is the best of
+its splits. Every gap is split exactly once in a tree, so pushing a negation of that gap down, whose
+cost is that of its neighbour's rows, or filtering where it is split, is a choice made there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from optimizer.cost import trees as cost
+from optimizer.trees.costing import closure_cost
+from optimizer.trees.problem import Chain, Edge, Gap, Negation, Predicate, Problem
+from optimizer.trees.solved import CLOSE, Shape, Solved
+from optimizer.trees.tree import KSeq, NegTop, NSeq, SeqJoin, Side, Tree, TreeError
+
+MAX_CHOICES = 4  # negations of one gap that are tried in every way
+
+
+class _Push(NamedTuple):
+    """A negation pushed down: to which item, on which side of it."""
+
+    negation: Negation
+    item: int
+    side: Side
+    cost: float
+
+
+class _Option(NamedTuple):
+    """Which negations of a gap are pushed; the others filter."""
+
+    pushes: tuple[_Push, ...]
+    cost: float
+    survival: float
+    filters: tuple[Negation, ...]
+
+
+PLAIN = _Option((), 0.0, 1.0, ())
+
+
+class _Hull(NamedTuple):
+    """The items from first to last that something needs."""
+
+    first: int
+    last: int
+
+
+class Segments:
+    """The tables of a sequence: entry [a][b] is the stretch of items a to b."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        chain: Chain,
+        items: Sequence[Solved],
+        inner: Callable[[Problem], Solved],
+        shape: Shape,
+    ) -> None:
+        """`items` are solved already, edges apart; `inner` solves what is negated."""
+        self.problem, self.chain, self.shape = problem, chain, shape
+        self.worst = shape == "worst"
+        self.size = len(chain.items)
+        self.items = items
+        self.inner = {id(n): inner(n.problem) for gap in chain.gaps for n in gap.negations}
+        edges = [isinstance(item, Edge) for item in chain.items]
+        self.real = [i for i, edge in enumerate(edges) if not edge] or [0]
+        self.where = self._whereabouts()
+        self.predicates = [(self._hull(p.aliases), p) for p in chain.predicates]
+        self.far: list[tuple[_Hull, Negation]] = []  # those that need more than their gap
+        self.options = [self._gap_options(i, gap) for i, gap in enumerate(chain.gaps)]
+        self.near = [
+            options[0].survival * math.prod(n.survival for n in options[0].filters)
+            for options in self.options
+        ]
+        self.needs = [self._closure_needs(i, gap) for i, gap in enumerate(chain.gaps)]
+        simple = shape in ("bushy", "worst") and not self.far
+        simple = simple and problem.model.equality == "scan"
+        self.plain = [simple and not gap.groups and not gap.negations for gap in chain.gaps]
+        self._meetings: dict[tuple[int, int], float] = {}
+        self.constant = sum(found.cost for found in self.inner.values())
+        self._tabulate()
+
+    def _whereabouts(self) -> dict[str, _Hull]:
+        found = {a: _Hull(i, i) for i, item in enumerate(self.chain.items) for a in item.aliases}
+        for i, gap in enumerate(self.chain.gaps):
+            found |= {group.closure.alias: _Hull(i, i + 1) for group in gap.groups}
+        return found
+
+    def _hull(self, aliases: frozenset[str]) -> _Hull:
+        places = [self.where[alias] for alias in aliases]
+        return _Hull(min(p.first for p in places), max(p.last for p in places))
+
+    def _closure_needs(self, place: int, gap: Gap) -> _Hull:
+        first, last = place, place + 1
+        for group in gap.groups:
+            if group.whole:
+                return _Hull(min(place, self.real[0]), max(place + 1, self.real[-1]))
+            if group.needs:
+                hull = self._hull(group.needs)
+                first, last = min(first, hull.first), max(last, hull.last)
+        return _Hull(first, last)
+
+    def _gap_options(self, place: int, gap: Gap) -> list[_Option]:
+        """The ways to treat the negations that only need the gap's own neighbours."""
+        near: list[Negation] = []
+        choices: list[list[_Push | None]] = []
+        for negation in gap.negations:
+            hull = self._hull(negation.needs) if negation.needs else _Hull(place, place + 1)
+            hull = _Hull(min(hull.first, place), max(hull.last, place + 1))
+            if hull != (place, place + 1):
+                self.far.append((hull, negation))
+                continue
+            near.append(negation)
+            choices.append([None, *self._pushes(place, negation)])
+        if len(near) > MAX_CHOICES:
+            choices = [[ways[-1]] for ways in choices]
+        found = []
+        for picked in itertools.product(*choices):
+            pushes = tuple(push for push in picked if push is not None)
+            found.append(
+                _Option(
+                    pushes,
+                    sum(push.cost for push in pushes),
+                    math.prod(push.negation.survival for push in pushes),
+                    tuple(n for n, push in zip(near, picked, strict=True) if push is None),
+                )
+            )
+        return found
+
+    def _pushes(self, place: int, negation: Negation) -> list[_Push]:
+        ways: list[tuple[int, Side]] = []
+        if negation.push_left:
+            ways.append((place, "right"))
+        if negation.push_right:
+            ways.append((place + 1, "left"))
+        return [
+            _Push(negation, item, side, cost.pushed(self.problem.model, rows, negation.predicates))
+            for item, side in ways
+            for rows in [self.chain.items[item].rows]
+        ]
+
+    def _tabulate(self) -> None:
+        """Rows, events, and the number and selectivity of predicates of every stretch."""
+        n, model = self.size, self.problem.model
+        hashed = model.equality == "hash"
+        self.rows = [[0.0] * n for _ in range(n)]
+        self.events = [[0] * n for _ in range(n)]
+        self.counts = [[0] * n for _ in range(n)]
+        self.equal = [[0.0] * n for _ in range(n)]  # logarithms
+        self.equalities = [[0] * n for _ in range(n)]
+        ending: list[list[tuple[int, Predicate]]] = [[] for _ in range(n)]
+        for hull, predicate in self.predicates:
+            ending[hull.last].append((hull.first, predicate))
+        leaving: list[list[tuple[int, float]]] = [[] for _ in range(n)]
+        for hull, negation in self.far:
+            leaving[hull.last].append((hull.first, negation.survival))
+        for i, near in enumerate(self.near):
+            leaving[i + 1].append((i, near))
+            leaving[i + 1] += [(i, group.made) for group in self.chain.gaps[i].groups]
+        for a in range(n):
+            item = self.chain.items[a]
+            self.rows[a][a], self.events[a][a] = item.rows, item.events
+            for b in range(a + 1, n):
+                new = self.chain.items[b]
+                before = self.events[a][b - 1]
+                rows = self.rows[a][b - 1] * new.rows * self._meet(before, new.events)
+                count, equal = self.counts[a][b - 1], self.equal[a][b - 1]
+                equalities = self.equalities[a][b - 1]
+                for first, share in leaving[b]:
+                    if first >= a:
+                        rows *= share
+                for first, predicate in ending[b]:
+                    if first >= a:
+                        rows *= predicate.selectivity
+                        if hashed and predicate.equality:
+                            equal += math.log(predicate.selectivity)
+                            equalities += 1
+                        else:
+                            count += 1
+                self.rows[a][b], self.events[a][b] = rows, before + new.events
+                self.counts[a][b], self.equal[a][b] = count, equal
+                self.equalities[a][b] = equalities
+
+    def _meet(self, left: int, right: int) -> float:
+        """How many pairs of rows of so many events fit together in time and key."""
+        known = self._meetings.get((left, right))
+        if known is None:
+            known = cost.meeting(self.problem.model, left, right, ordered=True)
+            known *= self.problem.same_key(left, right)
+            self._meetings[left, right] = known
+        return known
+
+    def solve(self) -> Solved:
+        """Algorithm 5; ties go to the left-deep tree."""
+        n = self.size
+        least = [[math.inf] * n for _ in range(n)]
+        roots: list[list[tuple[int, _Option] | None]] = [[None] * n for _ in range(n)]
+        for i in range(n):
+            least[i][i] = self.items[i].cost
+        for size in range(2, n + 1):
+            for a in range(n - size + 1):
+                b = a + size - 1
+                best, root = math.inf, None
+                for r in range(b, a, -1):
+                    total = least[a][r - 1] + least[r][b]
+                    if total == math.inf:
+                        continue
+                    if self.plain[r - 1]:
+                        total += self._plain_cost(a, b, r)
+                        option = PLAIN
+                    elif self._allowed(a, b, r):
+                        own, option = self._split_cost(a, b, r)
+                        total += own
+                    else:
+                        continue
+                    if root is None or (
+                        total * CLOSE > best if self.worst else total < best * CLOSE
+                    ):
+                        best, root = total, (r, option)
+                least[a][b], roots[a][b] = best, root
+        if roots[0][n - 1] is None:
+            raise TreeError(f"no {self.shape}-deep tree evaluates this pattern")
+        tree = self._build(0, n - 1, roots, {})
+        assert tree is not None
+        exact = all(item.exact for item in self.items) and all(
+            len(options) > 1 or len(gap.negations) <= MAX_CHOICES
+            for options, gap in zip(self.options, self.chain.gaps, strict=True)
+        )
+        return Solved(tree, least[0][n - 1] + self.constant, exact)
+
+    def _plain_cost(self, a: int, b: int, r: int) -> float:
+        """The same as `_split_cost` where nothing stands in the gap: most splits are such."""
+        model = self.problem.model
+        meet = self._meet(self.events[a][r - 1], self.events[r][b])
+        count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
+        tried = self.rows[a][r - 1] * self.rows[r][b] * meet
+        return tried * (1 + count * model.predicate) + model.output * self.rows[a][b]
+
+    def _allowed(self, a: int, b: int, r: int) -> bool:
+        first, last = self.needs[r - 1]
+        if a > first or b < last:
+            return False
+        items = self.chain.items
+        if self.shape == "left":
+            return r == b or (r == 1 and isinstance(items[0], Edge))
+        if self.shape == "right":
+            return r == a + 1 or (r == b and isinstance(items[b], Edge))
+        return True
+
+    def _split_cost(self, a: int, b: int, r: int) -> tuple[float, _Option]:
+        """The operator at a root (`calc_inputcost` and `calc_CARD`), and how negations are done."""
+        model = self.problem.model
+        left, right = self.rows[a][r - 1], self.rows[r][b]
+        pairs = left * right * self._meet(self.events[a][r - 1], self.events[r][b])
+        gap = self.chain.gaps[r - 1]
+        far = self._far(a, b, r) if self.far else []
+        made = self.rows[a][b] / self.near[r - 1]
+        for negation in far:
+            made /= negation.survival
+        grouped: float | None = None
+        count, equal = 0, None
+        if gap.groups:
+            new = [p for hull, p in self.predicates if a <= hull.first < r <= hull.last <= b]
+            grouped, _ = closure_cost(self.problem, pairs, gap, new)
+        else:
+            count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
+            if self.equalities[a][b] > self.equalities[a][r - 1] + self.equalities[r][b]:
+                equal = math.exp(self.equal[a][b] - self.equal[a][r - 1] - self.equal[r][b])
+        found: tuple[float, _Option] | None = None
+        for option in self.options[r - 1]:
+            rows = made * option.survival
+            own = cost.join(model, pairs, right, count, equal, rows) if grouped is None else grouped
+            own += option.cost
+            for negation in _in_turn(option, far):
+                after = rows * negation.survival
+                own += cost.filtered(model, rows, negation.predicates, after)
+                rows = after
+            if found is None or (own > found[0] if self.worst else own < found[0]):
+                found = own, option
+        assert found is not None
+        return found
+
+    def _far(self, a: int, b: int, r: int) -> list[Negation]:
+        """The negations that have all they need for the first time at this root."""
+        return [n for hull, n in self.far if a <= hull.first < r <= hull.last <= b]
+
+    def _build(
+        self,
+        a: int,
+        b: int,
+        roots: list[list[tuple[int, _Option] | None]],
+        pushed: dict[int, list[_Push]],
+    ) -> Tree | None:
+        """The tree of a stretch; None for an edge. A gap is split before its items are reached."""
+        if a == b:
+            if isinstance(self.chain.items[a], Edge):
+                return None
+            leaf = self.items[a].tree
+            for push in pushed.get(a, ()):
+                leaf = NSeq(leaf, self.inner[id(push.negation)].tree, push.side)
+            return leaf
+        root = roots[a][b]
+        assert root is not None
+        r, option = root
+        for push in option.pushes:
+            pushed.setdefault(push.item, []).append(push)
+        left, right = self._build(a, r - 1, roots, pushed), self._build(r, b, roots, pushed)
+        gap = self.chain.gaps[r - 1]
+        tree: Tree
+        if gap.groups:
+            tree = KSeq(left, tuple(group.closure for group in gap.groups), right)
+        else:
+            assert left is not None
+            assert right is not None
+            tree = SeqJoin(left, right)
+        for negation in _in_turn(option, self._far(a, b, r)):
+            tree = NegTop(tree, self.inner[id(negation)].tree)
+        return tree
+
+
+def _in_turn(option: _Option, far: list[Negation]) -> Sequence[Negation]:
+    """Filters, those first that leave the least."""
+    if not far and len(option.filters) < 2:
+        return option.filters
+    return sorted((*option.filters, *far), key=lambda negation: negation.survival)
