@@ -6,7 +6,7 @@ and compared, those of two may not.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +25,18 @@ class BenefitModel(Protocol):
 
     def benefits(self, candidates: Candidates) -> Floats:
         """One number for each candidate."""
+
+
+class Worth(NamedTuple):
+    """A benefit of `gain` for each place that a candidate serves, less `once` for computing it."""
+
+    gain: Floats
+    once: Floats
+
+
+@runtime_checkable
+class LinearModel(BenefitModel, Protocol):
+    """A model whose benefit grows evenly with the places that a candidate serves."""
+
+    def worth(self, candidates: Candidates) -> Worth:
+        """For each candidate, such that `gain * places - once` is its benefit; `once` >= 0."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Window
-from sharing.benefit import Floats
+from sharing.benefit import Floats, Worth
 from sharing.candidates import Candidates
 from sharing.errors import MissingStatisticError
 from sharing.steps import Setting
@@ -43,33 +43,34 @@ def benefit(N0: Number, k: Number, l: Number, f: Number) -> Number:  # noqa: E74
     return unshared(N0, k, l, f) - chop_connect(N0, k, l, f)
 
 
-class Line(NamedTuple):
+@dataclass(frozen=True)
+class Line(Generic[Number]):
     """The benefit as a function of one quantity, the others fixed."""
 
-    slope: float
-    intercept: float
+    slope: Number
+    intercept: Number
 
-    def at(self, value: float) -> float:
+    def at(self, value: Number) -> Number:
         """The benefit where the quantity has this value."""
         return self.slope * value + self.intercept
 
     @property
-    def root(self) -> float:
+    def root(self) -> Number:
         """Where sharing turns from paying to not paying, or the other way round."""
         return -self.intercept / self.slope
 
 
-def by_frequency(N0: float, k: float, l: float) -> Line:  # noqa: E741
+def by_frequency(N0: Number, k: Number, l: Number) -> Line[Number]:  # noqa: E741
     """The benefit as f varies (equation 4.5 a)."""
     return Line(N0**2 * k - N0**3 * k - N0**2 * l, N0**2 * k * l)
 
 
-def by_length(N0: float, k: float, f: float) -> Line:
+def by_length(N0: Number, k: Number, f: Number) -> Line[Number]:
     """The benefit as l varies (equation 4.5 b)."""
     return Line(N0**2 * k - N0**2 * f, (N0**2 - N0**3) * k * f)
 
 
-def by_queries(N0: float, l: float, f: float) -> Line:  # noqa: E741
+def by_queries(N0: Number, l: Number, f: Number) -> Line[Number]:  # noqa: E741
     """The benefit as k varies (equation 4.5 c)."""
     return Line(N0**2 * l + N0**2 * f - N0**3 * f, -(N0**2) * f * l)
 
@@ -91,6 +92,17 @@ class AseqModel:
 
     def benefits(self, candidates: Candidates) -> Floats:
         """Equation 4.4 for each candidate; an unknown rate is an error that names the type."""
+        N0, l, f, keys = self._quantities(candidates)  # noqa: E741
+        return keys * benefit(N0, candidates.places.astype(np.float64), l, f)
+
+    def worth(self, candidates: Candidates) -> Worth:
+        """Equation 4.5 c for each candidate."""
+        N0, l, f, keys = self._quantities(candidates)  # noqa: E741
+        line = by_queries(N0, l, f)
+        return Worth(keys * line.slope, -keys * line.intercept)
+
+    def _quantities(self, candidates: Candidates) -> tuple[Floats, Floats, Floats, Floats]:
+        """N0, l, f and the number of keys for each candidate."""
         known: dict[tuple[Setting, Symbol], tuple[float, float, float]] = {}
         rows = []
         for place in candidates.first[:-1].tolist():
@@ -100,8 +112,7 @@ class AseqModel:
                 known[start] = self._in_window(*start)
             rows.append(known[start])
         N0, f, keys = np.array(rows, np.float64).reshape(-1, 3).T
-        k, l = candidates.places.astype(np.float64), candidates.length.astype(np.float64)  # noqa: E741
-        return keys * benefit(N0, k, l, f)
+        return N0, candidates.length.astype(np.float64), f, keys
 
     def _in_window(self, setting: Setting, symbol: Symbol) -> tuple[float, float, float]:
         """N0, f, and for how many keys they hold."""

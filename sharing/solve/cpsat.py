@@ -14,7 +14,7 @@ from sharing.solve.greedy import by_share, heaviest_first
 from sharing.solve.solution import DEFAULT, Options, Solution, solution, weight_of, worthwhile
 
 # CP-SAT counts in whole numbers: weights are scaled so that all of them together stay below this.
-_LARGEST = 2**42
+LARGEST = 2**42
 
 
 def cpsat(graph: ConflictGraph, options: Options = DEFAULT) -> Solution:
@@ -36,7 +36,7 @@ def cpsat(graph: ConflictGraph, options: Options = DEFAULT) -> Solution:
     model.maximize(sum(w * x for w, x in zip(rounded, take, strict=True)))
     for i, x in enumerate(take):
         model.add_hint(x, i in start)
-    solver = _solver(options)
+    solver = solver_for(options)
     status = solver.solve(model)
     chosen, bound = start, upper_bound(part)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -62,12 +62,13 @@ def _start(part: ConflictGraph, ids: Ints, options: Options) -> set[int]:
 def _scale(graph: ConflictGraph) -> float:
     """1 for whole weights that are small enough, else the power of two that keeps the most."""
     total = float(graph.weights.sum())
-    if total < _LARGEST and (graph.weights == np.rint(graph.weights)).all():
+    if total < LARGEST and (graph.weights == np.rint(graph.weights)).all():
         return 1.0
-    return 2.0 ** math.floor(math.log2(_LARGEST / total))
+    return 2.0 ** math.floor(math.log2(LARGEST / total))
 
 
-def _solver(options: Options) -> cp_model.CpSolver:
+def solver_for(options: Options) -> cp_model.CpSolver:
+    """CP-SAT within these options."""
     solver = cp_model.CpSolver()
     solver.parameters.random_seed = options.seed
     solver.parameters.max_deterministic_time = options.effort

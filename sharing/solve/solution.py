@@ -21,13 +21,13 @@ class Options:
     """How hard a solver may try; each reads what concerns it.
 
     `steps` limits the nodes of a search tree. `effort` limits CP-SAT in its deterministic time, of
-    which a unit takes some seconds, and with which a choice is the same on every machine; `seconds`
-    limits it by the clock as well, where that matters more. `start` is a choice to begin from, such
-    as that of an earlier plan.
+    which a unit takes from some seconds to a minute or two, and with which a choice is the same on
+    every machine; `seconds` limits it by the clock as well, where that matters more. `start` is a
+    choice to begin from, such as that of an earlier plan.
     """
 
     steps: int = 200_000
-    effort: float = 3.0
+    effort: float = 0.5
     seconds: float | None = None
     seed: int = 0
     start: tuple[int, ...] = ()

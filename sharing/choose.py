@@ -1,0 +1,107 @@
+"""From queries to what they share: candidates, what they are worth, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal as OneOf
+
+import numpy as np
+
+from sharing.apriori import Ints
+from sharing.benefit import BenefitModel, Floats, LinearModel
+from sharing.candidates import SUBSTRINGS, Candidates, Kind, mine
+from sharing.conflicts import ConflictGraph, cells_of_places, conflict_graph
+from sharing.grouping import Chopped, chop
+from sharing.serve import SERVERS, as_variants
+from sharing.solve import DEFAULT, SOLVERS, Options, Solution
+from sharing.steps import QuerySteps
+from sharing.variants import with_variants
+
+Why = OneOf["chosen", "chosen in part", "does not pay", "conflict", "left out"]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a candidate is shared or not; `other` is the chosen one that it is in conflict with."""
+
+    why: Why
+    other: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Candidates, the variants that were considered after them, and which are chosen."""
+
+    candidates: Candidates
+    weights: Floats
+    solution: Solution
+
+    @cached_property
+    def graph(self) -> ConflictGraph:
+        """The conflicts among all of them."""
+        return conflict_graph(self.candidates, self.weights)
+
+    @cached_property
+    def chopped(self) -> Chopped:
+        """How the choice chops each query."""
+        return chop(self.candidates, self.solution.chosen)
+
+    def reason(self, i: int) -> Reason:
+        """Why candidate i is chosen or not; of several conflicts the heaviest one is named."""
+        if i in self._chosen:
+            return Reason("chosen")
+        if self.candidates.base[i] in self._chosen_bases:
+            return Reason("chosen in part")
+        if self.weights[i] <= 0:
+            return Reason("does not pay")
+        cells, _ = cells_of_places(self.candidates.only(np.array([i])))
+        taken = self._taken_by[cells]
+        others = np.unique(taken[taken >= 0])
+        if not len(others):
+            return Reason("left out")
+        return Reason("conflict", int(others[np.argmax(self.weights[others])]))
+
+    @cached_property
+    def _chosen(self) -> frozenset[int]:
+        return frozenset(self.solution.chosen)
+
+    @cached_property
+    def _chosen_bases(self) -> frozenset[int]:
+        return frozenset(self.candidates.base[list(self.solution.chosen)].tolist())
+
+    @cached_property
+    def _taken_by(self) -> Ints:
+        """The chosen candidate that takes each step of each query, or -1."""
+        taken = np.full(int(self.candidates.start[-1]), -1)
+        chosen = np.array(self.solution.chosen, np.int64)
+        cells, holder = cells_of_places(self.candidates.only(chosen))
+        taken[cells] = chosen[holder]
+        return taken
+
+
+def choose(
+    queries: Iterable[QuerySteps],
+    model: BenefitModel,
+    solver: str = "greedy",
+    options: Options = DEFAULT,
+    kinds: Collection[Kind] = SUBSTRINGS,
+    whole: bool = False,
+) -> Choice:
+    """What the queries share, by a solver of `SOLVERS`.
+
+    A candidate may serve only some of the queries that contain it. With `whole` it serves all or
+    none, as in the thesis. A bound, and what is proven, is about all choices of places where the
+    solver is greedy or cpsat and the model is linear; otherwise about the variants considered.
+    """
+    candidates = mine(queries, kinds)
+    if not whole and solver in SERVERS and isinstance(model, LinearModel):
+        found = SERVERS[solver](candidates, model.worth(candidates), options)
+        every, solution = as_variants(candidates, found)
+        return Choice(every, model.benefits(every), solution)
+    if whole:
+        every, weights = candidates, model.benefits(candidates)
+    else:
+        every, weights = with_variants(candidates, model)
+    return Choice(every, weights, SOLVERS[solver](conflict_graph(every, weights), options))

@@ -1,0 +1,82 @@
+"""From queries to a choice, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from sharing.benefit import Floats
+from sharing.benefit.aseq import AseqModel
+from sharing.candidates import Candidates
+from sharing.choose import choose
+from sharing.solve import SOLVERS
+from sharing.steps import QuerySteps
+from tests.sharing.chains import queries, words, workloads
+
+MODEL = AseqModel({"A": 1.0, "B": 2.5, "C": 0.3})
+
+
+@dataclass(frozen=True)
+class Crowded:
+    """A model that is not linear: the second query saves most."""
+
+    unit: str = "points"
+
+    def benefits(self, candidates: Candidates) -> Floats:
+        lengths, places = candidates.length.astype(np.float64), candidates.places.astype(np.float64)
+        return lengths * np.sqrt(places)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("model", [MODEL, Crowded()])
+@pytest.mark.parametrize("whole", [False, True])
+def test_every_solver_chooses_for_every_model(
+    solver: str, model: AseqModel | Crowded, whole: bool
+) -> None:
+    of = queries("A B C A B", "B C A", "A B A B", "C A B C", "B B C")
+    choice = choose(of, model, solver, whole=whole)
+    assert choice.graph.independent(choice.solution.chosen)
+    assert choice.solution.weight == pytest.approx(
+        choice.weights[list(choice.solution.chosen)].sum()
+    )
+    assert choice.solution.weight > 0
+    assert sum(s.length for segments in choice.chopped.values() for s in segments) == 19
+
+
+@given(workloads())
+def test_every_candidate_has_its_reason(of: list[QuerySteps]) -> None:
+    choice = choose(of, MODEL)
+    chosen = set(choice.solution.chosen)
+    for i, candidate in enumerate(choice.candidates):
+        reason = choice.reason(i)
+        assert (reason.why == "chosen") == (i in chosen)
+        if reason.why == "conflict":
+            assert reason.other in chosen
+            assert reason.other in choice.graph.neighbours(i)
+        if reason.why == "does not pay":
+            assert choice.weights[i] <= 0
+        if reason.why == "chosen in part":
+            parts = [choice.candidates[c] for c in chosen if choice.candidates.base[c] == i]
+            assert len(parts) == 1
+            assert set(parts[0].places) < set(candidate.places)
+
+
+def test_reasons_of_a_small_workload() -> None:
+    """With one event of each type in a window, sharing l steps in k queries saves l (k - 1)."""
+    of = queries("A B C D", "B C D", "B C D", "B C D", "A B", "A B X")
+    choice = choose(of, AseqModel(dict.fromkeys("ABCDX", 1.0)), "cpsat")
+    assert choice.solution.weight == pytest.approx(3 * 3 + 2 * 1)
+    reasons = {
+        (words(c.steps), len(c.queries)): choice.reason(i) for i, c in enumerate(choice.candidates)
+    }
+    number = {words(c.steps): i for i, c in enumerate(choice.candidates)}
+    assert reasons[("B C D", 4)].why == "chosen"
+    assert reasons[("A B", 3)].why == "chosen in part"
+    assert reasons[("A B", 2)].why == "chosen"
+    assert reasons[("C D", 4)].why == "conflict"
+    assert reasons[("C D", 4)].other == number["B C D"]
+    busy = choose(of, AseqModel(dict.fromkeys("ABCDX", 100.0)), "cpsat")
+    assert {busy.reason(i).why for i in range(len(busy.candidates))} == {"does not pay"}

@@ -1,0 +1,58 @@
+"""Variants serve some of what their candidate serves, and pay."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+
+from sharing.benefit.aseq import AseqModel
+from sharing.candidates import mine
+from sharing.conflicts import conflict_graph
+from sharing.solve import SOLVERS
+from sharing.steps import QuerySteps
+from sharing.variants import ROUNDS, with_variants
+from tests.sharing.chains import queries, random_queries, words, workloads
+
+MODEL = AseqModel({"A": 1.0, "B": 2.5, "C": 0.3})
+
+
+@given(workloads())
+def test_a_variant_has_some_places_of_its_candidate(of: list[QuerySteps]) -> None:
+    found = mine(of)
+    every, weights = with_variants(found, MODEL)
+    assert [c.id for c in every][: len(found)] == [c.id for c in found]
+    assert weights.tolist() == MODEL.benefits(every).tolist()
+    for i in range(len(found), len(every)):
+        base = every[int(every.base[i])]
+        assert every.base[i] < len(found)
+        assert words(every[i].steps) == words(base.steps)
+        assert set(every[i].places) < set(base.places)
+        assert len(every[i].queries) > 1
+        assert weights[i] > 0
+
+
+@given(workloads())
+def test_variants_never_make_the_best_worse(of: list[QuerySteps]) -> None:
+    found = mine(of)
+    whole = SOLVERS["cpsat"](conflict_graph(found, MODEL.benefits(found)))
+    parts = SOLVERS["cpsat"](conflict_graph(*with_variants(found, MODEL)))
+    assert parts.weight >= whole.weight * (1 - 1e-9)
+
+
+def test_there_are_few_variants_for_each_candidate() -> None:
+    found = mine(random_queries(400, types=10))
+    model = AseqModel({f"T{i}": 0.5 + 0.1 * i for i in range(10)})
+    every, _ = with_variants(found, model)
+    assert len(every) > len(found)
+    assert np.bincount(every.base).max() <= 2 + 2 * ROUNDS
+
+
+def test_a_variant_leaves_out_where_a_heavier_candidate_is() -> None:
+    """A B C, of q1 to q3, is heavier than C D, which can still serve q4 and q5."""
+    of = queries("A B C D", "A B C", "A B C E", "C D", "F C D")
+    found = mine(of)
+    every, weights = with_variants(found, AseqModel(dict.fromkeys("ABCDEF", 1.0)))
+    shown = {(words(every[i].steps), every[i].queries) for i in range(len(found), len(every))}
+    assert ("C D", ("q4", "q5")) in shown
+    chosen = SOLVERS["exhaustive"](conflict_graph(every, weights)).chosen
+    assert {words(every[i].steps) for i in chosen} == {"A B C", "C D"}
