@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from api.benchmarks.chopconnect import by_sharing
+from api.benchmarks.devices import by_device
 from api.benchmarks.length import by_length
 from api.benchmarks.measuring import Measured, Row, Said, Size
 from api.benchmarks.negation import by_negation
+from api.benchmarks.own import by_stream
+from api.benchmarks.queries import by_queries
+from api.benchmarks.sql import by_sql
 from api.benchmarks.window import by_window
 
 BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
@@ -18,6 +22,9 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "window": by_window,
     "negation": by_negation,
     "chopconnect": by_sharing,
+    "queries": by_queries,
+    "sql": by_sql,
+    "devices": by_device,
 }
 
-__all__ = ["BENCHMARKS", "Measured", "Row", "Said", "Size"]
+__all__ = ["BENCHMARKS", "Measured", "Row", "Said", "Size", "by_stream"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -35,6 +35,10 @@ class Variant:
     run: Callable[[], Any]
     found: Callable[[Any], Found]
     question: str = ""
+
+    def about(self, question: str) -> Variant:
+        """The same as the answer to another question."""
+        return replace(self, question=question)
 
 
 @dataclass(frozen=True)

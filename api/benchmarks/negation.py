@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from api.benchmarks.measuring import Measured, Row, Size, measure
 from api.benchmarks.streams import TICKERS, sequence, uniform
@@ -35,7 +34,7 @@ def by_negation(size: Size) -> Iterator[Row]:
     }
     seconds = measure(
         {
-            f"{way} {where}": replace(WAYS[way](case), question=where)
+            f"{way} {where}": WAYS[way](case).about(where)
             for way in ways
             for where, case in cases.items()
         },

@@ -59,10 +59,14 @@ def _chosen(
     name: str | None, events: str | None, workload: str | None, small: bool
 ) -> dict[str, tuple[str, Callable[[], Iterator[Row]]]]:
     """The benchmarks asked for: what each is about, and what makes its rows."""
-    from api.benchmarks import BENCHMARKS
+    from api.benchmarks import BENCHMARKS, by_stream
     from workloads.errors import SheafError, did_you_mean
 
     size: OneOf["small", "full"] = "small" if small else "full"
+    if name == "stream" or events is not None or workload is not None:
+        if name not in (None, "stream") or events is None or workload is None:
+            raise SheafError("--events and --workload go together, with the benchmark 'stream'")
+        return {"stream": (_about(by_stream), lambda: by_stream(events, workload, size))}
     if name is not None and name not in BENCHMARKS:
         known = [*BENCHMARKS, "stream"]
         hint = did_you_mean(name, known) or f"known are {', '.join(known)}"

@@ -1,13 +1,15 @@
 """`sheaf bench` measures every benchmark; how fast is not a test's business."""
 
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from api.benchmarks import BENCHMARKS, Measured, Said, tables
+from api.benchmarks import BENCHMARKS, Measured, Said, sql, tables
 from api.benchmarks.chopconnect import crossing
 from api.benchmarks.found import Found, found_results, found_rows
 from api.benchmarks.measuring import BenchmarkError, Variant, measure
@@ -53,7 +55,9 @@ def test_variants_that_differ_in_results_are_an_error():
         "good": Variant(lambda: 1, lambda _: ONE),
         "bad": Variant(lambda: 2, lambda _: Found(1, 6, 9)),
     }
-    with pytest.raises(BenchmarkError, match="bad found 1 rows with counts of 6 .* but good found"):
+    with pytest.raises(
+        BenchmarkError, match=r"bad found 1 rows with counts of 6 .* but good found"
+    ):
         measure(variants, "small")
 
 
@@ -228,3 +232,74 @@ def test_json_has_what_was_measured_and_what_follows():
 def test_a_crossing_lies_between_what_was_measured():
     assert crossing({1.0: 2.0, 4.0: 0.5}) == pytest.approx(2.0)
     assert crossing({1.0: 2.0, 4.0: 1.5}) is None
+
+
+# --- SQL -----------------------------------------------------------------------------------------
+
+SQL = [sql.Asked(("A", "B", "C"), 40), sql.Asked(("C", "A"), 40)]
+
+
+def counted_by_product(stream):
+    texts = [sequence(f"q{i}", query.parts, query.width) for i, query in enumerate(SQL)]
+    variant = WAYS["product"](make_case(texts, stream))
+    return variant.found(variant.run())
+
+
+@pytest.mark.parametrize("statement", [sql.by_joining(SQL), sql.by_prefixes(SQL)])
+def test_duckdb_counts_what_the_product_counts(statement):
+    pytest.importorskip("duckdb")
+    stream = uniform(("A", "B", "C", "D"), 500)
+    variant = sql.in_duckdb(statement, stream, 40)
+    assert variant.found(variant.run()) == counted_by_product(stream)
+
+
+def test_spark_counts_what_the_product_counts(spark):
+    stream = uniform(("A", "B", "C", "D"), 200)
+    both = f"{sql.by_joining(SQL)} UNION ALL {sql.by_prefixes(SQL)}"
+    variant = sql.in_spark(spark, both, stream, 40)
+    once = counted_by_product(stream)
+    assert variant.found(variant.run()) == once + once
+
+
+def test_a_missing_duckdb_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    (row,) = sql.by_sql("small")
+    assert row.skipped["DuckDB join"] == "duckdb is not installed"
+    assert set(row.seconds) == {"product"}
+
+
+# --- one's own stream ----------------------------------------------------------------------------
+
+OWN = """
+stream: {time: ts, unit: ms, type: type}
+queries:
+  - QUERY one PATTERN SEQ(A, B, C) AGG COUNT(*) WITHIN 30 ms
+  - QUERY two PATTERN SEQ(A, B) AGG COUNT(*) WITHIN 30 ms
+  - QUERY three PATTERN SEQ(A, B+, C) AGG COUNT(*) WITHIN 20 ms
+  - QUERY four PATTERN SEQ(A a, D d) RETURN a.ts, d.ts WITHIN 5 ms
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own.yaml").write_text(OWN)
+    pq.write_table(uniform(("A", "B", "C", "D"), 300), tmp_path / "own.parquet")
+    return ["--events", str(tmp_path / "own.parquet"), "--workload", str(tmp_path / "own.yaml")]
+
+
+def test_ones_own_stream_is_measured(own):
+    result = CliRunner().invoke(app, ["bench", "stream", *own, "--small", "--json"])
+    assert result.exit_code == 0, result.output
+    whole, found, simple, kleene = [json.loads(line) for line in result.stdout.splitlines()]
+    assert set(whole["seconds"]) == {"shared", "one by one"}
+    assert found["numbers"]["rows"] > 0
+    assert set(simple["seconds"]) == {"product", "product one by one", "A-Seq", "PreTree"}
+    assert set(kleene["seconds"]) == {"product", "product one by one"}
+    assert kleene["skipped"]["A-Seq"] == "three: it has a group of events"
+
+
+def test_ones_own_stream_needs_both_options(own):
+    for given in (["stream"], ["stream", *own[:2]], ["length", *own]):
+        result = CliRunner().invoke(app, ["bench", *given])
+        assert result.exit_code == 1
+        assert "--events and --workload go together" in result.output

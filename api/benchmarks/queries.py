@@ -1,0 +1,147 @@
+"""Many queries at once: what sharing saves, and where the time goes."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from api.benchmarks.measuring import LONG, ROUNDS, Measured, Row, Said, Size, measure
+from api.benchmarks.streams import TYPES, sequence, uniform
+
+if TYPE_CHECKING:
+    from api.benchmarks.ways import Case
+
+WIDTH = 1_000
+# Fewer events for more queries: each row should take seconds.
+_EVENTS = {1: 1_000_000, 10: 400_000, 50: 200_000, 100: 100_000, 1_000: 50_000}
+
+
+def drawn(number: int, width: int = WIDTH) -> list[str]:
+    """Sequences of 4 to 8 types out of 20, the same for the same number."""
+    draw = random.Random(number)
+    return [sequence(f"q{i}", draw.sample(TYPES, draw.randint(4, 8)), width) for i in range(number)]
+
+
+def called(number: int) -> str:
+    """So many queries, in words."""
+    return f"{number:,} {'query' if number == 1 else 'queries'}"
+
+
+def by_queries(size: Size) -> Iterator[Row]:
+    """1 to 1,000 sequences of 4 to 8 out of 20 types, a window of 1,000 events, every trigger.
+
+    The product counts them together or one by one; A-Seq one by one; PreTree those together that
+    begin alike. A whole run goes from events in memory to tables of results; counting alone ends
+    with arrays of counts; the kernel is that part of counting which visits events.
+    """
+    rows = [_one_number(size, number) for number in (_EVENTS if size == "full" else (1, 10))]
+    for table in range(3):
+        yield from (row[table] for row in rows)
+    yield _fall(size)
+
+
+def _case(size: Size, number: int, events: int) -> Case:
+    from api.benchmarks.ways import make_case, warm_up
+
+    warm_up()
+    return make_case(drawn(number), uniform(TYPES, events if size == "full" else 5_000))
+
+
+def _one_number(size: Size, number: int) -> tuple[Measured, Measured, Measured]:
+    """The lines for one number of queries: a whole run, counting alone, and its parts."""
+    from api.benchmarks.ways import WAYS, counting_alone, running
+    from engines.counting import product
+    from engines.how import How
+
+    case = _case(size, number, _EVENTS[number])
+    events = len(case.events)
+    seconds = measure(
+        {
+            "shared": running(case.workload, case.events, How()),
+            "one by one": running(case.workload, case.events, How(sharing=False)),
+            "product": WAYS["product"](case),
+            "product one by one": counting_alone(product, case),
+            "A-Seq": WAYS["A-Seq"](case),
+            "PreTree": WAYS["PreTree"](case),
+        },
+        size,
+    )
+    seconds["kernel"] = _kernel_seconds(WAYS["product"](case).run)
+    name = f"{called(number)}, {events:,} events"
+
+    def line(table: str, columns: dict[str, str]) -> Measured:
+        taken = {column: seconds[variant] for column, variant in columns.items()}
+        return Measured("queries", table, name, events, taken)
+
+    ways = ("product", "product one by one", "A-Seq", "PreTree")
+    return (
+        line("whole runs", {"shared": "shared", "one by one": "one by one"}),
+        line("counting alone", {way: way for way in ways}),
+        line(
+            "parts of a shared run",
+            {"kernel": "kernel", "counting alone": "product", "whole run": "shared"},
+        ),
+    )
+
+
+def _fall(size: Size) -> Said:
+    """How much slower fifty queries are than one, over the same events, in turn."""
+    from api.benchmarks.ways import WAYS, running
+    from engines.how import How
+
+    few, many = (1, 50) if size == "full" else (1, 10)
+    cases = {number: _case(size, number, _EVENTS[50]) for number in (few, many)}
+    variants = {}
+    for number, case in cases.items():
+        question = str(number)
+        whole = running(case.workload, case.events, How(), question)
+        variants[f"whole {number}"] = whole
+        variants[f"counting {number}"] = WAYS["product"](case).about(question)
+    seconds = measure(variants, size)
+    for number, case in cases.items():
+        seconds[f"kernel {number}"] = _kernel_seconds(WAYS["product"](case).run)
+    falls = {
+        part: seconds[f"{part} {many}"] / seconds[f"{part} {few}"]
+        for part in ("whole", "counting", "kernel")
+    }
+    return Said(
+        "queries",
+        f"From {few} to {many} queries throughput falls by a factor of {falls['whole']:.1f} for "
+        f"whole runs, {falls['counting']:.1f} for counting alone and {falls['kernel']:.1f} for the "
+        "kernel.",
+        falls,
+    )
+
+
+def _kernel_seconds(run: Callable[[], object]) -> float:
+    """The time that a run spends in the product's kernels, by Python's profiler; the best of some.
+
+    The profiler sees the function that starts a kernel, and nothing of what is compiled: it does
+    not slow down the kernel itself.
+    """
+    start = time.perf_counter()
+    best = _profiled(run)
+    for _ in range(ROUNDS):
+        if time.perf_counter() - start < LONG:
+            best = min(best, _profiled(run))
+    return best
+
+
+def _profiled(run: Callable[[], object]) -> float:
+    import kernels
+
+    folder = str(Path(str(kernels.__file__)).parent)
+    profile = cProfile.Profile()
+    profile.runcall(run)
+    taken = 0.0
+    for (file, _, _), (*_, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        if file.startswith(folder) and Path(file).stem.startswith("product"):
+            for (caller, _, _), (*_, cumulative) in callers.items():
+                if not caller.startswith(folder):
+                    taken += cumulative
+    return taken
