@@ -114,3 +114,15 @@ def _iso(moment: datetime.datetime) -> str:
     while fraction.endswith("000"):
         fraction = fraction[:-3]
     return whole + (f".{fraction}" if fraction else "") + zone
+
+
+def repeated(text: str, times: int) -> pa.Array:
+    """A column that holds one text over and over."""
+    data = text.encode()
+    if len(data) * times >= 2**31:
+        return pa.repeat(pa.scalar(text), times)
+    offsets = np.arange(0, len(data) * times + 1, len(data) or 1, dtype=np.int32)
+    if not data:
+        offsets = np.zeros(times + 1, np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * times)]
+    return pa.StringArray.from_buffers(times, buffers[1], buffers[2])

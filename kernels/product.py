@@ -49,6 +49,12 @@ TRIGGERS = 7  # queries that an event triggers
 READING_TABLES = 8
 
 
+# Most groups are one event whose effect can be made in place, one change after the other. What a
+# move letter then does, its stay letter included, stands in these sections, in this order.
+VALUE_ADDS, ADD_TAGS, ADDS, CLEARS, VALUE_CLEARS = 0, 1, 2, 3, 4
+SECTIONS = 5  # pairs, triples, pairs, numbers, numbers
+
+
 class Operators(NamedTuple):
     """What letters do to counters."""
 
@@ -58,7 +64,9 @@ class Operators(NamedTuple):
     kinds: np.ndarray  # int8, of each value counter
     logged: np.ndarray  # bool: counters whose changes are logged
     logged_values: np.ndarray  # bool
-    in_place: np.ndarray  # bool, by move letter: its MOVES may be made in the order given
+    in_place: np.ndarray  # bool, by move letter: has it sections?
+    section: np.ndarray  # int64 pointers by move letter and section
+    sections: np.ndarray  # uint32
 
 
 class Groups(NamedTuple):
@@ -84,23 +92,42 @@ class Rows(NamedTuple):
     values: np.ndarray  # float64 (row, value result of the query)
 
 
+class Segments(NamedTuple):
+    """Results by query: each has a segment of rows, which is filled from its start.
+
+    `end` is where the next row of a query goes, `room` where its segment ends.
+    """
+
+    end: np.ndarray  # int64, by query
+    room: np.ndarray  # int64, by query
+    group: np.ndarray  # int64, by row: the last group of the window
+    boundary: np.ndarray  # int64; filled per slide
+    counts: np.ndarray  # uint64
+    approximate: np.ndarray  # float64; filled where `dual`
+    values: np.ndarray  # float64 (row, value result of the query)
+
+
 def slide_product(
     groups: Groups,
+    begun: np.ndarray,
+    since: np.ndarray,
     back: Operators,
     front: Operators,
     readings: np.ndarray,
-    queries: int,
     width: int,
     slide: int,
     dual: bool,
-    out: Rows,
-) -> int:
-    """Fill `out` with the rows of all runs; returns how many, or -1 where `out` is too small.
+    out: Segments,
+) -> bool:
+    """Fill `out` with the rows of all runs; False where a segment of it is too small.
 
     Per trigger (`slide` 0) a row is made at each group for each query that one of its events
     triggers; per slide at each multiple of `slide`. Only windows with a match give a row.
+
+    Of each run, the first `begun` groups have given their rows in an earlier call, as have the
+    boundaries up to `since`: they are what is left in the window from before.
     """
-    return int(_slide(*groups, *back, *front, readings, queries, width, slide, dual, *out))
+    return bool(_slide(*groups, begun, since, *back, *front, readings, width, slide, dual, *out))
 
 
 def warm() -> None:
@@ -109,9 +136,10 @@ def warm() -> None:
     groups = Groups(none, none, none, none, none, none, np.zeros((1, 1)))
     kinds, counts = np.zeros(1, np.int8), np.zeros(1, np.uint64)
     tables = np.full(OPERATOR_TABLES + 1, OPERATOR_TABLES, np.int32)
-    operators = Operators(tables, counts, numbers, kinds, flags, flags, flags)
-    rows = Rows(none, none, none, counts, numbers, np.zeros((1, 1)))
-    slide_product(groups, operators, operators, tables, 1, 1, 0, False, rows)
+    sections = np.zeros(1, np.uint32)
+    operators = Operators(tables, counts, numbers, kinds, flags, flags, flags, none, sections)
+    rows = Segments(none, none, none, none, counts, numbers, np.zeros((1, 1)))
+    slide_product(groups, none, none, operators, operators, tables, 1, 0, False, rows)
 
 
 @numba.njit(cache=True, inline="always")
@@ -142,32 +170,6 @@ def _term(kind: int, x: float, count: float) -> float:
     if kind == NUMBER:
         return count
     return x if count > 0 else _neutral(kind)
-
-
-@numba.njit(cache=True)
-def _room(tables: np.ndarray, table: int, counters: int) -> int:
-    """How many changes one group can log: one for each addition of its letter, or each counter."""
-    most = counters
-    for k in range(tables[table], tables[table + 1] - 1):
-        most = max(most, tables[k + 1] - tables[k])
-    return most
-
-
-@numba.njit(cache=True)
-def _simple(
-    event: np.ndarray, stay_letter: np.ndarray, move_letter: np.ndarray, tables: np.ndarray,
-    in_place: np.ndarray, plain: bool,
-) -> np.ndarray:  # fmt: skip
-    """Groups of one event whose additions can be made in place: their letter; -1 for others."""
-    letters = np.full(stay_letter.size, -1, np.int64)
-    if plain:
-        for g in range(stay_letter.size):
-            stay = tables[STAY] + stay_letter[g]
-            if event[g + 1] - event[g] == 1 and tables[stay] == tables[stay + 1]:
-                letter = move_letter[event[g]]
-                if in_place[letter]:
-                    letters[g] = letter
-    return letters
 
 
 @numba.njit(cache=True)
@@ -326,20 +328,155 @@ def _read_values(
 
 
 @numba.njit(cache=True)
+def _in_place(
+    letter: int, e: int, inputs: np.ndarray, section: np.ndarray, sections: np.ndarray,
+    kinds: np.ndarray, counts: np.ndarray, floats: np.ndarray, values: np.ndarray, dual: bool,
+) -> None:  # fmt: skip
+    """The effect of a group of one event: values first, as they read the counts before it."""
+    k = SECTIONS * letter
+    if kinds.size:
+        rows = sections[section[k + VALUE_ADDS] : section[k + VALUE_ADDS + 1]]
+        for i in range(0, rows.size, 2):
+            t = rows[i]
+            values[t] = _combine(kinds[t], values[t], values[rows[i + 1]])
+        rows = sections[section[k + ADD_TAGS] : section[k + ADD_TAGS + 1]]
+        for i in range(0, rows.size, 3):
+            t, source = rows[i], rows[i + 1]
+            before = floats[source] if dual else float(counts[source])
+            values[t] = _combine(
+                kinds[t], values[t], _term(kinds[t], inputs[rows[i + 2], e], before)
+            )
+        rows = sections[section[k + VALUE_CLEARS] : section[k + VALUE_CLEARS + 1]]
+        for i in range(rows.size):
+            values[rows[i]] = _neutral(kinds[rows[i]])
+    rows = sections[section[k + ADDS] : section[k + ADDS + 1]]
+    for i in range(0, rows.size, 2):
+        counts[rows[i]] += counts[rows[i + 1]]
+    if dual:
+        for i in range(0, rows.size, 2):
+            floats[rows[i]] += floats[rows[i + 1]]
+    rows = sections[section[k + CLEARS] : section[k + CLEARS + 1]]
+    for i in range(rows.size):
+        counts[rows[i]] = 0
+        if dual:
+            floats[rows[i]] = 0.0
+
+
+@numba.njit(cache=True)
+def _log(
+    letter: int, section: np.ndarray, sections: np.ndarray, counts: np.ndarray,
+    floats: np.ndarray, dual: bool, logged: np.ndarray, top: int, log_key: np.ndarray,
+    log_count: np.ndarray, log_float: np.ndarray,
+) -> int:  # fmt: skip
+    """Keep what the letter will change of the counts; returns the log's new size."""
+    k = SECTIONS * letter
+    rows = sections[section[k + ADDS] : section[k + ADDS + 1]]
+    for i in range(0, rows.size, 2):
+        t = rows[i]
+        if logged[t]:
+            log_key[top] = t
+            log_count[top] = counts[t]
+            if dual:
+                log_float[top] = floats[t]
+            top += 1
+    rows = sections[section[k + CLEARS] : section[k + CLEARS + 1]]
+    for i in range(rows.size):
+        t = rows[i]
+        if logged[t]:
+            log_key[top] = t
+            log_count[top] = counts[t]
+            if dual:
+                log_float[top] = floats[t]
+            top += 1
+    return top
+
+
+@numba.njit(cache=True)
+def _log_values(
+    letter: int, section: np.ndarray, sections: np.ndarray, values: np.ndarray,
+    logged: np.ndarray, top: int, log_key: np.ndarray, log_value: np.ndarray,
+) -> int:  # fmt: skip
+    """The same for values; a counter that changes twice is kept twice, the older below."""
+    k = SECTIONS * letter
+    for part in (VALUE_ADDS, ADD_TAGS, VALUE_CLEARS):
+        size = 2 if part == VALUE_ADDS else (3 if part == ADD_TAGS else 1)
+        rows = sections[section[k + part] : section[k + part + 1]]
+        for i in range(0, rows.size, size):
+            t = rows[i]
+            if logged[t]:
+                log_key[top] = t
+                log_value[top] = values[t]
+                top += 1
+    return top
+
+
+@numba.njit(cache=True)
+def _most_changes(section: np.ndarray, letters: int, counters: int, first: int, last: int) -> int:
+    """How many changes one group can log: those of its letter's sections, or all counters."""
+    most = counters
+    for letter in range(letters):
+        k = SECTIONS * letter
+        most = max(most, section[k + last + 1] - section[k + first])
+    return most
+
+
+@numba.njit(cache=True)
+def _read(
+    q: int, g: int, boundary: int, reading: np.ndarray, front: np.ndarray, front_f: np.ndarray,
+    front_v: np.ndarray, back: np.ndarray, back_f: np.ndarray, back_v: np.ndarray, dual: bool,
+    end: np.ndarray, room: np.ndarray, out_group: np.ndarray, out_boundary: np.ndarray,
+    out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
+) -> bool:  # fmt: skip
+    """A query's row, if its window has a match; False where there is no room for it."""
+    first, last = reading[reading[PAIR] + q], reading[reading[PAIR] + q + 1]
+    pairs = reading[reading[PAIRS] + 2 * first : reading[PAIRS] + 2 * last]
+    count = np.uint64(0)
+    for i in range(0, pairs.size, 2):
+        count += front[pairs[i]] * back[pairs[i + 1]]
+    approximate = 0.0
+    if dual:
+        for i in range(0, pairs.size, 2):
+            approximate += front_f[pairs[i]] * back_f[pairs[i + 1]]
+        if approximate == 0.0:
+            return True
+    elif count == 0:
+        return True
+    row = end[q]
+    if row == room[q]:
+        return False
+    if dual:
+        out_approximate[row] = approximate
+    out_group[row] = g
+    if out_boundary.size:
+        out_boundary[row] = boundary
+    out_counts[row] = count
+    if back_v.size:
+        _read_values(
+            row, q, reading, front, front_f, front_v, back, back_f, back_v, dual, out_values
+        )
+    end[q] = row + 1
+    return True
+
+
+@numba.njit(cache=True)
 def _slide(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
-    event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,
+    event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray, begun: np.ndarray,
+    since: np.ndarray,
     b: np.ndarray, b_start: np.ndarray, b_start_v: np.ndarray, b_kinds: np.ndarray,
-    b_logged: np.ndarray, b_logged_v: np.ndarray, b_in_place: np.ndarray,
+    b_logged: np.ndarray, b_logged_v: np.ndarray, b_in_place: np.ndarray, b_section: np.ndarray,
+    b_sections: np.ndarray,
     f: np.ndarray, f_start: np.ndarray, f_start_v: np.ndarray, f_kinds: np.ndarray,
-    f_logged: np.ndarray, f_logged_v: np.ndarray, f_in_place: np.ndarray,
-    reading: np.ndarray, queries: int, width: int, slide: int, dual: bool,
-    out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
+    f_logged: np.ndarray, f_logged_v: np.ndarray, f_in_place: np.ndarray, f_section: np.ndarray,
+    f_sections: np.ndarray,
+    reading: np.ndarray, width: int, slide: int, dual: bool,
+    end: np.ndarray, room: np.ndarray, out_group: np.ndarray, out_boundary: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> int:  # fmt: skip
+) -> bool:  # fmt: skip
     nb, nf = b_start.size, f_start.size
     nbv, nfv = b_start_v.size, f_start_v.size
     n, nv = max(nb, nf), max(nbv, nfv)
+    queries = end.size
     back, front = np.empty(nb, np.uint64), np.empty(nf, np.uint64)
     back_f, front_f = np.empty(nb if dual else 0), np.empty(nf if dual else 0)
     back_v, front_v = np.empty(nbv), np.empty(nfv)
@@ -353,13 +490,8 @@ def _slide(
     log_key_v, log_value = np.empty(256, np.int64), np.empty(256)
     log_start = np.zeros(position.size + 1, np.int64)
     log_start_v = np.zeros(position.size + 1, np.int64)
-    plain = not dual and nbv == 0
-    back_simple = _simple(event, stay_letter, move_letter, b, b_in_place, plain)
-    front_simple = _simple(event, stay_letter, move_letter, f, f_in_place, plain)
-    room = _room(f, MOVE, nf)
-    b_move, b_moves, f_move, f_moves = b[MOVE], b[MOVES], f[MOVE], f[MOVES]
-    pair, pairs = reading[PAIR], reading[PAIRS]
-    rows = 0
+    most = _most_changes(f_section, f_in_place.size, nf, ADDS, CLEARS)
+    most_v = _most_changes(f_section, f_in_place.size, nfv, VALUE_ADDS, VALUE_CLEARS)
     for r in range(run.size - 1):
         first, last = run[r], run[r + 1]
         if first == last:
@@ -372,20 +504,21 @@ def _slide(
         top_v = 0
         boundary = 0
         if slide > 0:
-            boundary = -((-position[first]) // slide) * slide
+            boundary = max(position[first], since[r] + 1)
+            boundary = -((-boundary) // slide) * slide
         g = first
+        fresh = first + begun[r]
         while True:
             # Per slide, the boundaries before the next group come first; after the last group
             # they go on until the window is empty or the limit is reached.
             at_boundary = False
-            if slide > 0:
-                if g < last:
-                    at_boundary = boundary < position[g]
-                else:
-                    at_boundary = head < last and boundary <= limit[r]
+            if slide > 0 and g >= fresh:
+                at_boundary = boundary <= limit[r] and (
+                    boundary < position[g] if g < last else head < last
+                )
             if g == last and not at_boundary:
                 break
-            if at_boundary or slide == 0:
+            if at_boundary or (slide == 0 and g >= fresh):
                 now = boundary if at_boundary else position[g]
                 while head < g and position[head] <= now - width:
                     if head == middle:
@@ -395,23 +528,33 @@ def _slide(
                         for older in range(g - 1, head - 1, -1):
                             log_start[older] = top
                             log_start_v[older] = top_v
-                            if log_key.size < top + room:
-                                log_key = _grown_int(log_key, top + room)
-                                log_count = _grown_count(log_count, top + room)
+                            if log_key.size < top + most:
+                                log_key = _grown_int(log_key, top + most)
+                                log_count = _grown_count(log_count, top + most)
                                 if dual:
                                     log_float = _grown_float(log_float, log_key.size)
-                            letter = front_simple[older]
-                            if letter >= 0:
-                                for row in range(f[f_move + letter], f[f_move + letter + 1]):
-                                    target = f[f_moves + 2 * row]
-                                    if f_logged[target]:
-                                        log_key[top] = target
-                                        log_count[top] = front[target]
-                                        top += 1
-                                    front[target] += front[f[f_moves + 2 * row + 1]]
+                            if log_key_v.size < top_v + most_v:
+                                log_key_v = _grown_int(log_key_v, top_v + most_v)
+                                log_value = _grown_float(log_value, log_key_v.size)
+                            e = event[older]
+                            if event[older + 1] - e == 1 and f_in_place[move_letter[e]]:
+                                letter = move_letter[e]
+                                top = _log(
+                                    letter, f_section, f_sections, front, front_f, dual, f_logged,
+                                    top, log_key, log_count, log_float,
+                                )  # fmt: skip
+                                if nfv:
+                                    top_v = _log_values(
+                                        letter, f_section, f_sections, front_v, f_logged_v, top_v,
+                                        log_key_v, log_value,
+                                    )  # fmt: skip
+                                _in_place(
+                                    letter, e, inputs, f_section, f_sections, f_kinds, front,
+                                    front_f, front_v, dual,
+                                )  # fmt: skip
                                 continue
                             m, mv = _apply(
-                                event[older], event[older + 1], stay_letter[older], move_letter,
+                                e, event[older + 1], stay_letter[older], move_letter,
                                 inputs, f, f_kinds, front, front_f, front_v, dual, added, added_f,
                                 added_v, touched, touched_v, order, order_v, changed, changed_f,
                                 changed_v,
@@ -427,9 +570,6 @@ def _slide(
                                 front[target] = changed[i]
                                 if dual:
                                     front_f[target] = changed_f[i]
-                            if log_key_v.size < top_v + nfv:
-                                log_key_v = _grown_int(log_key_v, top_v + nfv)
-                                log_value = _grown_float(log_value, log_key_v.size)
                             for i in range(mv):
                                 target = order_v[i]
                                 if f_logged_v[target]:
@@ -454,67 +594,52 @@ def _slide(
                     break
                 boundary = -((-position[g]) // slide) * slide
                 continue
-            if not at_boundary:
-                letter = back_simple[g]
-                if letter >= 0:
-                    for row in range(b[b_move + letter], b[b_move + letter + 1]):
-                        back[b[b_moves + 2 * row]] += back[b[b_moves + 2 * row + 1]]
-                else:
-                    m, mv = _apply(
-                        event[g], event[g + 1], stay_letter[g], move_letter, inputs, b, b_kinds,
-                        back, back_f, back_v, dual, added, added_f, added_v, touched, touched_v,
-                        order, order_v, changed, changed_f, changed_v,
-                    )  # fmt: skip
-                    for i in range(m):
-                        back[order[i]] = changed[i]
-                        if dual:
-                            back_f[order[i]] = changed_f[i]
-                    for i in range(mv):
-                        back_v[order_v[i]] = changed_v[i]
-                g += 1
-                if slide > 0:
-                    continue
-            # Read: at a boundary all queries, else those that an event of the group triggers.
-            first_event, last_event = (0, 1) if at_boundary else (event[g - 1], event[g])
-            for e in range(first_event, last_event):
-                start, end = 0, queries
-                if not at_boundary:
-                    start = reading[reading[TRIGGER] + move_letter[e]]
-                    end = reading[reading[TRIGGER] + move_letter[e] + 1]
-                for t in range(start, end):
-                    q = t
-                    if not at_boundary:
-                        q = reading[reading[TRIGGERS] + t]
+            if at_boundary:
+                for q in range(queries):
+                    if not _read(
+                        q, g - 1, boundary, reading, front, front_f, front_v, back, back_f, back_v,
+                        dual, end, room, out_group, out_boundary, out_counts, out_approximate,
+                        out_values,
+                    ):  # fmt: skip
+                        return False
+                boundary += slide
+                continue
+            e = event[g]
+            if event[g + 1] - e == 1 and b_in_place[move_letter[e]]:
+                _in_place(
+                    move_letter[e], e, inputs, b_section, b_sections, b_kinds, back, back_f, back_v,
+                    dual,
+                )  # fmt: skip
+            else:
+                m, mv = _apply(
+                    e, event[g + 1], stay_letter[g], move_letter, inputs, b, b_kinds,
+                    back, back_f, back_v, dual, added, added_f, added_v, touched, touched_v,
+                    order, order_v, changed, changed_f, changed_v,
+                )  # fmt: skip
+                for i in range(m):
+                    back[order[i]] = changed[i]
+                    if dual:
+                        back_f[order[i]] = changed_f[i]
+                for i in range(mv):
+                    back_v[order_v[i]] = changed_v[i]
+            g += 1
+            if slide > 0 or g <= fresh:
+                continue
+            # Per trigger: the queries that an event of the group triggers, each once.
+            several = event[g] - event[g - 1] > 1
+            for e in range(event[g - 1], event[g]):
+                start = reading[reading[TRIGGER] + move_letter[e]]
+                stop = reading[reading[TRIGGER] + move_letter[e] + 1]
+                for t in range(start, stop):
+                    q = reading[reading[TRIGGERS] + t]
+                    if several:
                         if stamp[q] == g:
                             continue
                         stamp[q] = g
-                    count = np.uint64(0)
-                    for p in range(reading[pair + q], reading[pair + q + 1]):
-                        s = pairs + 2 * p
-                        count += front[reading[s]] * back[reading[s + 1]]
-                    if dual:
-                        approximate = 0.0
-                        for p in range(reading[pair + q], reading[pair + q + 1]):
-                            s = pairs + 2 * p
-                            approximate += front_f[reading[s]] * back_f[reading[s + 1]]
-                        if approximate == 0.0:
-                            continue
-                        if rows < out_group.size:
-                            out_approximate[rows] = approximate
-                    elif count == 0:
-                        continue
-                    if rows >= out_group.size:
-                        return -1
-                    out_group[rows] = g - 1
-                    out_boundary[rows] = boundary
-                    out_query[rows] = q
-                    out_counts[rows] = count
-                    if nbv > 0:
-                        _read_values(
-                            rows, q, reading, front, front_f, front_v, back, back_f, back_v, dual,
-                            out_values,
-                        )  # fmt: skip
-                    rows += 1
-            if at_boundary:
-                boundary += slide
-    return rows
+                    if not _read(
+                        q, g - 1, 0, reading, front, front_f, front_v, back, back_f, back_v, dual,
+                        end, room, out_group, out_boundary, out_counts, out_approximate,
+                        out_values,
+                    ):  # fmt: skip
+                        return False
+    return True

@@ -8,33 +8,37 @@ same with a front that is built backwards and taken off group by group.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from kernels import product as kernel
-from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Operators, Rows
+from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Operators, Segments
 
 _NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 
 
 def slide_product(
     groups: Groups,
+    begun: np.ndarray,
+    since: np.ndarray,
     back: Operators,
     front: Operators,
     readings: np.ndarray,
-    queries: int,
     width: int,
     slide: int,
     dual: bool,
-    out: Rows,
-) -> int:
+    out: Segments,
+) -> bool:
     """As `kernels.product.slide_product`."""
-    rows = 0
+
+    def triggered(letter: int) -> list[int]:
+        return [q for (q,) in _rows(readings, kernel.TRIGGER, kernel.TRIGGERS, letter, 1)]
+
     for r in range(len(groups.run) - 1):
-        for g, boundary, asked in _evaluations(groups, readings, queries, r, width, slide):
-            low = (boundary if slide else groups.position[g]) - width
-            window = [h for h in range(groups.run[r], g + 1) if groups.position[h] > low]
+        for window, boundary, asked in evaluations(
+            groups, r, int(begun[r]), int(since[r]), triggered, len(out.end), width, slide
+        ):
             counts, values = _multiplied(groups, back, window)
             for q in asked:
                 count = sum(
@@ -43,34 +47,44 @@ def slide_product(
                 )
                 if count == 0:
                     continue
-                if rows == len(out.group):
-                    return -1
-                out.group[rows], out.boundary[rows], out.query[rows] = g, boundary, q
-                out.counts[rows] = count % 2**64
+                row = out.end[q]
+                if row == out.room[q]:
+                    return False
+                out.end[q] += 1
+                out.group[row] = window[-1]
+                if slide:
+                    out.boundary[row] = boundary
+                out.counts[row] = count % 2**64
                 if dual:
-                    out.approximate[rows] = float(count)
+                    out.approximate[row] = float(count)
                 for column, value in enumerate(_values(readings, q, front, counts, values)):
-                    out.values[rows, column] = value
-                rows += 1
-    return rows
+                    out.values[row, column] = value
+    return True
 
 
-def _evaluations(
-    groups: Groups, readings: np.ndarray, queries: int, r: int, width: int, slide: int
-) -> Iterator[tuple[int, int, list[int]]]:
-    """The last group of each window that is looked at, its boundary, and the queries asked."""
+def evaluations(
+    groups: Groups,
+    r: int,
+    begun: int,
+    since: int,
+    triggered: Callable[[int], list[int]],
+    queries: int,
+    width: int,
+    slide: int,
+) -> Iterator[tuple[list[int], int, list[int]]]:
+    """The groups of each window of a run that is looked at, its boundary, and the queries asked."""
     first, last = int(groups.run[r]), int(groups.run[r + 1])
     if slide == 0:
-        for g in range(first, last):
+        for g in range(first + begun, last):
             asked: dict[int, None] = {}
             for e in range(groups.event[g], groups.event[g + 1]):
-                found = _rows(readings, kernel.TRIGGER, kernel.TRIGGERS, groups.move_letter[e], 1)
-                asked |= dict.fromkeys(q for (q,) in found)
-            yield g, 0, list(asked)
+                asked |= dict.fromkeys(triggered(int(groups.move_letter[e])))
+            low = groups.position[g] - width
+            yield [h for h in range(first, g + 1) if groups.position[h] > low], 0, list(asked)
         return
     if first == last:
         return
-    boundary = -(-int(groups.position[first]) // slide) * slide
+    boundary = -(-max(int(groups.position[first]), since + 1) // slide) * slide
     # Behind the last group the windows go on until they are empty or the limit is reached.
     end = min(int(groups.limit[r]), int(groups.position[last - 1]) + width - 1)
     while boundary <= end:
@@ -78,7 +92,7 @@ def _evaluations(
             g for g in range(first, last) if boundary - width < groups.position[g] <= boundary
         ]
         if inside:
-            yield inside[-1], boundary, list(range(queries))
+            yield inside, boundary, list(range(queries))
         boundary += slide
 
 

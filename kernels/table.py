@@ -16,24 +16,31 @@ from kernels import (
     chopconnect_reference,
     product,
     product_reference,
+    reversible,
+    reversible_reference,
     twostep,
     twostep_reference,
     windows,
     windows_reference,
 )
 
-Kernel = Callable[..., int]
+Kernel = Callable[..., object]
 
 KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
     {
         "product": {"numba": product.slide_product, "python": product_reference.slide_product},
+        "reversible": {
+            "numba": reversible.slide_reversible,
+            "python": reversible_reference.slide_reversible,
+        },
         # Also PreTree, whose trees have more than one branch.
         "aseq": {"numba": aseq.count_prefixes, "python": aseq_reference.count_prefixes},
         "chopconnect": {"numba": chopconnect.connect, "python": chopconnect_reference.connect},
         "twostep": {"numba": twostep.construct, "python": twostep_reference.construct},
-        "most_in_window": {
-            "numba": windows.most_in_window,
-            "python": windows_reference.most_in_window,
+        "most_of_letters": {
+            "numba": windows.most_of_letters,
+            "python": windows_reference.most_of_letters,
         },
+        "boundaries": {"numba": windows.boundaries, "python": windows_reference.boundaries},
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 
 _UNITS = ("s", "ms", "us", "ns")
+_BITS = 16  # symbols whose sets are numbered at once
 
 
 class Columns:
@@ -84,6 +85,39 @@ class Columns:
             self._masks[symbol] = found
         return self._masks[symbol]
 
+    def symbol_sets(
+        self, symbols: Sequence[ir.Symbol]
+    ) -> tuple[npt.NDArray[np.int64], list[frozenset[ir.Symbol]]]:
+        """For each event the number of the set of symbols that it is an instance of, and the sets.
+
+        Types that only the type column names cost nothing: its codes are the numbers.
+        """
+        named: dict[str, list[ir.Symbol]] = {}
+        tested = []
+        for symbol in symbols:
+            if symbol.predicates or self._stream.types.get(symbol.type) is not None:
+                tested.append(symbol)
+            else:
+                named.setdefault(symbol.type, []).append(symbol)
+        codes = np.zeros(len(self.events), np.int64)
+        meanings: list[frozenset[ir.Symbol]] = [frozenset()]
+        if self._stream.type is not None and named:
+            indices, names = self._type_codes()
+            found = [frozenset(named.get(name or "", ())) for name in names]
+            meanings = list(dict.fromkeys([frozenset(), *found]))
+            # The last entry is for events without a type, whose code is -1.
+            codes = np.array([*map(meanings.index, found), 0], np.int64)[indices]
+        for start in range(0, len(tested), _BITS):
+            part = tested[start : start + _BITS]
+            mask = np.zeros(len(codes), np.int64)
+            for bit, symbol in enumerate(part):
+                mask |= self.instances(symbol).astype(np.int64) << bit
+            sets, mask = distinct(mask)
+            pairs, codes = distinct(codes * len(sets) + mask)
+            kinds = [frozenset(s for b, s in enumerate(part) if bits >> b & 1) for bits in sets]
+            meanings = [meanings[p // len(sets)] | kinds[p % len(sets)] for p in pairs.tolist()]
+        return codes, meanings
+
     def _of_type(self, name: str) -> Mask:
         if name not in self._types:
             found = np.zeros(len(self.events), bool)
@@ -142,6 +176,20 @@ class Columns:
             column.cast(pa.string()), value_set=pa.array(self._dictionary, pa.string())
         )
         return 2 * np.asarray(pc.fill_null(places, 0)).astype(np.int64) + 1
+
+
+def distinct(
+    numbers: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The distinct numbers in order, and the place of each among them; quick for small ones."""
+    most = int(numbers.max(initial=0))
+    if most >= 1 << 20:
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(most + 1, np.bool_)
+    present[numbers] = True
+    if present.all():
+        return np.arange(most + 1), numbers
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
 
 
 def _is_string(kind: pa.DataType) -> bool:

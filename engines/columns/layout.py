@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +34,16 @@ class Layout:
 
     def __len__(self) -> int:
         return len(self.order)
+
+    def taken(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values by row of the table, in the order of the layout."""
+        return values if self.untouched and len(values) == len(self) else values[self.order]
+
+    @cached_property
+    def untouched(self) -> bool:
+        """Are its rows those of the table, in their order?"""
+        n = len(self.order)
+        return bool(n == 0 or (self.order[-1] == n - 1 and (np.diff(self.order) == 1).all()))
 
     def reach(self, width: int) -> tuple[Rows, Rows]:
         """For each row, the range of rows of its partition less than `width` away."""

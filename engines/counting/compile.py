@@ -1,29 +1,30 @@
-"""Machines of many queries to the tables that the product kernel runs on.
-
-The product of a stretch of stream has an entry for each pair of states of a machine: how many ways
-lead from the one to the other. Entries that evolve alike are one counter: for sequences that is
-one counter per distinct substring of the workload (DESIGN section 5). It is found by refinement,
-without a notion of substrings: two entries are the same if they start the same and every letter
-sums the same entries into them.
-"""
+"""Machines of many queries to the tables that the product kernels run on."""
 
 from __future__ import annotations
 
 import graphlib
-import itertools
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from engines.counting.explore import ANY, Edge, Explored, Letters, explore
+from engines.counting.refine import NOTHING, Sums, refine
+from engines.counting.tables import pointers
 from kernels import product as kernel
-from optimizer.automaton import Machine, Position, Symbols, UncountableError
+from kernels.reversible import Steps
+from optimizer.automaton import Machine, UncountableError
 from optimizer.ir.pattern import Symbol
 
-ANY = -1  # whatever else occurs at the same time
 _START_VALUES = {kernel.SUM: 0.0, kernel.NUMBER: 0.0, kernel.MIN: np.inf, kernel.MAX: -np.inf}
+
+Int64s = npt.NDArray[np.int64]
+Pairs = npt.NDArray[np.int64]  # (rows, 2): the counter that changes, the one summed into it
+Direction = OneOf["append", "prepend"]
 
 
 class Value(NamedTuple):
@@ -42,383 +43,389 @@ class Term:
     values: tuple[Value, ...]
     triggers: frozenset[Symbol]
 
-
-class Letters(NamedTuple):
-    """The letters of a stream.
-
-    `stays` are the sets of symbols that occur at one time; `moves` are an event's own symbols
-    together with the number of the set that it occurs in.
-    """
-
-    moves: Sequence[tuple[Symbols, int]]
-    stays: Sequence[Symbols]
+    @property
+    def reversible(self) -> bool:
+        """Can every event's effect on its counts be taken back? See `kernels.reversible`."""
+        return not self.values and not any(
+            machine.has_plus or machine.watched_symbols for machine in self.machines
+        )
 
 
 class Tables(NamedTuple):
-    """What the kernel is called with."""
+    """What the product kernel is called with."""
 
     back: kernel.Operators
     front: kernel.Operators
     readings: np.ndarray
-    triggered: np.ndarray  # by move letter: how many queries an event triggers
-
-
-class Edge(NamedTuple):
-    """A way from state to state; `alias` is the component that an event is used for."""
-
-    source: int
-    target: int
-    alias: str | None = None
-
-
-@dataclass
-class Explored:
-    """A machine's states, and the edges that each letter of the stream gives."""
-
-    machine: Machine
-    states: list[Position]
-    moves: dict[tuple[Symbol, int], list[Edge]]  # by symbol and stay letter, or ANY
-    stays: dict[int, list[Edge]]  # by stay letter; those that leave every state alone are left out
-    finals: list[int]
 
 
 def compile_tables(terms: Sequence[Term], letters: Letters) -> Tables:
     """The tables of a group of queries for the letters of a stream."""
-    machines = {id(machine): machine for term in terms for machine in term.machines}
-    explored = {key: explore(machine, letters) for key, machine in machines.items()}
+    explored = _explored(terms, letters)
     wanted: dict[int, dict[Value, None]] = defaultdict(dict)
     for term in terms:
         for machine in term.machines:
             wanted[id(machine)].update(dict.fromkeys(term.values))
-    back = Counters(explored, wanted, forward=True)
-    front = Counters(explored, wanted, forward=False)
-    triggered = [
-        [q for q, term in enumerate(terms) if symbols & term.triggers]
-        for symbols, _ in letters.moves
-    ]
-    readings = _readings(terms, triggered, explored, back, front)
+    back = Counters(explored, wanted, ("append",))
+    front = Counters(explored, wanted, ("prepend",))
     return Tables(
-        back.operators(letters),
-        front.operators(letters),
-        readings,
-        np.array([len(found) for found in triggered], np.int64),
+        _operators(back, letters, set()),
+        _operators(front, letters, {0}),
+        _readings(terms, letters, explored, back, front),
     )
 
 
-def explore(machine: Machine, letters: Letters) -> Explored:
-    """All states that the stream's letters can lead to, and the edges between them."""
-    watched = machine.watched_symbols
-    sets = {i: present & watched for i, present in enumerate(letters.stays)}
-    variants = {
-        (symbol, sets[stay]): None
-        for symbols, stay in letters.moves
-        for symbol in symbols & machine.symbols
-    }
-    numbers: dict[Position, int] = {machine.start: 0}
-    states = [machine.start]
-
-    def number(state: Position) -> int:
-        if state not in numbers:
-            numbers[state] = len(states)
-            states.append(state)
-        return numbers[state]
-
-    steps: dict[tuple[Symbol, Symbols], list[Edge]] = {variant: [] for variant in variants}
-    stays: dict[Symbols, list[Edge]] = {present: [] for present in sets.values()}
-    done = 0
-    while done < len(states):
-        for (symbol, present), edges in steps.items():
-            for step in machine.steps(states[done], frozenset({symbol}), present):
-                edges.append(Edge(done, number(step.target), step.alias))
-        for present, edges in stays.items():
-            after = machine.stay(states[done], present)
-            if after is not None:
-                edges.append(Edge(done, number(after)))
-        done += 1
-    identity = [Edge(i, i) for i in range(len(states))]
-    return Explored(
-        machine,
-        states,
-        _by_letter(steps, sets),
-        {i: stays[present] for i, present in sets.items() if stays[present] != identity},
-        [i for i, state in enumerate(states) if machine.is_final(state)],
+def compile_steps(terms: Sequence[Term], letters: Letters) -> Steps:
+    """The same for queries whose counts can all be taken back."""
+    explored = _explored(terms, letters)
+    counters = Counters(explored, {}, ("append", "prepend"))
+    level = np.array([counters.counts.start[e][1] for e in counters.shown], np.int64)
+    levels = int(level.max(initial=0)) + 1
+    finals = [
+        [
+            color
+            for machine in term.machines
+            for f in explored[id(machine)].finals
+            if (color := counters.count(id(machine), 0, f)) is not None
+        ]
+        for term in terms
+    ]
+    return Steps(
+        np.array([counters.counts.start[e][0] for e in counters.shown], np.uint64),
+        levels,
+        *_by_level(counters, letters, "append", levels - 1 - level, levels),
+        *_by_level(counters, letters, "prepend", level, levels),
+        *(array.astype(np.uint64) for array in pointers(triggered(terms, letters))),
+        *(array.astype(np.uint64) for array in pointers(finals)),
     )
 
 
-def _by_letter(
-    steps: dict[tuple[Symbol, Symbols], list[Edge]], sets: dict[int, Symbols]
-) -> dict[tuple[Symbol, int], list[Edge]]:
-    """Edges by symbol alone where it does not matter what else occurs, else by stay letter too."""
-    by_symbol: dict[Symbol, dict[Symbols, list[Edge]]] = defaultdict(dict)
-    for (symbol, present), edges in steps.items():
-        by_symbol[symbol][present] = edges
-    found: dict[tuple[Symbol, int], list[Edge]] = {}
-    for symbol, variants in by_symbol.items():
-        distinct = list(variants.values())
-        if all(edges == distinct[0] for edges in distinct):
-            found[symbol, ANY] = distinct[0]
-        else:
-            for i, present in sets.items():
-                if present in variants:
-                    found[symbol, i] = variants[present]
-    return found
+def triggered(terms: Sequence[Term], letters: Letters) -> list[list[int]]:
+    """By move letter, the queries that an event triggers."""
+    by_symbol: dict[Symbol, list[int]] = defaultdict(list)
+    for q, term in enumerate(terms):
+        for symbol in term.triggers:
+            by_symbol[symbol].append(q)
+    return [
+        sorted({q for s in symbols for q in by_symbol.get(s, ())}) for symbols, _ in letters.moves
+    ]
 
 
-@dataclass
-class Entries:
-    """Entries of all machines: how each starts, and what each letter sums into it.
-
-    `moves` and `tags` are by (symbol, stay letter), `stays` by stay letter; `tags` sum counts into
-    values. An entry that a stay letter leaves alone has no list for it.
-    """
-
-    start: list[tuple[int, int]] = field(default_factory=list)
-    moves: list[dict[tuple[Symbol, int], list[int]]] = field(default_factory=list)
-    stays: list[dict[int, list[int]]] = field(default_factory=list)
-    tags: list[dict[tuple[Symbol, int], list[int]]] = field(default_factory=list)
-
-    def add(self, start: tuple[int, int]) -> int:
-        self.start.append(start)
-        self.moves.append({})
-        self.stays.append({})
-        self.tags.append({})
-        return len(self.start) - 1
+def _explored(terms: Sequence[Term], letters: Letters) -> dict[int, Explored]:
+    machines = {id(machine): machine for term in terms for machine in term.machines}
+    return {key: explore(machine, letters) for key, machine in machines.items()}
 
 
 class Counters:
-    """The counters of one direction: `forward` appends groups to a stretch, else prepends."""
+    """The counters of a group of queries.
+
+    `append` multiplies groups of events from the right, `prepend` from the left.
+    """
 
     def __init__(
         self,
         explored: dict[int, Explored],
         wanted: dict[int, dict[Value, None]],
-        forward: bool,
+        directions: tuple[Direction, ...],
     ) -> None:
-        self._forward = forward
-        self._counts, self._values = Entries(), Entries()
+        self._directions = directions
+        self._labels: dict[tuple[Direction, Symbol | None, int], int] = {}
+        self.counts, self.values, self.tags = Sums(), Sums(), Sums()
         self._count_entry: dict[tuple[int, int, int], int] = {}
         self._value_entry: dict[tuple[int, Value, int, int], int] = {}
         for key, machine in explored.items():
-            self._add_counts(key, machine)
-            for value in wanted.get(key, ()):
-                self._add_values(key, machine, value)
-        self._color = refine(self._counts, [])
-        self._value_color = refine(self._values, self._color)
+            self._add_machine(key, machine, wanted.get(key, ()))
+        self.color = refine(self.counts)
+        self.value_color = refine(self.values, self.tags, self.color)
+        self.shown = np.unique(self.color, return_index=True)[1]
+        self.value_shown = np.unique(self.value_color, return_index=True)[1]
 
     def count(self, key: int, i: int, j: int) -> int | None:
         """The counter of the ways from state i to state j of a machine, if there are any."""
         entry = self._count_entry.get((key, i, j))
-        return None if entry is None else self._color[entry]
+        return None if entry is None else int(self.color[entry])
 
     def value(self, key: int, value: Value, i: int, j: int) -> int | None:
         """The same for a value along the way."""
         entry = self._value_entry.get((key, value, i, j))
-        return None if entry is None else self._value_color[entry]
+        return None if entry is None else int(self.value_color[entry])
 
-    def _add_counts(self, key: int, machine: Explored) -> None:
-        for i, j in _connected(machine):
-            self._count_entry[key, i, j] = self._counts.add((int(i == j), 0))
-        self._sum(self._counts, machine, lambda i, j: self._count_entry.get((key, i, j)))
+    def from_start(self, states: set[int]) -> tuple[set[int], set[int]]:
+        """The counters, and value counters, of ways from these states."""
+        return (
+            {int(self.color[e]) for (_, i, _), e in self._count_entry.items() if i in states},
+            {
+                int(self.value_color[e])
+                for (*_, i, _), e in self._value_entry.items()
+                if i in states
+            },
+        )
 
-    def _add_values(self, key: int, machine: Explored, value: Value) -> None:
+    def rows(self, direction: Direction, what: Sums) -> dict[tuple[Symbol | None, int], Pairs]:
+        """By symbol (None: a stay) and stay letter, what is summed into which counter."""
+        target_color = self.color if what is self.counts else self.value_color
+        source_color = self.value_color if what is self.values else self.color
+        shown = self.shown if what is self.counts else self.value_shown
+        into, of = np.array(what.into, np.int64), np.array(what.of, np.int64)
+        label = np.array(what.label, np.int64)
+        is_shown = np.zeros(len(target_color), np.bool_)
+        is_shown[shown] = True
+        kept = np.flatnonzero(is_shown[into]) if len(into) else into
+        kept = kept[np.lexsort((kept, label[kept]))]
+        source = (
+            np.where(of[kept] == NOTHING, NOTHING, source_color[of[kept]]) if len(kept) else kept
+        )
+        pairs = np.stack([target_color[into[kept]] if len(kept) else kept, source], axis=1)
+        ends = np.searchsorted(label[kept], np.arange(len(self._labels) + 1))
+        return {
+            (symbol, stay): pairs[ends[number] : ends[number + 1]]
+            for (way, symbol, stay), number in self._labels.items()
+            if way == direction and ends[number] < ends[number + 1]
+        }
+
+    def _label(self, direction: Direction, symbol: Symbol | None, stay: int) -> int:
+        return self._labels.setdefault((direction, symbol, stay), len(self._labels))
+
+    def _add_machine(self, key: int, machine: Explored, values: Iterable[Value]) -> None:
+        reversible = len(self._directions) == 2
+        longest = _longest(machine) if reversible else {}
+        counts = _Table(len(machine.states))
+        for i, reached in enumerate(machine.after):
+            for j in reached:
+                entry = self.counts.entry((int(i == j), longest.get((i, j), 0)))
+                counts.put(i, j, entry)
+                self._count_entry[key, i, j] = entry
+        self._add_sums(self.counts, machine, counts)
+        for value in values:
+            table = self._value_table(key, machine, value)
+            self._add_sums(self.values, machine, table)
+            for (symbol, stay), edges in machine.moves.items():
+                used = [edge for edge in edges if edge.alias == value.alias]
+                for way in self._directions:
+                    label = self._label(way, symbol, stay)
+                    for into, of in _shifts(way, used, table, counts):
+                        self.tags.add(into, label, of)
+
+    def _value_table(self, key: int, machine: Explored, value: Value) -> _Table:
+        """Entries for the pairs of states between which the value's component lies."""
         tagged = {
             (e.source, e.target)
             for edges in machine.moves.values()
             for e in edges
             if e.alias == value.alias
         }
-        pairs = set(_connected(machine))
-        for i, j in sorted(pairs):
-            if any((i, source) in pairs and (target, j) in pairs for source, target in tagged):
-                start = (value.kind, value.input)
-                self._value_entry[key, value, i, j] = self._values.add(start)
-        self._sum(self._values, machine, lambda i, j: self._value_entry.get((key, value, i, j)))
-        for letter, edges in machine.moves.items():
-            used = [edge for edge in edges if edge.alias == value.alias]
-            for into, of in self._shifts(
-                machine,
-                used,
-                lambda i, j: self._value_entry.get((key, value, i, j)),
-                lambda i, j: self._count_entry.get((key, i, j)),
-            ):
-                self._values.tags[into].setdefault(letter, []).append(of)
+        after = [set(reached) for reached in machine.after]
+        table = _Table(len(machine.states))
+        for i, reached in enumerate(machine.after):
+            for j in reached:
+                if any(source in after[i] and j in after[target] for source, target in tagged):
+                    entry = self.values.entry((value.kind, value.input))
+                    table.put(i, j, entry)
+                    self._value_entry[key, value, i, j] = entry
+        return table
 
-    def _sum(self, entries: Entries, machine: Explored, entry: Lookup) -> None:
+    def _add_sums(self, sums: Sums, machine: Explored, table: _Table) -> None:
         """For each letter and entry, the entries that are summed into it."""
-        for letter, edges in machine.moves.items():
-            for into, of in self._shifts(machine, edges, entry, entry):
-                entries.moves[into].setdefault(letter, []).append(of)
-        size = range(len(machine.states))
-        mine = [e for i in size for j in size if (e := entry(i, j)) is not None]
-        for stay, edges in machine.stays.items():
-            sums: dict[int, list[int]] = {e: [] for e in mine}
-            for into, of in self._shifts(machine, edges, entry, entry):
-                sums[into].append(of)
-            for into, summed in sums.items():
-                if summed != [into]:
-                    entries.stays[into][stay] = summed
+        for way in self._directions:
+            for (symbol, stay), edges in machine.moves.items():
+                label = self._label(way, symbol, stay)
+                for into, of in _shifts(way, edges, table, table):
+                    sums.add(into, label, of)
+            for stay, edges in machine.stays.items():
+                label = self._label(way, None, stay)
+                summed: dict[int, list[int]] = {e: [] for e in table.entries()}
+                for into, of in _shifts(way, edges, table, table):
+                    summed[into].append(of)
+                for into, sources in summed.items():
+                    if sources != [into]:
+                        for of in sources or [NOTHING]:
+                            sums.add(into, label, of)
 
-    def _shifts(
-        self, machine: Explored, edges: list[Edge], into: Lookup, of: Lookup
-    ) -> Iterator[tuple[int, int]]:
-        """(entry that changes, entry that is summed into it) for edges, over all other ends."""
+
+class _Table:
+    """Entries by the states that they lead from and to."""
+
+    def __init__(self, states: int) -> None:
+        self.starting: list[dict[int, int]] = [{} for _ in range(states)]
+        self.ending: list[dict[int, int]] = [{} for _ in range(states)]
+
+    def put(self, i: int, j: int, entry: int) -> None:
+        self.starting[i][j] = entry
+        self.ending[j][i] = entry
+
+    def entries(self) -> Iterator[int]:
+        return (entry for row in self.starting for entry in row.values())
+
+
+def _shifts(
+    direction: Direction, edges: list[Edge], into: _Table, of: _Table
+) -> Iterator[tuple[int, int]]:
+    """(entry that changes, entry that is summed into it) for edges, over all other ends."""
+    for edge in edges:
+        if direction == "append":
+            targets, sources = into.ending[edge.target], of.ending[edge.source]
+        else:
+            targets, sources = into.starting[edge.source], of.starting[edge.target]
+        for other, source in sources.items():
+            target = targets.get(other)
+            if target is not None:
+                yield target, source
+
+
+def _longest(machine: Explored) -> dict[tuple[int, int], int]:
+    """The longest way between each pair of states that is connected; there are no cycles."""
+    following: dict[int, set[int]] = defaultdict(set)
+    for edges in machine.moves.values():
         for edge in edges:
-            for other in range(len(machine.states)):
-                if self._forward:
-                    pair = into(other, edge.target), of(other, edge.source)
-                else:
-                    pair = into(edge.source, other), of(edge.target, other)
-                if pair[0] is not None and pair[1] is not None:
-                    yield pair[0], pair[1]
-
-    def operators(self, letters: Letters) -> kernel.Operators:
-        """The counters' operators for every letter, as the kernel takes them."""
-        counts, values = self._counts, self._values
-        color, value_color = self._color, self._value_color
-        shown, value_shown = _representatives(color), _representatives(value_color)
-        moves = _move_rows(letters, counts.moves, shown, color)
-        value_moves = _move_rows(letters, values.moves, value_shown, value_color)
-        tags = _move_rows(letters, values.tags, value_shown, color)
-        inputs = {c: values.start[e][1] for c, e in enumerate(value_shown)}
-        ordered = [_ordered(row) for row in moves]
-        value_ordered = [_ordered(row) for row in value_moves]
-        stays = _stay_rows(letters, counts.stays, shown, color)
-        value_stays = _stay_rows(letters, values.stays, value_shown, value_color)
-        kinds = [values.start[e][0] for e in value_shown]
-        tagged = [[(t, s, inputs[t]) for t, s in row] for row in tags]
-        return kernel.Operators(
-            tables=packed(
-                *_rows([o or row for o, row in zip(ordered, moves, strict=True)]),
-                *_rows([o or row for o, row in zip(value_ordered, value_moves, strict=True)]),
-                *_rows(tagged),
-                *_nested(stays),
-                *_nested(value_stays),
-            ),
-            start_counts=np.array([counts.start[e][0] for e in shown], np.uint64),
-            start_values=np.array([_START_VALUES[kind] for kind in kinds], np.float64),
-            kinds=np.array(kinds, np.int8),
-            logged=_marked(self._first_rows(self._count_entry, color), len(shown)),
-            logged_values=_marked(
-                self._first_rows(self._value_entry, value_color), len(value_shown)
-            ),
-            in_place=np.array([row is not None for row in ordered], np.bool_),
-        )
-
-    def _first_rows(self, entries: dict[Any, int], color: list[int]) -> set[int]:
-        """Counters of ways from a start state: what is read of a front, and so undone."""
-        if self._forward:
-            return set()
-        return {color[entry] for key, entry in entries.items() if key[-2] == 0}
+            following[edge.source].add(edge.target)
+    found: dict[tuple[int, int], int] = {}
+    for i in graphlib.TopologicalSorter(
+        {i: following[i] for i in range(len(machine.states))}
+    ).static_order():
+        found[i, i] = 0
+        for k in following[i]:
+            for j in machine.after[k]:
+                found[i, j] = max(found.get((i, j), 0), 1 + found[k, j])
+    return found
 
 
-Lookup = Callable[[int, int], int | None]
-Pairs = list[tuple[int, int]]
+def _by_level(
+    counters: Counters, letters: Letters, direction: Direction, rank: Int64s, levels: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Pointers by letter and rank of the counter that changes, and the rows."""
+    rows = counters.rows(direction, counters.counts)
+    sizes, parts = [], [np.zeros((0, 2), np.int64)]
+    for pairs in _by_letter(letters, rows):
+        order = np.argsort(rank[pairs[:, 0]], kind="stable")
+        sizes.append(np.bincount(rank[pairs[:, 0]], minlength=levels))
+        parts.append(pairs[order])
+    at = np.concatenate([[0], np.cumsum(np.concatenate([[], *sizes]))]).astype(np.uint64)
+    rows_in_order = np.concatenate(parts).astype(np.uint32)
+    return at, rows_in_order[:, 0].copy(), rows_in_order[:, 1].copy()
 
 
-def _connected(machine: Explored) -> list[tuple[int, int]]:
-    """Pairs of states of which the first leads to the second."""
-    after: dict[int, set[int]] = defaultdict(set)
-    for edges in (*machine.moves.values(), *machine.stays.values()):
-        for edge in edges:
-            after[edge.source].add(edge.target)
-    pairs = []
-    for i in range(len(machine.states)):
-        seen, todo = {i}, [i]
-        while todo:
-            for j in after[todo.pop()] - seen:
-                seen.add(j)
-                todo.append(j)
-        pairs += [(i, j) for j in sorted(seen)]
-    return pairs
-
-
-def refine(entries: Entries, count_color: list[int]) -> list[int]:
-    """A color for each entry, the same for two if and only if they always hold the same number."""
-    color = _numbered(entries.start)
-    while True:
-        signatures: list[Hashable] = [
-            (
-                color[e],
-                _colored(entries.moves[e], color),
-                _colored(entries.stays[e], color),
-                _colored(entries.tags[e], count_color),
-            )
-            for e in range(len(color))
-        ]
-        refined = _numbered(signatures)
-        if len(set(refined)) == len(set(color)):
-            return refined
-        color = refined
-
-
-def _colored(sums: dict[Any, list[int]], color: list[int]) -> Hashable:
-    return frozenset((letter, tuple(sorted(color[e] for e in of))) for letter, of in sums.items())
-
-
-def _numbered(keys: Sequence[Hashable]) -> list[int]:
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
-
-
-def _representatives(color: list[int]) -> list[int]:
-    """One entry for each color."""
-    first: dict[int, int] = {}
-    for entry, c in enumerate(color):
-        first.setdefault(c, entry)
-    return [first[c] for c in range(len(first))]
-
-
-def _move_rows(
-    letters: Letters,
-    sums: list[dict[tuple[Symbol, int], list[int]]],
-    shown: list[int],
-    source_color: list[int],
-) -> list[Pairs]:
-    """For each move letter, (target, source) of its additions."""
-    by_letter: dict[tuple[Symbol, int], Pairs] = defaultdict(list)
-    for target, entry in enumerate(shown):
-        for letter, summed in sums[entry].items():
-            by_letter[letter] += [(target, source_color[e]) for e in summed]
-    return [
-        [
-            pair
+def _by_letter(letters: Letters, rows: dict[tuple[Symbol | None, int], Pairs]) -> Iterator[Pairs]:
+    """For each move letter, what its symbols sum into counters."""
+    none = np.zeros((0, 2), np.int64)
+    for symbols, stay in letters.moves:
+        found = [
+            rows[symbol, which]
             for symbol in sorted(symbols, key=str)
             for which in (ANY, stay)
-            for pair in by_letter.get((symbol, which), ())
+            if (symbol, which) in rows
         ]
-        for symbols, stay in letters.moves
+        yield np.concatenate([none, *found])
+
+
+def _operators(counters: Counters, letters: Letters, logged_from: set[int]) -> kernel.Operators:
+    """The counters' operators for every letter, as the product kernel takes them.
+
+    The changes of counters of ways from `logged_from` are logged: what is read of a front.
+    """
+    (direction,) = counters._directions
+    counts, values = counters.counts, counters.values
+    moves = list(_by_letter(letters, counters.rows(direction, counts)))
+    value_moves = list(_by_letter(letters, counters.rows(direction, values)))
+    inputs = np.array([values.start[e][1] for e in counters.value_shown], np.int64)
+    kinds = [values.start[e][0] for e in counters.value_shown]
+    tags = [
+        np.column_stack([pairs, inputs[pairs[:, 0]]])
+        for pairs in _by_letter(letters, counters.rows(direction, counters.tags))
     ]
+    stays = _stay_rows(letters, counters.rows(direction, counts))
+    value_stays = _stay_rows(letters, counters.rows(direction, values))
+    logged, logged_values = counters.from_start(logged_from)
+    parts: list[list[Int64s] | None] = [
+        _in_place(moves[k], stays[stay], value_moves[k], value_stays[stay], tags[k])
+        for k, (_, stay) in enumerate(letters.moves)
+    ]
+    sections = [s for part in parts for s in (part or [np.zeros(0, np.int64)] * kernel.SECTIONS)]
+    return kernel.Operators(
+        tables=packed(
+            *_rows(moves),
+            *_rows(value_moves),
+            *_rows(tags),
+            *_nested(stays),
+            *_nested(value_stays),
+        ),
+        start_counts=np.array([counts.start[e][0] for e in counters.shown], np.uint64),
+        start_values=np.array([_START_VALUES[kind] for kind in kinds], np.float64),
+        kinds=np.array(kinds, np.int8),
+        logged=_marked(logged, len(counters.shown)),
+        logged_values=_marked(logged_values, len(counters.value_shown)),
+        in_place=np.array([part is not None for part in parts], np.bool_),
+        section=np.cumsum([0, *map(len, sections)]).astype(np.int64),
+        sections=np.concatenate([np.zeros(0, np.int64), *sections]).astype(np.uint32),
+    )
 
 
-def _stay_rows(
-    letters: Letters, sums: list[dict[int, list[int]]], shown: list[int], color: list[int]
-) -> list[list[tuple[int, list[int]]]]:
+Stay = tuple[int, list[int]]  # a counter, and what is summed into it in place of what it was
+
+
+def _stay_rows(letters: Letters, rows: dict[tuple[Symbol | None, int], Pairs]) -> list[list[Stay]]:
     """For each stay letter, the counters that it replaces and the sums that replace them."""
-    rows: list[list[tuple[int, list[int]]]] = [[] for _ in letters.stays]
-    for target, entry in enumerate(shown):
-        for stay, summed in sums[entry].items():
-            rows[stay].append((target, [color[e] for e in summed]))
-    return rows
+    found: list[list[Stay]] = []
+    for stay in range(len(letters.stays)):
+        sums: dict[int, list[int]] = {}
+        for target, source in rows.get((None, stay), np.zeros((0, 2), np.int64)).tolist():
+            sums.setdefault(target, [])
+            if source != NOTHING:
+                sums[target].append(source)
+        found.append(list(sums.items()))
+    return found
 
 
-def _ordered(additions: Pairs) -> Pairs | None:
-    """The additions so ordered that each counter is read before it changes, if that can be."""
+def _in_place(
+    moves: Pairs,
+    stays: list[Stay],
+    value_moves: Pairs,
+    value_stays: list[Stay],
+    tags: Int64s,
+) -> list[Int64s] | None:
+    """A letter's effect on single events as the kernel's sections; None where it cannot be."""
+    counts = _changes(moves, stays, set())
+    values = _changes(value_moves, value_stays, set(tags[:, 0].tolist()))
+    if counts is None or values is None:
+        return None
+    adds, clears = counts
+    value_adds, value_clears = values
+    return [value_adds, tags.reshape(-1), adds, clears, value_clears]
+
+
+def _changes(moves: Pairs, stays: list[Stay], tagged: set[int]) -> tuple[Int64s, Int64s] | None:
+    """Additions so ordered that each counter is read before it changes, then what is cleared."""
     sources: dict[int, list[int]] = defaultdict(list)
-    for target, source in additions:
+    for target, source in moves.tolist():
         sources[target].append(source)
-    # A target whose source is another target must change before that one does.
-    graph = {t: {r for r in sources if r != t and t in sources[r]} for t in sources}
+    clears = []
+    for target, summed in stays:
+        if not summed and target not in sources and target not in tagged:
+            clears.append(target)
+        elif target in summed:
+            kept = list(summed)
+            kept.remove(target)
+            sources[target] += kept
+        else:
+            return None
+    if any(mine.count(target) > 1 for target, mine in sources.items()):
+        return None
+    # A counter that another one reads changes after that one did.
+    readers: dict[int, set[int]] = {target: set() for target in sources}
+    for target, mine in sources.items():
+        for source in mine:
+            if source != target and source in readers:
+                readers[source].add(target)
     try:
-        order = list(graphlib.TopologicalSorter(graph).static_order())
+        order = list(graphlib.TopologicalSorter(readers).static_order())
     except graphlib.CycleError:
         return None
-    found: Pairs = []
-    for target in order:
-        mine = sources[target]
-        if mine.count(target) > 1:
-            return None
-        found += [(target, s) for s in sorted(mine, key=lambda s: s != target)]
-    return found
+    adds = [
+        n
+        for target in order
+        for source in sorted(sources[target], key=lambda s: s != target)
+        for n in (target, source)
+    ]
+    return np.array(adds, np.int64), np.array(clears, np.int64)
 
 
 def _marked(numbers: set[int], size: int) -> np.ndarray:
@@ -427,7 +434,7 @@ def _marked(numbers: set[int], size: int) -> np.ndarray:
     return marks
 
 
-def packed(*tables: Sequence[int]) -> np.ndarray:
+def packed(*tables: Sequence[int] | Int64s) -> np.ndarray:
     """Tables as one array: first where each begins and where the last ends, then they."""
     starts = np.cumsum([len(tables) + 1, *map(len, tables)])
     flat = np.concatenate([starts, *(np.asarray(table, np.int64) for table in tables)])
@@ -436,58 +443,59 @@ def packed(*tables: Sequence[int]) -> np.ndarray:
     return flat.astype(np.int32)
 
 
-def _rows(rows: Sequence[Sequence[Sequence[int]]]) -> tuple[list[int], list[int]]:
+def _rows(rows: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
     """Rows of records as pointers to the first record of each, and the records end to end."""
-    pointers = [0, *itertools.accumulate(map(len, rows))]
-    return pointers, [number for row in rows for record in row for number in record]
+    at = np.cumsum([0, *map(len, rows)])
+    return at, np.concatenate([np.zeros(0, np.int64), *(row.reshape(-1) for row in rows)])
 
 
-def _nested(
-    rows: list[list[tuple[int, list[int]]]],
-) -> tuple[list[int], list[int], list[int]]:
+def _nested(rows: list[list[Stay]]) -> tuple[Int64s, Int64s, Int64s]:
     """The same for (target, sources): the records point into a third table."""
-    ends = itertools.accumulate(len(of) for row in rows for _, of in row)
-    firsts = [0, *ends]
-    flat = [target for row in rows for target, _ in row]
-    records = [n for i, target in enumerate(flat) for n in (target, firsts[i], firsts[i + 1])]
-    pointers = [0, *itertools.accumulate(map(len, rows))]
-    return pointers, records, [s for row in rows for _, of in row for s in of]
+    flat = [stay for row in rows for stay in row]
+    firsts, sources = pointers(of for _, of in flat)
+    targets = np.array([target for target, _ in flat], np.int64)
+    records = np.column_stack([targets, firsts[:-1], firsts[1:]]).reshape(-1)
+    return np.cumsum([0, *map(len, rows)]), records, sources
 
 
 def _readings(
     terms: Sequence[Term],
-    triggered: list[list[int]],
+    letters: Letters,
     explored: dict[int, Explored],
     back: Counters,
     front: Counters,
 ) -> np.ndarray:
     """A query's result: the ways in front to each state times those behind it, of all machines."""
-    pairs: list[Pairs] = []
-    value_pairs: list[list[tuple[int, int, int, int]]] = []
+    pairs: list[list[int]] = []
+    value_pairs: list[list[int]] = []
     for term in terms:
-        mine: Pairs = []
+        mine: list[int] = []
         for key, k, f in _splits(term, explored):
             a, b = front.count(key, 0, k), back.count(key, k, f)
             if a is not None and b is not None:
-                mine.append((a, b))
+                mine += (a, b)
         pairs.append(mine)
         for value in term.values:
-            found: list[tuple[int, int, int, int]] = []
+            found: list[int] = []
             for key, k, f in _splits(term, explored):
                 a, b = front.count(key, 0, k), back.count(key, k, f)
                 av, bv = front.value(key, value, 0, k), back.value(key, value, k, f)
                 if av is not None and b is not None:
-                    found.append((av, -1, -1, b))
+                    found += (av, -1, -1, b)
                 if bv is not None and a is not None:
-                    found.append((-1, a, bv, -1))
+                    found += (-1, a, bv, -1)
             value_pairs.append(found)
-    kinds = [[(value.kind,) for value in term.values] for term in terms]
+    kinds = [[value.kind for value in term.values] for term in terms]
     return packed(
-        *_rows(pairs),
-        *_rows(kinds),
-        *_rows(value_pairs),
-        *_rows([[(q,) for q in queries] for queries in triggered]),
+        *_records(pairs, 2),
+        *_records(kinds, 1),
+        *_records(value_pairs, 4),
+        *_records(triggered(terms, letters), 1),
     )
+
+
+def _records(rows: list[list[int]], size: int) -> tuple[Int64s, Int64s]:
+    return _rows([np.array(row, np.int64).reshape(-1, size) for row in rows])
 
 
 def _splits(term: Term, explored: dict[int, Explored]) -> Iterator[tuple[int, int, int]]:

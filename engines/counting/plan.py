@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from engines.counting.compile import Term, Value
@@ -27,11 +28,12 @@ class Plan:
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.queries = tuple(queries)
+        self.choices = [alternatives(query.pattern) for query in self.queries]
         shared: dict[Pattern, Machine] = {}
-        self.machines = [
-            tuple(shared.setdefault(c, Machine(c)) for c in alternatives(query.pattern))
-            for query in self.queries
-        ]
+        for choice in itertools.chain.from_iterable(self.choices):
+            if choice not in shared:
+                shared[choice] = Machine(choice)
+        self.machines = [tuple(shared[choice] for choice in choices) for choices in self.choices]
         self.inputs: dict[str, int] = {}
         self.terms = [
             Term(machines, self._values(query), _triggers(query))

@@ -6,20 +6,21 @@ to letters; and rows of a kernel to `Counted`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.instances import Columns
+from engines.columns.instances import Columns, distinct
 from engines.columns.layout import Layout
-from engines.counting.compile import Letters
+from engines.counting.explore import Letters
 from engines.counting.plan import Plan
 from kernels import product as kernel
-from kernels.windows import most_in_window
+from kernels.windows import most_of_letters
 from optimizer.automaton import Symbols
-from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Symbol, positive_events
 from workloads.syntax import Plus
 
@@ -29,31 +30,43 @@ Float64s = npt.NDArray[np.float64]
 # Sets of symbols that occur at one time are numbered and each gets operators of its own; a stream
 # that makes more of them than this is left to the engine that constructs matches.
 MAX_LETTERS = 20_000
-_BITS = 16  # symbols whose sets are numbered at once
 
 
 @dataclass(frozen=True)
 class Counted:
     """Results of a group of queries: a row for each evaluation with at least one match.
 
-    `row` is the last row of the layout in the window, `boundary` the time or rank at
-    which it was evaluated. `counts` are exact where `exact` says so; `values[row, i]` is the i-th
-    of the query's wanted values.
+    The rows of query q stand from `ends[q]` to before `ends[q + 1]`, in order. `group` is the last
+    group in the window, and `last[group]` that group's last row of the layout; `boundary` is the
+    time or rank at which it was evaluated, per slide. `counts` are exact where `exact` says so;
+    `values[row, i]` is the i-th of the query's wanted values.
     """
 
-    query: Int64s
-    row: Int64s
+    ends: Int64s
+    group: Int64s
+    last: Int64s
     boundary: Int64s
     counts: npt.NDArray[np.uint64]
     approximate: Float64s
     exact: npt.NDArray[np.bool_]
     values: Float64s
 
+    @property
+    def query(self) -> Int64s:
+        """The number of each row's query."""
+        return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
+
+    @property
+    def row(self) -> Int64s:
+        """The last row of the layout in each window."""
+        return self.last[self.group]
+
 
 @dataclass(frozen=True)
 class Prepared:
     """The rows that a plan's queries speak of, in groups, and the letters that stand for them."""
 
+    queries: int
     used: Int64s  # rows of the layout
     groups: kernel.Groups
     letters: Letters
@@ -68,29 +81,33 @@ def prepare(
     plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
 ) -> Prepared | None:
     """What the kernels run on; None where the stream has too many letters."""
-    codes, meanings = _symbol_sets(plan, columns, layout)
-    used = np.flatnonzero(np.array([bool(m) for m in meanings])[codes])
+    codes, meanings = columns.symbol_sets(plan.symbols)
+    codes = layout.taken(codes)
+    speaks = np.array([bool(m) for m in meanings])
+    used = np.arange(len(codes)) if speaks.all() else np.flatnonzero(speaks[codes])
+    blocks = layout.block[used]
     new_group = np.ones(len(used), np.bool_)
-    new_group[1:] = layout.block[used[1:]] != layout.block[used[:-1]]
+    np.not_equal(blocks[1:], blocks[:-1], out=new_group[1:])
     firsts = np.flatnonzero(new_group)
     found = _letters(plan, codes[used], meanings, firsts)
     if found is None:
         return None
     letters, stay_letter, move_letter = found
-    partition = layout.partition[used[firsts]]
+    rows = used if len(firsts) == len(used) else used[firsts]
+    partition = layout.partition[rows]
     run = _runs(partition)
     # A window counted in events ends with the stream; one in time is looked at until it is empty.
     ends = layout.position[layout.starts[partition[run[:-1]] + 1] - 1]
     groups = kernel.Groups(
         run=run,
         limit=ends if is_count else ends + width,
-        position=layout.position[used[firsts]],
+        position=layout.position[rows],
         stay_letter=stay_letter,
         event=np.append(firsts, len(used)),
         move_letter=move_letter,
         inputs=_inputs(plan, columns, layout.order[used]),
     )
-    return Prepared(used, groups, letters)
+    return Prepared(len(plan.queries), used, groups, letters)
 
 
 def rows_for(capacity: int, dual: bool, most_values: int) -> kernel.Rows:
@@ -114,21 +131,85 @@ def counted(
     prepared: Prepared, layout: Layout, rows: kernel.Rows, dual: bool, by_rank: bool = False
 ) -> Counted:
     """A kernel's rows as results. `by_rank`: its boundaries are ranks, evaluated per slide."""
-    approximate = rows.approximate if dual else rows.counts.astype(np.float64)
+    order = np.argsort(rows.query.astype(np.uint16 if prepared.queries < 2**16 else np.int64),
+                       kind="stable")  # fmt: skip
+    ends = np.append(0, np.cumsum(np.bincount(rows.query, minlength=prepared.queries)))
+    group, boundary, counts = rows.group[order], rows.boundary[order], rows.counts[order]
+    approximate = rows.approximate[order] if dual else counts.astype(np.float64)
+    return _counted(
+        prepared, layout, ends, group, boundary, counts, approximate, rows.values[order], by_rank
+    )
+
+
+def counted_by_query(
+    prepared: Prepared,
+    layout: Layout,
+    start: Int64s,
+    rows: kernel.Segments,
+    dual: bool,
+    by_rank: bool = False,
+) -> Counted:
+    """The same of rows that come in segments."""
+    ends = np.append(0, np.cumsum(rows.end - start))
+    gaps = bool((start[1:] != rows.end[:-1]).any())
+
+    def close(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if not gaps or not len(column):
+            return column[start[0] : start[0] + ends[-1]]
+        pieces = zip(start.tolist(), rows.end.tolist(), strict=True)
+        return np.concatenate([column[first:end] for first, end in pieces])
+
+    counts = close(rows.counts)
+    approximate = close(rows.approximate) if dual else counts.astype(np.float64)
+    return _counted(
+        prepared,
+        layout,
+        ends,
+        close(rows.group),
+        close(rows.boundary),
+        counts,
+        approximate,
+        close(rows.values),
+        by_rank,
+    )
+
+
+def _counted(
+    prepared: Prepared,
+    layout: Layout,
+    ends: Int64s,
+    group: Int64s,
+    boundary: Int64s,
+    counts: npt.NDArray[np.uint64],
+    approximate: Float64s,
+    values: Float64s,
+    by_rank: bool,
+) -> Counted:
     # A wrapped count is right where the true one is below 2^64, which the floating-point one tells.
-    exact = (approximate < 2.0**63.5) & (rows.counts <= np.uint64(2**63 - 1))
-    last = prepared.used[prepared.groups.event[rows.group + 1] - 1]
+    exact = (approximate < 2.0**63.5) & (counts <= np.uint64(2**63 - 1))
+    if not exact.all():
+        approximate = np.where(exact, counts.astype(np.float64), approximate)
+    last = prepared.used[prepared.groups.event[1:] - 1]
     if by_rank:
         # The window may end with an event that no query speaks of.
-        last = layout.rows_until(layout.partition[last], rows.boundary) - 1
+        last = layout.rows_until(layout.partition[last[group]], boundary) - 1
+        group = np.arange(len(group))
+    return Counted(ends, group, last, boundary, counts, approximate, exact, values)
+
+
+def joined_queries(parts: Sequence[Counted]) -> Counted:
+    """The results of queries that were counted in parts, one part after the other."""
+    starts = np.cumsum([0, *(part.ends[-1] for part in parts)])
+    lasts = np.cumsum([0, *(len(part.last) for part in parts)])
     return Counted(
-        rows.query,
-        last,
-        rows.boundary,
-        rows.counts,
-        np.where(exact, rows.counts.astype(np.float64), approximate),
-        exact,
-        rows.values,
+        np.concatenate(
+            [[0], *(p.ends[1:] + start for p, start in zip(parts, starts, strict=False))]
+        ),
+        np.concatenate([p.group + first for p, first in zip(parts, lasts, strict=False)]),
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("last", "boundary", "counts", "approximate", "exact", "values")
+        ),
     )
 
 
@@ -137,6 +218,7 @@ def nothing(plan: Plan) -> Counted:
     none = np.empty(0, np.int64)
     numbers = np.empty(0, np.float64)
     return Counted(
+        np.zeros(len(plan.queries) + 1, np.int64),
         none,
         none,
         none,
@@ -145,37 +227,6 @@ def nothing(plan: Plan) -> Counted:
         none.astype(bool),
         numbers.reshape(0, plan.most_values),
     )
-
-
-def _symbol_sets(plan: Plan, columns: Columns, layout: Layout) -> tuple[Int64s, list[Symbols]]:
-    """For each row the number of the set of symbols that it is an instance of, and those sets."""
-    codes = np.zeros(len(layout), np.int64)
-    meanings: list[Symbols] = [frozenset()]
-    if not len(layout):
-        return codes, meanings
-    for start in range(0, len(plan.symbols), _BITS):
-        part = plan.symbols[start : start + _BITS]
-        mask = np.zeros(len(layout), np.int64)
-        for bit, symbol in enumerate(part):
-            mask |= columns.instances(symbol)[layout.order].astype(np.int64) << bit
-        sets, mask = _distinct(mask)
-        pairs, codes = _distinct(codes * len(sets) + mask)
-        found = [
-            frozenset(symbol for bit, symbol in enumerate(part) if bits >> bit & 1)
-            for bits in sets.tolist()
-        ]
-        meanings = [meanings[p // len(sets)] | found[p % len(sets)] for p in pairs.tolist()]
-    return codes, meanings
-
-
-def _distinct(numbers: Int64s) -> tuple[Int64s, Int64s]:
-    """The distinct numbers in order, and the place of each among them; quick for small ones."""
-    most = int(numbers.max(initial=0))
-    if most >= 1 << 20:
-        return np.unique(numbers, return_inverse=True)
-    present = np.zeros(most + 1, np.bool_)
-    present[numbers] = True
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
 
 
 def _letters(
@@ -189,10 +240,13 @@ def _letters(
         [sum(1 << b for b, s in enumerate(watched) if s in m) for m in meanings], np.int64
     )
     together = np.bitwise_or.reduceat(bits[codes], firsts) if len(firsts) else firsts
-    sets, stay_letter = _distinct(together)
+    sets, stay_letter = distinct(together)
     stays = [frozenset(s for b, s in enumerate(watched) if x >> b & 1) for x in sets.tolist()]
     lengths = np.diff(np.append(firsts, len(codes)))
-    pairs, move_letter = _distinct(codes * max(1, len(stays)) + np.repeat(stay_letter, lengths))
+    numbers = codes
+    if len(stays) > 1:
+        numbers = codes * len(stays) + np.repeat(stay_letter, lengths)
+    pairs, move_letter = distinct(numbers)
     if len(pairs) > MAX_LETTERS:
         return None
     moves = [(meanings[p // len(stays)], p % len(stays)) for p in pairs.tolist()]
@@ -215,27 +269,39 @@ def _inputs(plan: Plan, columns: Columns, rows: Int64s) -> Float64s:
     return inputs
 
 
-def may_overflow(plan: Plan, columns: Columns, layout: Layout, width: int) -> bool:
+def may_overflow(plan: Plan, prepared: Prepared, width: int) -> bool:
     """Could a window hold 2^62 matches? At most the product of its components' candidates."""
-    rows = {s: np.flatnonzero(columns.instances(s)[layout.order]) for s in plan.symbols}
-    if not _could_overflow(plan, {symbol: len(found) for symbol, found in rows.items()}):
+    groups, moves = prepared.groups, prepared.letters.moves
+    events = np.bincount(groups.move_letter, minlength=len(moves))
+    if not _could_overflow(plan, _by_symbol(plan, moves, events)):
         return False  # not even if all were in one window
-    most = {
-        symbol: most_in_window(found, layout.partition, layout.position, width)
-        for symbol, found in rows.items()
-    }
-    return _could_overflow(plan, most)
+    most = most_of_letters(
+        groups.run, groups.position, groups.event, groups.move_letter, len(moves), width
+    )
+    return _could_overflow(plan, _by_symbol(plan, moves, most))
+
+
+def _by_symbol(
+    plan: Plan, moves: Iterable[tuple[Symbols, int]], numbers: Int64s
+) -> dict[Symbol, int]:
+    """For each symbol, the sum over the letters that have it."""
+    found = dict.fromkeys(plan.symbols, 0)
+    for (symbols, _), number in zip(moves, numbers.tolist(), strict=True):
+        for symbol in symbols:
+            found[symbol] += number
+    return found
 
 
 def _could_overflow(plan: Plan, most: dict[Symbol, int]) -> bool:
     """The same for windows with at most so many candidates of each symbol."""
+    bits = {symbol: math.log2(max(1, number)) for symbol, number in most.items()}
     return any(
         sum(
-            most[e.symbol] if isinstance(e.quantifier, Plus) else np.log2(max(1, most[e.symbol]))
+            most[e.symbol] if isinstance(e.quantifier, Plus) else bits[e.symbol]
             for e in positive_events(choice)
         )
-        + np.log2(len(choices))
+        + math.log2(len(choices))
         >= 62
-        for choices in (alternatives(query.pattern) for query in plan.queries)
+        for choices in plan.choices
         for choice in choices
     )

@@ -1,26 +1,42 @@
-"""Aggregate queries of one key and window, counted together by the sliding product."""
+"""Aggregate queries of one key and window, counted together by the sliding product.
+
+Queries whose events can all be taken back go through the reversible kernel, which does half the
+work; the others through the two stacks of `kernels.product`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.compile import Tables, compile_tables
+from engines.counting.compile import compile_steps, compile_tables, triggered
 from engines.counting.plan import Plan, value_columns
 from engines.counting.prepare import (
     Counted,
     Prepared,
     counted,
+    counted_by_query,
+    joined_queries,
     may_overflow,
     nothing,
     prepare,
-    rows_for,
 )
 from engines.devices import give_up, opencl_handle
 from engines.how import USUAL, How
 from kernels import product as kernel
 from kernels.product_opencl import slide_product_opencl
+from kernels.reversible import slide_reversible
+from kernels.windows import boundaries
 
 __all__ = ["Counted", "Plan", "count", "value_columns"]
+
+Int64s = npt.NDArray[np.int64]
+
+MAX_ROWS = 50_000_000  # that are made room for at once
 
 
 def count(
@@ -44,22 +60,40 @@ def count(
     if prepared.has_ties and any(m.has_conjunction for ms in plan.machines for m in ms):
         # Simultaneous events would have to be paired with one another.
         return None
-    tables = compile_tables(plan.terms, prepared.letters)
-    rows = _run_on_device(plan, prepared, tables, width, slide, how)
-    dual = rows is not None
-    if rows is None:
-        dual = may_overflow(plan, columns, layout, width)
-        rows = _run(plan, prepared, tables, width, slide, dual)
-    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+    by_rank = slide > 0 and is_count
+    on_device = _run_on_device(plan, prepared, width, slide, how)
+    if on_device is not None:
+        return counted(prepared, layout, on_device, dual=True, by_rank=by_rank)
+    dual = may_overflow(plan, prepared, width)
+    room = _room(plan, prepared, width, slide)
+    found = [
+        counted_by_query(
+            prepared, layout, *_run(plan, prepared, part, room, width, slide, dual), dual, by_rank
+        )
+        for part in _parts(room)
+    ]
+    return found[0] if len(found) == 1 else joined_queries(found)
+
+
+def _parts(room: Int64s) -> Iterator[Int64s]:
+    """The numbers of the queries, in parts whose rows find room at once."""
+    first, taken = 0, 0
+    for q, rows in enumerate(room.tolist()):
+        if q > first and taken + rows > MAX_ROWS:
+            yield np.arange(first, q)
+            first, taken = q, 0
+        taken += rows
+    yield np.arange(first, len(room))
 
 
 def _run_on_device(
-    plan: Plan, prepared: Prepared, tables: Tables, width: int, slide: int, how: How
+    plan: Plan, prepared: Prepared, width: int, slide: int, how: How
 ) -> kernel.Rows | None:
     """The rows, if an OpenCL device is asked for and works."""
     device = opencl_handle(how)
     if device is None:
         return None
+    tables = compile_tables(plan.terms, prepared.letters)
     try:
         return slide_product_opencl(
             device,
@@ -70,7 +104,7 @@ def _run_on_device(
             len(plan.queries),
             width,
             slide,
-            tables.triggered,
+            np.array([len(queries) for queries in triggered(plan.terms, prepared.letters)]),
         )
     except Exception as error:  # drivers fail in many ways: out of memory, a compiler's limits, …
         give_up(how, f"the OpenCL device failed: {error}")
@@ -78,25 +112,61 @@ def _run_on_device(
 
 
 def _run(
-    plan: Plan, prepared: Prepared, tables: Tables, width: int, slide: int, dual: bool
-) -> kernel.Rows:
+    plan: Plan,
+    prepared: Prepared,
+    part: Int64s,
+    room: Int64s,
+    width: int,
+    slide: int,
+    dual: bool,
+) -> tuple[Int64s, kernel.Segments]:
+    """Where the rows of each query of a part start, and the rows."""
     groups = prepared.groups
-    capacity = 1024
-    if slide == 0:
-        capacity = int(tables.triggered[groups.move_letter].sum())
-    while True:
-        out = rows_for(capacity, dual, plan.most_values)
-        made = kernel.slide_product(
-            groups,
-            tables.back,
-            tables.front,
-            tables.readings,
-            len(plan.queries),
-            width,
-            slide,
-            dual,
-            out,
-        )
-        if made >= 0:
-            return kernel.Rows(*(column[:made] for column in out))
-        capacity *= 4
+    room = room[part]
+    start = np.cumsum(room) - room
+    rows = int(room.sum())
+    out = kernel.Segments(
+        start.copy(),
+        start + room,
+        np.empty(rows, np.int64),
+        np.empty(rows if slide else 0, np.int64),
+        np.empty(rows, np.uint64),
+        np.empty(rows if dual else 0, np.float64),
+        np.empty((rows, plan.most_values), np.float64),
+    )
+    begun, since = from_the_beginning(groups)
+    marks = np.array([plan.terms[q].reversible and not dual for q in part])
+    for chosen in (np.flatnonzero(marks), np.flatnonzero(~marks)):
+        if not len(chosen):
+            continue
+        terms = [plan.terms[q] for q in part[chosen]]
+        mine = out._replace(end=out.end[chosen], room=out.room[chosen])
+        if marks[chosen[0]]:
+            steps = compile_steps(terms, prepared.letters)
+            fits = slide_reversible(groups, begun, since, steps, width, slide, mine)
+        else:
+            tables = compile_tables(terms, prepared.letters)
+            fits = kernel.slide_product(groups, begun, since, *tables, width, slide, dual, mine)
+        assert fits, "a query gave more rows than it has evaluations"
+        out.end[chosen] = mine.end
+    return start, out
+
+
+def from_the_beginning(groups: kernel.Groups) -> tuple[Int64s, Int64s]:
+    """No group of any run has been counted before, and no boundary evaluated."""
+    runs = len(groups.run) - 1
+    return np.zeros(runs, np.int64), np.full(runs, -(2**62), np.int64)
+
+
+def _room(plan: Plan, prepared: Prepared, width: int, slide: int) -> Int64s:
+    """How many rows each query can give: one for each time that it is evaluated."""
+    groups, letters = prepared.groups, prepared.letters
+    if slide:
+        _, since = from_the_beginning(groups)
+        most = boundaries(groups.run, groups.limit, groups.position, since, width, slide)
+        return np.full(len(plan.queries), most, np.int64)
+    events = np.bincount(groups.move_letter, minlength=len(letters.moves))
+    room = np.zeros(len(plan.queries), np.int64)
+    for number, queries in zip(events.tolist(), triggered(plan.terms, letters), strict=True):
+        room[queries] += number
+    return room

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +17,11 @@ from engines.columns.vectors import Vector, truth
 from engines.counting.product import Counted, Plan, count, value_columns
 from engines.how import USUAL, How
 from engines.results import aggregate_schema
+from engines.text import repeated
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads import expressions as ex
 
-MAX_ROWS = 20_000_000  # that are made room for at once
+Selected: TypeAlias = slice | npt.NDArray[np.int64]
 
 
 def counted_rows(
@@ -28,44 +31,58 @@ def counted_rows(
 
     `None` means that this stream does not allow it (see `product.count`), not that nothing matched.
     """
-    tables: list[pa.Table] = []
     window, slide = queries[0].window, queries[0].slide or 0
     tick = arranged.columns.events.tick
     width = window.ticks(tick)
     if slide and not window.is_count:
         slide = whole_ticks(slide, tick, "slide")
-    for part in _parts(queries, arranged):
-        counted = count(
-            Plan(part), arranged.columns, arranged.layout, width, slide, window.is_count, how
-        )
-        if counted is None:
-            return None
-        order = np.argsort(counted.query, kind="stable")
-        ends = np.searchsorted(counted.query[order], np.arange(len(part) + 1))
-        for q, query in enumerate(part):
-            rows = order[ends[q] : ends[q + 1]]
-            tables.append(_table(query, counted, rows, arranged))
-    return tables
+    counted = count(
+        Plan(queries), arranged.columns, arranged.layout, width, slide, window.is_count, how
+    )
+    if counted is None:
+        return None
+    places = _Places(counted, arranged, queries[0])
+    return [
+        _table(query, counted, slice(int(first), int(end)), places)
+        for query, (first, end) in zip(queries, itertools.pairwise(counted.ends), strict=True)
+    ]
 
 
-def _parts(queries: Sequence[Query], arranged: Arranged) -> Iterator[list[Query]]:
-    """The queries, in parts whose rows find room at once."""
-    part: list[Query] = []
-    room = 0
-    for query in queries:
-        triggers = Plan([query]).terms[0].triggers
-        rows = sum(int(arranged.columns.instances(symbol).sum()) for symbol in triggers)
-        if part and room + rows > MAX_ROWS:
-            yield part
-            part, room = [], 0
-        part.append(query)
-        room += rows
-    yield part
+class _Places:
+    """Key, time and sequence of results, looked up once for each group of events."""
+
+    def __init__(self, counted: Counted, arranged: Arranged, query: Query) -> None:
+        self.columns = arranged.columns
+        self._events, self._layout = arranged.columns.events, arranged.layout
+        self._counted = counted
+        self._keys = KeyTexts(self._events, self._layout, query.key) if query.key else None
+        self._by_time = query.slide is not None and not query.window.is_count
+        self._has_seq = self._events.sequence is not None and query.slide is None
+        self._ticks = self._layout.ticks[counted.last]
+
+    @property
+    def time_type(self) -> pa.DataType:
+        return self._events.time_type
+
+    def key(self, rows: Selected) -> pa.Array:
+        group = self._counted.group[rows]
+        if self._keys is None:
+            return pa.nulls(len(group), pa.string())
+        return self._keys.of(self._layout.partition[self._counted.last[group]])
+
+    def time(self, rows: Selected) -> pa.Array:
+        if self._by_time:
+            return self._events.times(self._counted.boundary[rows])
+        return self._events.times(self._ticks[self._counted.group[rows]])
+
+    def seq(self, rows: Selected) -> pa.Array:
+        group = self._counted.group[rows]
+        if not self._has_seq or self._events.sequence is None:
+            return pa.nulls(len(group), pa.int64())
+        return pa.array(self._events.sequence[self._layout.order[self._counted.last[group]]])
 
 
-def _table(
-    query: Query, counted: Counted, rows: npt.NDArray[np.int64], arranged: Arranged
-) -> pa.Table:
+def _table(query: Query, counted: Counted, rows: Selected, places: _Places) -> pa.Table:
     output = query.output
     assert isinstance(output, Aggregation)
     columns = value_columns(query)
@@ -73,7 +90,7 @@ def _table(
     def result(function: str, operand: ex.Expression | None) -> Vector:
         if not isinstance(operand, ex.Attribute):
             if counted.exact[rows].all():
-                return Vector("int", counted.counts[rows].astype(np.int64), None, 2**63 - 1)
+                return Vector("int", counted.counts[rows].view(np.int64), None, 2**63 - 1)
             return Vector("float", counted.approximate[rows])
         kind = "sum" if function == "avg" else function
         at = columns[kind, operand.alias, operand.name]
@@ -90,41 +107,42 @@ def _table(
         having = evaluate(
             output.having,
             _no_attribute,
-            arranged.columns.text_code,
+            places.columns.text_code,
             lambda call: result(call.function, call.argument),
         )
-        rows = rows[np.broadcast_to(truth(having), len(rows))]
-    layout, events = arranged.layout, arranged.columns.events
-    last = counted.row[rows]
-    by_time = query.slide is not None and not query.window.is_count
-    ticks = counted.boundary[rows] if by_time else layout.ticks[last]
-    key = KeyTexts(events, layout, query.key).of(layout.partition[last])
-    seq = pa.nulls(len(rows), pa.int64())
-    if events.sequence is not None and query.slide is None:
-        seq = pa.array(events.sequence[layout.order[last]])
+        assert isinstance(rows, slice)
+        number = rows.stop - rows.start
+        rows = rows.start + np.flatnonzero(np.broadcast_to(truth(having), number))
+    key, time, seq = places.key(rows), places.time(rows), places.seq(rows)
+    size = len(time)
+    exact = counted.exact[rows]
+    mask = None if exact.all() else ~exact
     parts = []
     for item in output.items:
         is_count = item.function == "count"
-        found = result(item.function, item.operand)
-        values = counted.approximate[rows] if is_count else found.values.astype(np.float64)
-        exact = counted.exact[rows]
-        whole = pa.array(counted.counts[rows].astype(np.int64), mask=~exact)
+        if is_count:
+            value = pa.array(counted.approximate[rows])
+            whole = pa.array(counted.counts[rows].view(np.int64), mask=mask)
+        else:
+            found = result(item.function, item.operand)
+            value = pa.array(found.values.astype(np.float64), mask=found.nulls)
+            whole = pa.nulls(size, pa.int64())
         parts.append(
             pa.table(
                 {
-                    "query": pa.repeat(pa.scalar(query.name), len(rows)),
+                    "query": repeated(query.name, size),
                     "key": key,
-                    "time": events.times(ticks),
+                    "time": time,
                     "seq": seq,
-                    "aggregate": pa.repeat(pa.scalar(item.text), len(rows)),
-                    "value": pa.array(values, mask=None if is_count else found.nulls),
-                    "count": whole if is_count else pa.nulls(len(rows), pa.int64()),
-                    "exact": pa.array(exact) if is_count else pa.repeat(pa.scalar(True), len(rows)),
+                    "aggregate": repeated(item.text, size),
+                    "value": value,
+                    "count": whole,
+                    "exact": pa.array(exact) if is_count else pa.repeat(pa.scalar(True), size),
                 },
-                schema=aggregate_schema(events.time_type),
+                schema=aggregate_schema(places.time_type),
             )
         )
-    return pa.concat_tables(parts)
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 
 def _no_attribute(node: ex.Attribute) -> Vector:

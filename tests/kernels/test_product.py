@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
-from engines.counting.compile import compile_tables
+from engines.counting.compile import compile_steps, compile_tables
 from engines.counting.plan import Plan
 from engines.counting.prepare import prepare
+from engines.counting.product import from_the_beginning
 from engines.events import from_table
-from kernels import product, product_reference
+from kernels import product, product_reference, reversible, reversible_reference
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
-from tests.kernels.tables import assert_same_rows, empty_rows
 
 SHAPE = replace(
     strategies.SHAPE,
@@ -37,19 +37,67 @@ SHAPE = replace(
     outputs=("trigger",),
 )
 
+# Queries of which every event can be taken back.
+REVERSIBLE = replace(SHAPE, negation=False, kleene=False, having=False)
 
-def assert_agreement(workload, queries, table, width, slide, dual):
+
+def segments(queries, room, dual, values):
+    """Room for as many rows of each query."""
+    start = np.arange(queries) * room
+    return product.Segments(
+        start.copy(),
+        start + room,
+        np.zeros(queries * room, np.int64),
+        np.zeros(queries * room, np.int64),
+        np.zeros(queries * room, np.uint64),
+        np.zeros(queries * room if dual else 0),
+        np.zeros((queries * room, values)),
+    )
+
+
+def assert_same_segments(found, expected):
+    for name, column, wanted in zip(product.Segments._fields, found, expected, strict=True):
+        np.testing.assert_allclose(column, wanted, rtol=1e-12, err_msg=name)
+
+
+def prepared_for(workload, queries, table, width):
     events = from_table(table, workload.stream)
     layout = arrange(events, queries[0].key, False, False)
     plan = Plan(queries)
-    prepared = prepare(plan, Columns(workload, events), layout, width, False)
+    return plan, prepare(plan, Columns(workload, events), layout, width, False)
+
+
+def assert_agreement(workload, queries, table, width, slide, dual, begin=from_the_beginning):
+    plan, prepared = prepared_for(workload, queries, table, width)
     tables = compile_tables(plan.terms, prepared.letters)
-    rest = (tables.back, tables.front, tables.readings, len(queries), width, slide, dual)
-    found, expected = (empty_rows(5000, dual, plan.most_values) for _ in range(2))
-    made = product_reference.slide_product(prepared.groups, *rest, expected)
-    assert product.slide_product(prepared.groups, *rest, found) == made
-    assert_same_rows(found, expected, made)
-    return made
+    rest = (*begin(prepared.groups), *tables, width, slide, dual)
+    found, expected = (segments(len(queries), 5000, dual, plan.most_values) for _ in range(2))
+    assert product_reference.slide_product(prepared.groups, *rest, expected)
+    assert product.slide_product(prepared.groups, *rest, found)
+    assert_same_segments(found, expected)
+    if all(term.reversible for term in plan.terms):
+        steps = compile_steps(plan.terms, prepared.letters)
+        for slide_reversible in (
+            reversible.slide_reversible,
+            reversible_reference.slide_reversible,
+        ):
+            found = segments(len(queries), 5000, dual, 0)
+            begun = begin(prepared.groups)
+            assert slide_reversible(prepared.groups, *begun, steps, width, slide, found)
+            assert_same_segments(found._replace(approximate=expected.approximate), expected)
+    return int((expected.end - np.arange(len(queries)) * 5000).sum())
+
+
+def in_the_middle(random):
+    """Some groups of each run, and the boundaries up to them, have given their rows before."""
+
+    def begin(groups):
+        sizes = np.diff(groups.run)
+        begun = (random.random(len(sizes)) * (sizes + 1)).astype(np.int64)
+        since = groups.position[np.maximum(groups.run[:-1] + begun - 1, 0)]
+        return begun, np.where(begun > 0, since, -(2**62))
+
+    return begin
 
 
 @settings(max_examples=60, deadline=None)
@@ -65,6 +113,28 @@ def test_a_product_is_that_of_the_reference(workload, rows, width, slide, dual):
     if queries and rows and slide <= width:
         table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["ts"]))
         assert_agreement(workload, queries, table, width, slide, dual)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([SHAPE, REVERSIBLE]).flatmap(
+        lambda shape: strategies.workloads(shape, max_queries=3)
+    ),
+    strategies.event_rows(types=SHAPE.types, max_size=14),
+    st.integers(1, 12),
+    st.integers(0, 3),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_product_goes_on_with_what_is_left_of_an_earlier_window(
+    workload, rows, width, slide, seed
+):
+    queries = [q for q in workload.queries if countable(q) is None]
+    if queries and rows and slide <= width:
+        table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["ts"]))
+        begin = in_the_middle(np.random.default_rng(seed))
+        _, prepared = prepared_for(workload, queries, table, width)
+        begun = begin(prepared.groups)
+        assert_agreement(workload, queries, table, width, slide, False, lambda groups: begun)
 
 
 @pytest.mark.parametrize("dual", [False, True])

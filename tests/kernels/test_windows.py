@@ -1,19 +1,27 @@
-"""The compiled size of the fullest window is that of the plain-Python one."""
+"""What is compiled about windows is what the plain-Python versions say."""
 
 import numpy as np
 import pytest
 
 from kernels import windows, windows_reference
+from tests.kernels.tables import random_groups
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_fullest_window_is_that_of_the_reference(seed):
-    random = np.random.default_rng(seed)
-    size = int(random.integers(0, 40))
-    partition = np.sort(random.integers(0, 3, size))
-    position = random.integers(0, 30, size)
-    order = np.lexsort((position, partition))
-    rows = np.flatnonzero(random.random(size) < 0.7)
+def test_the_fullest_window_of_each_letter_is_that_of_the_reference(seed):
+    groups = random_groups(np.random.default_rng(seed), moves=4, stays=1)
     for width in (1, 3, 100):
-        found = windows.most_in_window(rows, partition, position[order], width)
-        assert found == windows_reference.most_in_window(rows, partition, position[order], width)
+        given = (groups.run, groups.position, groups.event, groups.move_letter, 4, width)
+        np.testing.assert_array_equal(
+            windows.most_of_letters(*given), windows_reference.most_of_letters(*given)
+        )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_boundaries_that_are_looked_at_are_those_of_the_reference(seed):
+    random = np.random.default_rng(seed)
+    groups = random_groups(random, moves=2, stays=1)
+    since = random.integers(-3, 12, len(groups.limit))
+    for width, slide in ((1, 1), (4, 3), (9, 2), (100, 7)):
+        given = (groups.run, groups.limit, groups.position, since, width, slide)
+        assert windows.boundaries(*given) == windows_reference.boundaries(*given)
