@@ -1,1 +1,7 @@
-"""Finding and choosing what a workload's queries can compute once."""
+"""Finding and choosing what a workload's queries can compute once.
+
+`choose.choose` does it all: queries as steps (`steps`), candidates by Apriori (`candidates`), what
+each is worth (`benefit`), conflicts among them (`conflicts`), and the choice, either of whole
+candidates (`solve`) or of the places that each serves (`serve`). `grouping` chops the queries by a
+choice; `obstacles` says what could not be shared.
+"""

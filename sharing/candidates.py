@@ -146,10 +146,10 @@ class Candidates(Sequence[Candidate]):
     def followed_by(self, variants: Candidates) -> Candidates:
         """These and then variants of them, of which equal ones are kept once."""
         older = np.flatnonzero(self.base != np.arange(len(self))).tolist()
-        seen = {self._content(i) for i in older}
+        seen = {self.content(i) for i in older}
         new = []
         for i in range(len(variants)):
-            content = variants._content(i)
+            content = variants.content(i)
             if content not in seen:
                 seen.add(content)
                 new.append(i)
@@ -169,7 +169,8 @@ class Candidates(Sequence[Candidate]):
             self.position[at],
         )
 
-    def _content(self, i: int) -> tuple[int, bytes, bytes]:
+    def content(self, i: int) -> tuple[int, bytes, bytes]:
+        """Equal for equal variants of one candidate."""
         places = slice(self.first[i], self.first[i + 1])
         return int(self.base[i]), self.query[places].tobytes(), self.position[places].tobytes()
 

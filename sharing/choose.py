@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal as OneOf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharing.apriori import Ints
 from sharing.benefit import BenefitModel, Floats, LinearModel
-from sharing.candidates import SUBSTRINGS, Candidates, Kind, mine
+from sharing.candidates import SUBSTRINGS, Candidate, Candidates, Kind, Place, mine
 from sharing.conflicts import ConflictGraph, cells_of_places, conflict_graph
 from sharing.grouping import Chopped, chop
 from sharing.serve import SERVERS, as_variants
 from sharing.solve import DEFAULT, SOLVERS, Options, Solution
-from sharing.steps import QuerySteps
+from sharing.steps import QuerySteps, Step
 from sharing.variants import with_variants
 
 Why = OneOf["chosen", "chosen in part", "does not pay", "conflict", "left out"]
@@ -88,20 +89,47 @@ def choose(
     options: Options = DEFAULT,
     kinds: Collection[Kind] = SUBSTRINGS,
     whole: bool = False,
+    earlier: Iterable[Candidate] = (),
 ) -> Choice:
     """What the queries share, by a solver of `SOLVERS`.
 
     A candidate may serve only some of the queries that contain it. With `whole` it serves all or
     none, as in the thesis. A bound, and what is proven, is about all choices of places where the
     solver is greedy or cpsat and the model is linear; otherwise about the variants considered.
+    Exact solvers begin from what an `earlier` choice shared, as far as that is still there.
     """
     candidates = mine(queries, kinds)
+    known = _known_places(candidates, earlier)
     if not whole and solver in SERVERS and isinstance(model, LinearModel):
+        options = replace(options, start=tuple(np.flatnonzero(known).tolist()))
         found = SERVERS[solver](candidates, model.worth(candidates), options)
         every, solution = as_variants(candidates, found)
         return Choice(every, model.benefits(every), solution)
-    if whole:
-        every, weights = candidates, model.benefits(candidates)
-    else:
-        every, weights = with_variants(candidates, model)
-    return Choice(every, weights, SOLVERS[solver](conflict_graph(every, weights), options))
+    every = candidates
+    if not whole:
+        every = with_variants(candidates, model).followed_by(candidates.restricted(known))
+    start = _numbers(every, candidates.restricted(known, proper=False))
+    weights = model.benefits(every)
+    graph = conflict_graph(every, weights)
+    return Choice(every, weights, SOLVERS[solver](graph, replace(options, start=start)))
+
+
+def _numbers(every: Candidates, some: Candidates) -> tuple[int, ...]:
+    """Which ones of these candidates are those, as far as they are among them."""
+    numbers = {every.content(i): i for i in range(len(every))} if len(some) else {}
+    wanted = map(some.content, range(len(some)))
+    return tuple(numbers[content] for content in wanted if content in numbers)
+
+
+def _known_places(candidates: Candidates, earlier: Iterable[Candidate]) -> NDArray[np.bool_]:
+    """The places that an earlier choice served with the same steps."""
+    served: dict[tuple[Step, ...], set[Place]] = {}
+    for old in earlier:
+        served.setdefault(old.steps, set()).update(old.places)
+    known = np.zeros(len(candidates.query), np.bool_)
+    for i, candidate in enumerate(candidates if served else ()):
+        places = served.get(candidate.steps, set())
+        known[candidates.first[i] : candidates.first[i + 1]] = [
+            p in places for p in candidate.places
+        ]
+    return known

@@ -10,8 +10,6 @@ where they can pay, at most a few for each candidate:
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,39 +22,26 @@ from sharing.solve.greedy import by_share, heaviest_first
 ROUNDS = 2
 
 
-class Weighed(NamedTuple):
-    """Candidates and what each is worth."""
-
-    candidates: Candidates
-    weights: Floats
-
-
-def with_variants(candidates: Candidates, model: BenefitModel, rounds: int = ROUNDS) -> Weighed:
+def with_variants(candidates: Candidates, model: BenefitModel, rounds: int = ROUNDS) -> Candidates:
     """The candidates, which are no variants, and after them variants that are worth something.
 
     There are at most `1 + 2 * rounds` for each candidate.
     """
-    weights = model.benefits(candidates)
-    every = _added(
-        Weighed(candidates, weights), candidates.restricted(_lightest(candidates, weights)), model
-    )
+
+    def added(every: Candidates, kept: NDArray[np.bool_]) -> Candidates:
+        variants = candidates.restricted(kept)
+        return every.followed_by(variants.only(np.flatnonzero(model.benefits(variants) > 0)))
+
+    every = added(candidates, _lightest(candidates, model.benefits(candidates)))
     for _ in range(rounds):
-        before = len(every.candidates)
-        graph = conflict_graph(*every)
+        before = len(every)
+        graph = conflict_graph(every, model.benefits(every))
         for chosen in (heaviest_first(graph), by_share(graph)):
-            free = _free(candidates, every.candidates.only(np.array(chosen, np.int64)))
-            every = _added(every, candidates.restricted(free), model)
-        if len(every.candidates) == before:
+            known = every.only(np.array(chosen, np.int64))
+            every = added(every, _free(candidates, known))
+        if len(every) == before:
             break
     return every
-
-
-def _added(every: Weighed, variants: Candidates, model: BenefitModel) -> Weighed:
-    """With those variants that are new and worth something."""
-    worth = np.flatnonzero(model.benefits(variants) > 0)
-    candidates = every.candidates.followed_by(variants.only(worth))
-    new = candidates.only(np.arange(len(every.candidates), len(candidates)))
-    return Weighed(candidates, np.concatenate([every.weights, model.benefits(new)]))
 
 
 def _lightest(candidates: Candidates, weights: Floats) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ import numpy as np
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Window
 from sharing.benefit import Floats, Worth
-from sharing.candidates import Candidates
+from sharing.candidates import KINDS, Candidates
 from sharing.errors import MissingStatisticError
 from sharing.steps import Setting
 
@@ -82,7 +82,8 @@ class AseqModel:
     `rates` are events per second by type, all types of the stream: N0 is their mean. Of a symbol
     with predicates only a part of its type's events are instances: `selectivities` says which, all
     of them where it says nothing. `partitions` is the number of keys by partition key, one where it
-    says nothing: each key is a stream of its own with its part of the events.
+    says nothing: each key is a stream of its own with its part of the events. A bitmark saves
+    nothing by this model.
     """
 
     rates: Mapping[str, float]
@@ -112,6 +113,8 @@ class AseqModel:
                 known[start] = self._in_window(*start)
             rows.append(known[start])
         N0, f, keys = np.array(rows, np.float64).reshape(-1, 3).T
+        # Chop-Connect shares equal steps only: what differs in negations it cannot.
+        keys = np.where(candidates.kind == KINDS.index("bitmark"), 0.0, keys)
         return N0, candidates.length.astype(np.float64), f, keys
 
     def _in_window(self, setting: Setting, symbol: Symbol) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ from sharing.benefit import Worth
 from sharing.candidates import Candidates
 from sharing.serve.bound import upper_bound
 from sharing.serve.greedy import greedy
-from sharing.serve.places import Served, begins, served, weight_of
+from sharing.serve.places import Served, begins, possible, served, weight_of
 from sharing.solve.cpsat import LARGEST, solver_for
 from sharing.solve.solution import DEFAULT, Options
 
@@ -22,19 +22,20 @@ from sharing.solve.solution import DEFAULT, Options
 def cpsat(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> Served:
     """An integer program: is a candidate computed at all, and does it serve each of its places.
 
-    It begins from the greedy choice and never ends with less. The same for the same seed and
+    It begins from the greedy choice, or from the places of `options.start` where these are worth
+    more, and never ends with less. The same for the same seed and
     effort, whatever the machine. Steps are branches.
     """
-    start = greedy(candidates, worth, options)
+    start = _start(candidates, worth, options)
     # A place more is worth its gain, so candidates that gain nothing, or less in all than is paid
     # once, serve no place in the best choice.
     open_ids = np.flatnonzero((worth.gain > 0) & (worth.gain * candidates.places > worth.once))
     scale = _scale(candidates, worth, open_ids)
     program = _Program(candidates, worth, open_ids, scale)
-    program.hint(start.kept)
+    program.hint(start)
     solver = solver_for(options)
     status = solver.solve(program.model)
-    kept, bound = start.kept, upper_bound(candidates, worth)
+    kept, bound = start, upper_bound(candidates, worth)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = np.zeros_like(kept)
         found[[place for place, x in program.serve.items() if solver.boolean_value(x)]] = True
@@ -43,6 +44,15 @@ def cpsat(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> S
     if status == cp_model.OPTIMAL:
         bound = weight_of(candidates, worth, kept)  # up to the rounding
     return served("cpsat", candidates, worth, kept, bound, solver.num_branches)
+
+
+def _start(candidates: Candidates, worth: Worth, options: Options) -> NDArray[np.bool_]:
+    simple = greedy(candidates, worth, options).kept
+    given = np.zeros_like(simple)
+    given[list(options.start)] = True
+    if not possible(candidates, given):
+        return simple
+    return max(simple, given, key=lambda some: weight_of(candidates, worth, some))
 
 
 class _Program:

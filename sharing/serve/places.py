@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sharing.apriori import Ints
 from sharing.benefit import Worth
 from sharing.candidates import Candidates
+from sharing.conflicts import cells_of_places
 from sharing.solve.solution import DEFAULT, Options, Solution
 
 _TOLERANCE = 1e-9
@@ -24,10 +25,10 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """The places that are served, no two of them overlapping; no choice of places is worth more
-    than `bound`.
+    """The places that are served, no two of which overlap.
 
-    `proven` says that none is worth more than this one, `steps` how much was tried.
+    No choice of places is worth more than `bound`. `proven` says that none is worth more than this
+    one, `steps` how much was tried.
     """
 
     solver: str
@@ -39,8 +40,9 @@ class Served:
 
 
 class Server(Protocol):
-    """Chooses places, the same each time it is asked; each candidate that has any is in two queries
-    or more, and worth something.
+    """Chooses places, the same each time it is asked.
+
+    Each candidate that has any is worth something, and serves two queries or more.
     """
 
     def __call__(self, candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> Served:
@@ -73,6 +75,13 @@ def weight_of(candidates: Candidates, worth: Worth, kept: NDArray[np.bool_]) -> 
     number = np.bincount(candidates.holder[kept], minlength=len(candidates))
     chosen = np.flatnonzero(number)
     return math.fsum((number[chosen] * worth.gain[chosen] - worth.once[chosen]).tolist())
+
+
+def possible(candidates: Candidates, kept: NDArray[np.bool_]) -> bool:
+    """Whether these places do not overlap, and each candidate that has any serves two queries."""
+    parts = candidates.restricted(kept, proper=False)
+    cells, _ = cells_of_places(parts)
+    return len(parts.query) == kept.sum() and len(np.unique(cells)) == len(cells)
 
 
 def as_variants(candidates: Candidates, found: Served) -> Variants:

@@ -23,7 +23,8 @@ class Options:
     `steps` limits the nodes of a search tree. `effort` limits CP-SAT in its deterministic time, of
     which a unit takes from some seconds to a minute or two, and with which a choice is the same on
     every machine; `seconds` limits it by the clock as well, where that matters more. `start` is a
-    choice to begin from, such as that of an earlier plan.
+    choice to begin from, such as that of an earlier plan: numbers of candidates, or of places where
+    places are chosen.
     """
 
     steps: int = 200_000

@@ -11,7 +11,7 @@ from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Window
 from sharing.benefit import aseq
 from sharing.benefit.aseq import AseqModel
-from sharing.candidates import Candidates, mine
+from sharing.candidates import Candidates, Kind, mine
 from sharing.errors import MissingStatisticError
 from sharing.steps import Setting
 from tests.sharing.chains import SECOND, queries, query, words
@@ -129,6 +129,12 @@ def test_a_selective_first_symbol_connects_less() -> None:
     of = queries("A B", "A B")
     model = AseqModel({"A": 4.0, "B": 4.0}, {Symbol("A"): 0.25})
     assert benefit_of(mine(of), model) == {"A B": pytest.approx(aseq.benefit(4.0, 2.0, 2.0, 0.25))}
+
+
+def test_a_bitmark_saves_nothing_by_chop_connect() -> None:
+    kinds: tuple[Kind, ...] = ("bitmark",)
+    found = mine(queries("A !X B", "A B"), kinds)
+    assert AseqModel({"A": 1.0, "B": 1.0}).benefits(found).tolist() == [0.0]
 
 
 def test_a_rate_that_is_missing_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,9 @@ from sharing.benefit import Floats
 from sharing.benefit.aseq import AseqModel
 from sharing.candidates import Candidates
 from sharing.choose import choose
-from sharing.solve import SOLVERS
+from sharing.solve import SOLVERS, Options
 from sharing.steps import QuerySteps
-from tests.sharing.chains import queries, words, workloads
+from tests.sharing.chains import queries, random_queries, words, workloads
 
 MODEL = AseqModel({"A": 1.0, "B": 2.5, "C": 0.3})
 
@@ -80,3 +81,42 @@ def test_reasons_of_a_small_workload() -> None:
     assert reasons[("C D", 4)].other == number["B C D"]
     busy = choose(of, AseqModel(dict.fromkeys("ABCDX", 100.0)), "cpsat")
     assert {busy.reason(i).why for i in range(len(busy.candidates))} == {"does not pay"}
+
+
+@pytest.mark.parametrize("model", [MODEL, Crowded()])
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_exact_solver_begins_from_an_earlier_choice(
+    model: AseqModel | Crowded, whole: bool
+) -> None:
+    """Without any effort it ends where it began, and a greedy choice alone would be worse."""
+    of = random_queries(120, types=8)
+    rates = AseqModel({f"T{i}": 0.5 + 0.1 * i for i in range(8)})
+    model = rates if isinstance(model, AseqModel) else model
+    old = choose(of, model, "cpsat", Options(effort=0.05), whole=whole)
+    chosen = [old.candidates[i] for i in old.solution.chosen]
+    none = Options(effort=1e-6)
+    again = choose(of, model, "cpsat", none, whole=whole, earlier=chosen)
+    assert again.solution.weight >= old.solution.weight * (1 - 1e-9)
+    assert choose(of, model, "cpsat", none, whole=whole).solution.weight < old.solution.weight
+
+
+def test_what_an_earlier_choice_served_and_is_gone_does_no_harm() -> None:
+    of = queries("A B C", "A B", "A B")
+    chosen = list(choose(of, MODEL).candidates)
+    for solver in ("cpsat", "exhaustive"):
+        fresh = choose(of[:2], MODEL, solver)
+        again = choose(of[:2], MODEL, solver, earlier=chosen)
+        assert again.solution.weight == fresh.solution.weight > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "seconds"), [(1_000, 3), (10_000, 60)])
+@pytest.mark.parametrize("whole", [False, True])
+def test_large_workloads_are_planned_in_time(number: int, seconds: float, whole: bool) -> None:
+    of = random_queries(number)
+    rates = np.random.default_rng(1).lognormal(1, 1, 50).tolist()
+    began = time.perf_counter()
+    choice = choose(of, AseqModel({f"T{i}": r for i, r in enumerate(rates)}), whole=whole)
+    assert len(choice.chopped) == number
+    assert time.perf_counter() - began < seconds
+    assert 0 < choice.solution.gap < 0.5
