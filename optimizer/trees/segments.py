@@ -78,7 +78,6 @@ class Segments:
         ]
         self.needs = [self._closure_needs(i, gap) for i, gap in enumerate(chain.gaps)]
         simple = shape in ("bushy", "worst") and not self.far
-        simple = simple and problem.model.equality == "scan"
         self.plain = [simple and not gap.groups and not gap.negations for gap in chain.gaps]
         self._meetings: dict[tuple[int, int], float] = {}
         self.constant = sum(found.cost for found in self.inner.values())
@@ -132,16 +131,19 @@ class Segments:
         return found
 
     def _pushes(self, place: int, negation: Negation) -> list[_Push]:
+        """To the better of its neighbours; nothing but the cost of it depends on which."""
         ways: list[tuple[int, Side]] = []
         if negation.push_left:
             ways.append((place, "right"))
         if negation.push_right:
             ways.append((place + 1, "left"))
-        return [
+        found = [
             _Push(negation, item, side, cost.pushed(self.problem.model, rows, negation.predicates))
             for item, side in ways
             for rows in [self.chain.items[item].rows]
         ]
+        found.sort(key=lambda push: push.cost, reverse=self.worst)
+        return found[:1]
 
     def _tabulate(self) -> None:
         """Rows, events, and the number and selectivity of predicates of every stretch."""
@@ -237,7 +239,11 @@ class Segments:
         model = self.problem.model
         meet = self._meet(self.events[a][r - 1], self.events[r][b])
         count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
-        tried = self.rows[a][r - 1] * self.rows[r][b] * meet
+        right = self.rows[r][b]
+        tried = self.rows[a][r - 1] * right * meet
+        if self.equalities[a][b] > self.equalities[a][r - 1] + self.equalities[r][b]:
+            equal = math.exp(self.equal[a][b] - self.equal[a][r - 1] - self.equal[r][b])
+            tried = tried * equal + right
         return tried * (1 + count * model.predicate) + model.output * self.rows[a][b]
 
     def _allowed(self, a: int, b: int, r: int) -> bool:

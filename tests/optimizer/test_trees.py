@@ -110,6 +110,18 @@ def test_no_tree_is_better_than_the_best_or_worse_than_the_worst(
     assert solve(problem, "worst").cost == pytest.approx(max(costs))
 
 
+@settings(max_examples=40)
+@examples(st.data())
+def test_filters_that_reach_further_are_placed_once_and_best(data: st.DataObject) -> None:
+    query = pattern("SEQ(A, B, !X, C, !Y, D, E)", "X.x = D.x AND Y.x = B.x AND Y.y = E.y")
+    statistics = data.draw(random_statistics((query,)))
+    problem = compile_query(query, statistics)
+    costs = [walk_cost(problem, tree)[0].cost for tree in all_trees(problem)]
+    assert len(costs) == 14
+    assert solve(problem).cost == pytest.approx(min(costs))
+    assert solve(problem, "worst").cost == pytest.approx(max(costs))
+
+
 @settings(max_examples=200)
 @examples(problems(replace(SMALL, max_components=9)))
 def test_what_the_search_says_is_what_its_tree_costs(
@@ -327,6 +339,15 @@ def test_a_closure_of_n_slides() -> None:
     pairs, between = 300, 40 / 4
     assert found.cardinality == pytest.approx(pairs * (between - 2))
     assert found.cost == pytest.approx(pairs * between * 3 + found.cardinality * 3)
+
+
+def test_conditions_on_the_events_of_a_closure_leave_fewer_to_choose_from() -> None:
+    found = costed(pattern("SEQ(A, B^3 b, C)", "b.x < C.x"), (2, 4, 3), C_b=0.5)
+    pairs, between = 300, 40 / 4 / 2
+    assert found.cardinality == pytest.approx(pairs * (between - 2))
+    assert found.cost == pytest.approx(pairs * between * 3 * 1.25 + found.cardinality * 3)
+    total = costed(pattern("SEQ(A, B^3 b, C)", "sum(b.x) < C.x"), (2, 4, 3), C_b=0.5)
+    assert total.cardinality == pytest.approx(pairs * (40 / 4 - 2) / 2)
 
 
 def test_a_kleene_plus_has_a_row_for_every_choice() -> None:
