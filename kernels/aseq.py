@@ -21,7 +21,23 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.product import NUMBER, SUM, Groups, Rows, _combine, _neutral
+from kernels.counters import (
+    add_counts,
+    boundary_from,
+    extend,
+    first_after,
+    gather,
+    most_starts,
+    move_down,
+    pack,
+    sort_down,
+    total_count,
+    total_value,
+    unpack,
+    with_room,
+)
+from kernels.product import SUM, Groups, Rows, _neutral
+from kernels.state import Saved, State, ready
 
 
 class Tree(NamedTuple):
@@ -52,41 +68,68 @@ class Tree(NamedTuple):
     reads: np.ndarray  # slots
 
 
-def count_prefixes(groups: Groups, tree: Tree, width: int, dual: bool, out: Rows) -> int:
-    """Fill `out` with a row per trigger and query that has matches; returns how many, or -1.
+def count_prefixes(
+    groups: Groups, tree: Tree, width: int, slide: int, dual: bool, state: State, out: Rows
+) -> tuple[int, State]:
+    """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
 
-    -1 means that `out` is too small.
+    Per trigger (`slide` 0) a row is made at each group for each query that one of its events
+    triggers; per slide at each multiple of `slide` up to the run's limit, and later batches bring
+    groups after that. Only windows with a match give a row. Where the last group of a window came
+    in an earlier batch, the row's group is -1 less the number of its run.
+
+    -1 rows means that `out` is too small; the state is then the one that was given.
     """
-    return int(_count(*groups, *tree, width, dual, *out))
+    before = ready(state, len(groups.run) - 1, dual)
+    made, *saved = _count(*groups, *tree, width, slide, dual, *before, *out)
+    return (int(made), State(*saved)) if made >= 0 else (-1, state)
+
+
+# A run's record. Numbers: the boundary that comes next, the last closing of each gate, the position
+# of each START, and for each gate the last closing before each START. Counts (and floats) and
+# values: those of each node and slot, START by START.
 
 
 @numba.njit(cache=True)
-def _most_starts(
-    run: np.ndarray, position: np.ndarray, event: np.ndarray, move_letter: np.ndarray,
-    starts: np.ndarray, width: int,
-) -> int:  # fmt: skip
-    """The largest number of groups with a START in one window."""
+def _most_kept(number_run: np.ndarray, gates: int) -> int:
+    """The largest number of STARTs in a record."""
     most = 0
-    for r in range(run.size - 1):
-        head = run[r]
-        active = 0
-        for g in range(run[r], run[r + 1]):
-            if not _any(starts, move_letter, event[g], event[g + 1]):
-                continue
-            active += 1
-            while position[head] <= position[g] - width:
-                active -= _any(starts, move_letter, event[head], event[head + 1])
-                head += 1
-            most = max(most, active)
+    for r in range(number_run.size - 1):
+        most = max(most, (number_run[r + 1] - number_run[r]) // (1 + gates))
     return most
 
 
 @numba.njit(cache=True)
-def _any(marked: np.ndarray, letter: np.ndarray, first: int, last: int) -> bool:
-    for e in range(first, last):  # noqa: SIM110 (compiled)
-        if marked[letter[e]]:
-            return True
-    return False
+def _restore(
+    record: np.ndarray, record_counts: np.ndarray, record_floats: np.ndarray,
+    record_values: np.ndarray, last_closed: np.ndarray, started: np.ndarray, closed: np.ndarray,
+    counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Read a run's record; returns the boundary that comes next and the number of STARTs."""
+    gates = last_closed.size
+    if record.size == 0:
+        for i in range(gates):
+            last_closed[i] = np.iinfo(np.int64).min
+        return record.size, record.size
+    size = (record.size - 1 - gates) // (1 + gates)
+    for i in range(gates):
+        last_closed[i] = record[1 + i]
+    unpack(record[1 + gates :], size, started)
+    unpack(record[1 + gates + size :], size, closed)
+    unpack(record_counts, size, counts)
+    if record_floats.size > 0:
+        unpack(record_floats, size, floats)
+    unpack(record_values, size, values)
+    return record[0], size
+
+
+@numba.njit(cache=True)
+def _is_void(head: int, tail: int, last_closed: np.ndarray, opening: int) -> bool:
+    """Is nothing left that later windows, which open there or later, could see?"""
+    void = head == tail
+    for i in range(last_closed.size):
+        void &= last_closed[i] <= opening
+    return void
 
 
 @numba.njit(cache=True)
@@ -99,140 +142,37 @@ def _with_start(parent: np.ndarray, extended: np.ndarray, extends: np.ndarray) -
     return found
 
 
-# Stretches of counters are passed as views that begin at 0: with a first and a last number instead,
-# the compiler would guard against negative ones and add one counter at a time.
-
-
-@numba.njit(cache=True)
-def _add_counts(target: np.ndarray, source: np.ndarray, times: int, clear: bool) -> None:
-    if clear:
-        for s in range(target.size):
-            target[s] = source[s] * np.uint64(times)
-    elif times == 1:
-        for s in range(target.size):
-            target[s] += source[s]
-    else:
-        for s in range(target.size):
-            target[s] += source[s] * np.uint64(times)
-
-
-@numba.njit(cache=True)
-def _add_floats(target: np.ndarray, source: np.ndarray, times: float, clear: bool) -> None:
-    if clear:
-        for s in range(target.size):
-            target[s] = source[s] * times
-    else:
-        for s in range(target.size):
-            target[s] += source[s] * times
-
-
-@numba.njit(cache=True)
-def _join_values(
-    kind: int, target: np.ndarray, source: np.ndarray, times: int, clear: bool
-) -> None:
-    """A slot that goes on with its parent's."""
-    if kind <= NUMBER:
-        _add_floats(target, source, float(times), clear)
-    else:
-        for s in range(target.size):
-            kept = _neutral(kind) if clear else target[s]
-            target[s] = _combine(kind, kept, source[s])
-
-
-@numba.njit(cache=True)
-def _tag_values(
-    kind: int, target: np.ndarray, counts: np.ndarray, floats: np.ndarray, term: float,
-    clear: bool, dual: bool,
-) -> None:  # fmt: skip
-    """A slot of the events' own inputs, once for each way that leads to them."""
-    for s in range(target.size):
-        kept = _neutral(kind) if clear else target[s]
-        ways = floats[s] if dual else float(counts[s])
-        if ways > 0.0:
-            kept = _combine(kind, kept, term * ways if kind <= NUMBER else term)
-        target[s] = kept
-
-
-@numba.njit(cache=True)
-def _fill(target: np.ndarray, value: float) -> None:
-    for s in range(target.size):
-        target[s] = value
-
-
-@numba.njit(cache=True)
-def _clear(target: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] = 0
-
-
-@numba.njit(cache=True)
-def _total(counts: np.ndarray) -> np.uint64:
-    total = np.uint64(0)
-    for s in range(counts.size):
-        total += counts[s]
-    return total
-
-
-@numba.njit(cache=True)
-def _total_value(kind: int, values: np.ndarray) -> float:
-    total = _neutral(kind)
-    for s in range(values.size):
-        total = _combine(kind, total, values[s])
-    return total
-
-
-@numba.njit(cache=True)
-def _extend(
-    node: int, above: int, times: int, clear: bool, head: int, tail: int, dual: bool,
-    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, slotted: np.ndarray,
-    slot_kind: np.ndarray, slot_source: np.ndarray, term: np.ndarray,
-) -> None:  # fmt: skip
-    """What a group does to a node's counters of the STARTs before it.
-
-    `above` is the node that it goes on with, -1 if it is a START's own; `term` are the group's
-    inputs by slot, combined.
-    """
-    stays = above < 0 or times == 0
-    for slot in range(slotted[node], slotted[node + 1]):
-        kind, source = slot_kind[slot], slot_source[slot]
-        mine = values[slot, head:tail]
-        if stays and clear:
-            _fill(mine, _neutral(kind))
-        elif not stays and source >= 0:
-            _join_values(kind, mine, values[source, head:tail], times, clear)
-        elif not stays:
-            ways = floats[above, head:tail]
-            _tag_values(kind, mine, counts[above, head:tail], ways, term[slot], clear, dual)
-    if stays and clear:
-        _clear(counts[node, head:tail])
+@numba.njit(cache=True, inline="always")
+def _row(
+    row: int, g: int, boundary: int, q: int, opening: int, head: int, tail: int, dual: bool,
+    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, closed: np.ndarray,
+    slot_kind: np.ndarray, query: np.ndarray, final: np.ndarray, gate: np.ndarray,
+    read: np.ndarray, reads: np.ndarray,
+    out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
+    out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
+) -> int:  # fmt: skip
+    """Write a query's row if it has matches and there is room; returns 1 if it has, else 0."""
+    end = tail
+    if gate[q] >= 0:
+        end = first_after(closed[gate[q]], head, tail, opening)
+    node = final[q]
+    total = total_count(counts[node, head:end])
+    approximate = 0.0
+    if dual:
+        approximate = total_value(SUM, floats[node, head:end])
+    if total == 0 and approximate == 0.0:
+        return 0
+    if row < out_group.size:
+        out_group[row] = g
+        out_boundary[row] = boundary
+        out_query[row] = query[q]
+        out_counts[row] = total
         if dual:
-            _fill(floats[node, head:tail], 0.0)
-    elif not stays:
-        _add_counts(counts[node, head:tail], counts[above, head:tail], times, clear)
-        if dual:
-            _add_floats(floats[node, head:tail], floats[above, head:tail], float(times), clear)
-
-
-@numba.njit(cache=True)
-def _gather(
-    e: int, node: int, slotted: np.ndarray, slot_kind: np.ndarray, slot_source: np.ndarray,
-    slot_input: np.ndarray, inputs: np.ndarray, is_first: bool, term: np.ndarray,
-) -> None:  # fmt: skip
-    """Combine an event's inputs with those of its group's other events that extend a node."""
-    for slot in range(slotted[node], slotted[node + 1]):
-        if is_first:
-            term[slot] = _neutral(slot_kind[slot])
-        x = inputs[slot_input[slot], e]
-        if slot_source[slot] < 0 and not np.isnan(x):
-            x = 1.0 if slot_kind[slot] == NUMBER else x
-            term[slot] = _combine(slot_kind[slot], term[slot], x)
-
-
-@numba.njit(cache=True)
-def _move_down(table: np.ndarray, head: int, tail: int) -> None:
-    for row in range(table.shape[0]):
-        for s in range(head, tail):
-            table[row, s - head] = table[row, s]
+            out_approximate[row] = approximate
+        for i in range(read[q], read[q + 1]):
+            slot = reads[i]
+            out_values[row, i - read[q]] = total_value(slot_kind[slot], values[slot, head:end])
+    return 1
 
 
 @numba.njit(cache=True)
@@ -244,33 +184,70 @@ def _count(
     slotted: np.ndarray, slot_kind: np.ndarray, slot_source: np.ndarray, slot_input: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, query: np.ndarray, final: np.ndarray,
     gate: np.ndarray, read: np.ndarray, reads: np.ndarray,
-    width: int, dual: bool,
+    width: int, slide: int, dual: bool,
+    number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, kept_counts: np.ndarray,
+    kept_floats: np.ndarray, value_run: np.ndarray, kept_values: np.ndarray,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> int:  # fmt: skip
-    nodes, slots = parent.size, slot_kind.size
+) -> Saved:  # fmt: skip
+    nodes, slots, many = parent.size, slot_kind.size, gate_count[0]
     plain = slots == 0 and not dual  # spares a call with many arguments
     starts = _with_start(parent, extended, extends)
-    room = 2 * _most_starts(run, position, event, move_letter, starts, width) + 2
+    most = most_starts(run, position, event, move_letter, starts, width)
+    room = 2 * (most + _most_kept(number_run, many)) + 2
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
     values = np.zeros((slots, room), np.float64)
     started = np.zeros((1, room), np.int64)  # position of each START
-    closed = np.zeros((gate_count[0], room), np.int64)  # position of the last gate before it
-    last_closed = np.zeros(gate_count[0], np.int64)
+    closed = np.zeros((many, room), np.int64)  # position of the last gate before it
+    last_closed = np.zeros(many, np.int64)
     times, clear = np.zeros(nodes, np.int64), np.zeros(nodes, np.bool_)
     touched = np.zeros(nodes, np.bool_)
     order = np.zeros(nodes, np.int64)
     term = np.zeros(slots, np.float64)
     stamp = np.full(final.size, -1, np.int64)
     zero = run[0] - run[0]  # a plain 0 has a type of its own, for which all would be compiled too
+    next_numbers = np.zeros(run.size, np.int64)
+    next_counts, next_values = np.zeros(run.size, np.int64), np.zeros(run.size, np.int64)
+    saved = np.empty(numbers.size, np.int64)
+    saved_counts = np.empty(kept_counts.size, np.uint64)
+    saved_floats = np.empty(kept_floats.size, np.float64)
+    saved_values = np.empty(kept_values.size, np.float64)
     rows = 0
     for r in range(run.size - 1):
-        head = tail = zero  # the active STARTs
-        for i in range(gate_count[0]):
-            last_closed[i] = np.iinfo(np.int64).min
-        for g in range(run[r], run[r + 1]):
+        head = zero  # of the active STARTs
+        floats_from, floats_to = (count_run[r], count_run[r + 1]) if dual else (zero, zero)
+        boundary, tail = _restore(
+            numbers[number_run[r] : number_run[r + 1]],
+            kept_counts[count_run[r] : count_run[r + 1]], kept_floats[floats_from:floats_to],
+            kept_values[value_run[r] : value_run[r + 1]], last_closed, started, closed, counts,
+            floats, values,
+        )  # fmt: skip
+        first, last = run[r], run[r + 1]
+        for g in range(first, last + 1):
+            if slide > 0:
+                # The boundaries before this group, or those behind the last one.
+                until = position[g] - 1 if g < last else limit[r]
+                while head < tail and boundary <= until:
+                    opening = boundary - width
+                    head = first_after(started[0], head, tail, opening)
+                    if head == tail:
+                        break
+                    latest = g - 1 if g > first else -1 - r
+                    for q in range(final.size):
+                        rows += _row(
+                            rows, latest, boundary, q, opening, head, tail, dual, counts, floats,
+                            values, closed, slot_kind, query, final, gate, read, reads, out_group,
+                            out_boundary, out_query, out_counts, out_approximate, out_values,
+                        )  # fmt: skip
+                    boundary += slide
+            if g == last:
+                break
             now = position[g]
+            opening = now - width
+            head = first_after(started[0], head, tail, opening)
+            if slide > 0 and head == tail:
+                boundary = boundary_from(now, slide)
             # What the group does: which nodes are extended how often, and which are cleared.
             touches = 0
             begins = False
@@ -285,7 +262,7 @@ def _count(
                         touches += 1
                     times[node] += 1
                     if slots > 0:
-                        _gather(
+                        gather(
                             e, node, slotted, slot_kind, slot_source, slot_input, inputs,
                             times[node] == 1, term,
                         )  # fmt: skip
@@ -297,43 +274,33 @@ def _count(
                     touched[node] = True
                     order[touches] = node
                     touches += 1
-            if touches > 0:
-                while head < tail and started[0, head] <= now - width:
-                    head += 1
-                # Children before parents, which read what was before the group.
-                for i in range(1, touches):
-                    node = order[i]
-                    k = i
-                    while k > 0 and order[k - 1] < node:
-                        order[k] = order[k - 1]
-                        k -= 1
-                    order[k] = node
-                if begins and tail == room:
-                    _move_down(counts, head, tail)
+            sort_down(order, touches)  # children before parents, which read what was before
+            if begins:
+                if tail == room:
+                    move_down(counts, head, tail)
                     if dual:
-                        _move_down(floats, head, tail)
-                    _move_down(values, head, tail)
-                    _move_down(started, head, tail)
-                    _move_down(closed, head, tail)
+                        move_down(floats, head, tail)
+                    move_down(values, head, tail)
+                    move_down(started, head, tail)
+                    move_down(closed, head, tail)
                     head, tail = zero, tail - head
-                if begins:
-                    started[0, tail] = now
-                    for i in range(gate_count[0]):
-                        closed[i, tail] = last_closed[i]
-                    for node in range(nodes):
-                        counts[node, tail] = 0
-                        if dual:
-                            floats[node, tail] = 0.0
-                    for slot in range(slots):
-                        values[slot, tail] = _neutral(slot_kind[slot])
+                started[0, tail] = now
+                for i in range(many):
+                    closed[i, tail] = last_closed[i]
+                for node in range(nodes):
+                    counts[node, tail] = 0
+                    if dual:
+                        floats[node, tail] = 0.0
+                for slot in range(slots):
+                    values[slot, tail] = _neutral(slot_kind[slot])
             for i in range(touches):
                 node = order[i]
                 above = parent[node]
                 n = times[node]
                 if plain and above >= 0 and n > 0:
-                    _add_counts(counts[node, head:tail], counts[above, head:tail], n, clear[node])
+                    add_counts(counts[node, head:tail], counts[above, head:tail], n, clear[node])
                 elif above >= 0 or clear[node]:
-                    _extend(
+                    extend(
                         node, above, n, clear[node], head, tail, dual, counts, floats, values,
                         slotted, slot_kind, slot_source, term,
                     )  # fmt: skip
@@ -349,38 +316,52 @@ def _count(
                 tail += 1
             for k in range(gated[stay], gated[stay + 1]):
                 last_closed[gates[k]] = now
+            if slide > 0:
+                continue
             for e in range(event[g], event[g + 1]):
                 for t in range(triggered[move_letter[e]], triggered[move_letter[e] + 1]):
                     q = triggers[t]
                     if stamp[q] == g:
                         continue
                     stamp[q] = g
-                    end = tail
-                    if gate[q] >= 0:
-                        # A closed gate before a START is forgotten when it leaves the window.
-                        end = head
-                        while end < tail and closed[gate[q], end] <= now - width:
-                            end += 1
-                    node = final[q]
-                    total = _total(counts[node, head:end])
-                    if dual:
-                        approximate = _total_value(SUM, floats[node, head:end])
-                        if approximate == 0.0:
-                            continue
-                        if rows < out_group.size:
-                            out_approximate[rows] = approximate
-                    elif total == 0:
-                        continue
-                    if rows >= out_group.size:
-                        return -1
-                    out_group[rows] = g
-                    out_boundary[rows] = 0
-                    out_query[rows] = query[q]
-                    out_counts[rows] = total
-                    for i in range(read[q], read[q + 1]):
-                        slot = reads[i]
-                        out_values[rows, i - read[q]] = _total_value(
-                            slot_kind[slot], values[slot, head:end]
-                        )
-                    rows += 1
-    return rows
+                    rows += _row(
+                        rows, g, boundary, q, opening, head, tail, dual, counts, floats, values,
+                        closed, slot_kind, query, final, gate, read, reads, out_group,
+                        out_boundary, out_query, out_counts, out_approximate, out_values,
+                    )  # fmt: skip
+            if rows > out_group.size:
+                break
+        if rows > out_group.size:
+            rows = -1
+            break
+        opening = np.iinfo(np.int64).min
+        if slide > 0:
+            # What is behind the limit will be seen from the next boundary on.
+            opening = limit[r] - width
+            head = first_after(started[0], head, tail, boundary - width)
+        elif first < last:
+            opening = position[last - 1] - width
+        size = tail - head
+        n, c, v = next_numbers[r], next_counts[r], next_values[r]
+        if not _is_void(head, tail, last_closed, opening):
+            saved = with_room(saved, n + (1 + many) * (1 + size))
+            saved[n] = boundary
+            saved[n + 1 : n + 1 + many] = last_closed
+            pack(started, head, tail, saved[n + 1 + many :])
+            pack(closed, head, tail, saved[n + 1 + many + size :])
+            n += (1 + many) * (1 + size)
+            saved_counts = with_room(saved_counts, c + nodes * size)
+            pack(counts, head, tail, saved_counts[c:])
+            if dual:
+                saved_floats = with_room(saved_floats, c + nodes * size)
+                pack(floats, head, tail, saved_floats[c:])
+            c += nodes * size
+            saved_values = with_room(saved_values, v + slots * size)
+            pack(values, head, tail, saved_values[v:])
+            v += slots * size
+        next_numbers[r + 1], next_counts[r + 1], next_values[r + 1] = n, c, v
+    n, c, v = next_numbers[-1], next_counts[-1], next_values[-1]
+    return (
+        rows, next_numbers, saved[:n].copy(), next_counts, saved_counts[:c].copy(),
+        saved_floats[: c if dual else 0].copy(), next_values, saved_values[:v].copy(),
+    )  # fmt: skip

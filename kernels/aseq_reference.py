@@ -1,35 +1,41 @@
-"""A-Seq as plain Python: at every trigger each query's window is counted from scratch."""
+"""A-Seq as plain Python: each query's windows are counted from scratch."""
 
 from __future__ import annotations
 
 import math
 
 from kernels.aseq import Tree
+from kernels.history import State, followed, looks
 from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
 
 _NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 
 
-def count_prefixes(groups: Groups, tree: Tree, width: int, dual: bool, out: Rows) -> int:
+def count_prefixes(
+    groups: Groups, tree: Tree, width: int, slide: int, dual: bool, state: State, out: Rows
+) -> tuple[int, State]:
     """As `kernels.aseq.count_prefixes`."""
+    history = followed(state, groups)
+    groups = history.groups
     rows = 0
-    for first, last in zip(groups.run[:-1], groups.run[1:], strict=True):
-        for g in range(first, last):
-            low = groups.position[g] - width
-            window = [h for h in range(first, g + 1) if groups.position[h] > low]
-            for q in _triggered(groups, tree, g):
-                count, values = _window(groups, tree, q, window)
-                if not count:
-                    continue
-                if rows == len(out.group):
-                    return -1
-                out.group[rows], out.boundary[rows], out.query[rows] = g, 0, tree.query[q]
-                out.counts[rows] = count % 2**64
-                if dual:
-                    out.approximate[rows] = float(count)
-                out.values[rows, : len(values)] = values
-                rows += 1
-    return rows
+    for g, boundary, window in looks(history, width, slide):
+        for q in _triggered(groups, tree, g) if slide == 0 else range(len(tree.query)):
+            count, values = _window(groups, tree, q, window)
+            if not count:
+                continue
+            if rows == len(out.group):
+                return -1, state
+            out.group[rows], out.boundary[rows], out.query[rows] = (
+                history.number[g],
+                boundary,
+                tree.query[q],
+            )
+            out.counts[rows] = count % 2**64
+            if dual:
+                out.approximate[rows] = float(count)
+            out.values[rows, : len(values)] = values
+            rows += 1
+    return rows, groups
 
 
 def _triggered(groups: Groups, tree: Tree, g: int) -> list[int]:

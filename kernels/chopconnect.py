@@ -21,26 +21,29 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.aseq import (
-    _add_counts,
-    _clear,
-    _extend,
-    _fill,
-    _gather,
-    _most_starts,
-    _total,
-    _total_value,
+from kernels.chopconnect_record import (
+    most_kept,
+    record_sizes,
+    restore_rows,
+    restore_starts,
+    save,
 )
-from kernels.product import (
-    NUMBER,
-    SUM,
-    Groups,
-    Rows,
-    _combine,
-    _grown_count,
-    _grown_float,
-    _neutral,
+from kernels.counters import (
+    add_counts,
+    boundary_from,
+    extend,
+    first_after,
+    gather,
+    most_starts,
+    move_down,
+    sort_down,
+    total_count,
+    total_value,
+    with_room,
 )
+from kernels.product import SUM, Groups, Rows, _neutral
+from kernels.snapshots import connected_value, drop_rows, take, widened
+from kernels.state import Saved, State, ready
 
 
 class Segments(NamedTuple):
@@ -55,6 +58,9 @@ class Segments(NamedTuple):
     extends: np.ndarray  # nodes that an event extends
     cleared: np.ndarray  # by stay letter: rows of `clears`
     clears: np.ndarray  # nodes that negated events set to zero
+    gated: np.ndarray  # by stay letter: rows of `gates`
+    gates: np.ndarray  # gates that negated events close
+    barred: np.ndarray  # by segment: the gates before its STARTs, which stand together
     slotted: np.ndarray  # by node: its slots, values carried with its count, which stand together
     slot_kind: np.ndarray  # int64, by slot: SUM, NUMBER, MIN or MAX
     slot_source: np.ndarray  # the slot before that it goes on with, or -1: the event's own input
@@ -64,6 +70,7 @@ class Segments(NamedTuple):
     link_last: np.ndarray  # by link: its last segment
     link_from: np.ndarray  # by link: the segment before its last
     link_root: np.ndarray  # by link: its first segment
+    link_gate: np.ndarray  # by link: the gate before its first segment, or -1
     laned: np.ndarray  # by link: its lanes, values carried with its snapshots' counts
     lane_kind: np.ndarray
     lane_slot: np.ndarray  # by lane: the slot of the segment before that it is of, or -1
@@ -72,18 +79,23 @@ class Segments(NamedTuple):
     triggers: np.ndarray  # queries that an event triggers
     last: np.ndarray  # by query: its last segment
     link: np.ndarray  # by query: its link, or -1 where it is one segment
+    gate: np.ndarray  # by query: the gate before its first segment, or -1
     read: np.ndarray  # by query: its values
     read_kind: np.ndarray
     read_slot: np.ndarray  # by value: the last segment's slot, or -1
     read_lane: np.ndarray  # by value: else which of its link's lanes
 
 
-def connect(groups: Groups, segments: Segments, width: int, dual: bool, out: Rows) -> int:
-    """Fill `out` with a row per trigger and query that has matches; returns how many, or -1.
+def connect(
+    groups: Groups, segments: Segments, width: int, slide: int, dual: bool, state: State, out: Rows
+) -> tuple[int, State]:
+    """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
 
-    -1 means that `out` is too small.
+    As `kernels.aseq.count_prefixes`.
     """
-    return int(_connect(*groups, *segments, width, dual, *out))
+    before = ready(state, len(groups.run) - 1, dual)
+    made, *saved = _connect(*groups, *segments, width, slide, dual, *before, *out)
+    return (int(made), State(*saved)) if made >= 0 else (-1, state)
 
 
 @numba.njit(cache=True)
@@ -99,7 +111,7 @@ def _most_of_any(
             starts[letter] = False
             for k in range(extended[letter], extended[letter + 1]):
                 starts[letter] |= extends[k] == node[segment]
-        most = max(most, _most_starts(run, position, event, move_letter, starts, width))
+        most = max(most, most_starts(run, position, event, move_letter, starts, width))
     return most
 
 
@@ -107,159 +119,96 @@ def _most_of_any(
 def _expire(
     segment: int, started: np.ndarray, head: np.ndarray, tail: np.ndarray, opening: int
 ) -> None:
-    while head[segment] < tail[segment] and started[segment, head[segment]] <= opening:
-        head[segment] += 1
+    head[segment] = first_after(started[segment], head[segment], tail[segment], opening)
 
 
 @numba.njit(cache=True)
-def _move_down(table: np.ndarray, first: int, last: int, head: int, tail: int) -> None:
-    for row in range(first, last):
-        for s in range(head, tail):
-            table[row, s - head] = table[row, s]
+def _any_active(started: np.ndarray, head: np.ndarray, tail: np.ndarray, opening: int) -> bool:
+    """Is there a START in the window? Those that have left it are forgotten."""
+    found = False
+    for i in range(head.size):
+        _expire(i, started, head, tail, opening)
+        found |= head[i] < tail[i]
+    return found
 
 
 @numba.njit(cache=True)
 def _make_room(
     head: int, tail: int, own: int, node: np.ndarray, slotted: np.ndarray, linked: np.ndarray,
-    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, started: np.ndarray,
-    row_start: np.ndarray, row_count: np.ndarray, row_place: np.ndarray, dual: bool,
+    barred: np.ndarray, counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
+    started: np.ndarray, closed: np.ndarray, row_start: np.ndarray, row_count: np.ndarray,
+    row_place: np.ndarray, dual: bool,
 ) -> None:  # fmt: skip
     """Move all that belongs to a segment's active STARTs to the front."""
-    _move_down(counts, node[own], node[own + 1], head, tail)
+    move_down(counts[node[own] : node[own + 1]], head, tail)
     if dual:
-        _move_down(floats, node[own], node[own + 1], head, tail)
-    _move_down(values, slotted[node[own]], slotted[node[own + 1]], head, tail)
-    _move_down(started, own, own + 1, head, tail)
+        move_down(floats[node[own] : node[own + 1]], head, tail)
+    move_down(values[slotted[node[own]] : slotted[node[own + 1]]], head, tail)
+    move_down(started[own : own + 1], head, tail)
+    move_down(closed[barred[own] : barred[own + 1]], head, tail)
     for table in (row_start, row_count, row_place):
-        _move_down(table, linked[own], linked[own + 1], head, tail)
+        move_down(table[linked[own] : linked[own + 1]], head, tail)
 
 
 @numba.njit(cache=True)
-def _drop(kept: np.ndarray, first: int, last: int) -> None:
-    for i in range(first, last):
-        kept[i - first] = kept[i]
-
-
-@numba.njit(cache=True)
-def _sums_from(counts: np.ndarray, sums: np.ndarray) -> None:
-    """The sums of an array from each of its entries to the end."""
-    total = counts[0] - counts[0]  # of their type
-    for s in range(counts.size - 1, -1, -1):
-        total += counts[s]
-        sums[s] = total
-
-
-@numba.njit(cache=True)
-def _add_times(target: np.ndarray, source: np.ndarray, times: float) -> None:
-    for s in range(target.size):
-        target[s] += source[s] * times
-
-
-@numba.njit(cache=True)
-def _values_from(kind: int, values: np.ndarray, sums: np.ndarray) -> None:
-    total = _neutral(kind)
-    for s in range(values.size - 1, -1, -1):
-        total = _combine(kind, total, values[s])
-        sums[s] = total
-
-
-@numba.njit(cache=True, inline="always")
-def _weighted(kind: int, total: float, x: float, ways: float) -> float:
-    """A value that occurs in so many ways, combined with others."""
-    if ways == 0.0:
-        return total
-    return _combine(kind, total, x * ways if kind <= NUMBER else x)
-
-
-@numba.njit(cache=True)
-def _spread(
-    kind: int, into: np.ndarray, x: float, counts: np.ndarray, floats: np.ndarray, dual: bool
-) -> None:
-    """A segment's value after each of the ways that a snapshot counts."""
-    for s in range(into.size):
-        into[s] = _weighted(kind, into[s], x, floats[s] if dual else float(counts[s]))
-
-
-@numba.njit(cache=True)
-def _carry(kind: int, into: np.ndarray, values: np.ndarray, ways: float) -> None:
-    """A snapshot's values before each of the ways that a segment counts."""
-    for s in range(into.size):
-        into[s] = _weighted(kind, into[s], values[s], ways)
-
-
-@numba.njit(cache=True)
-def _widened(table: np.ndarray, size: int) -> np.ndarray:
-    wider = np.empty((table.shape[0], size), np.float64)
-    for row in range(table.shape[0]):
-        for i in range(table.shape[1]):
-            wider[row, i] = table[row, i]
-    return wider
-
-
-@numba.njit(cache=True)
-def _take(
-    at: int, size: int, first_root: int, kept_from: int, end: int, before: int, head: int,
-    tail: int, first_lane: int, last_lane: int, lane_kind: np.ndarray, lane_slot: np.ndarray,
-    lane_before: np.ndarray, counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
-    row_start: np.ndarray, row_count: np.ndarray, row_place: np.ndarray, kept: np.ndarray,
-    kept_f: np.ndarray, kept_v: np.ndarray, dual: bool,
-) -> None:  # fmt: skip
-    """Write the rows of a snapshot, of the segment that ends in node `end` and those before it."""
-    new = kept[at : at + size]
-    new_f = kept_f[at : at + size] if dual else kept_f[:0]
-    if before < 0:
-        # The segment is the first one: its STARTs are those that the rows are of.
-        _sums_from(counts[end, head:tail], new)
+def _row(
+    row: int, g: int, boundary: int, q: int, opening: int, dual: bool, node: np.ndarray,
+    link_root: np.ndarray, last: np.ndarray, link: np.ndarray, gate: np.ndarray, read: np.ndarray,
+    read_kind: np.ndarray, read_slot: np.ndarray, read_lane: np.ndarray, head: np.ndarray,
+    tail: np.ndarray, number: np.ndarray, started: np.ndarray, closed: np.ndarray,
+    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, row_start: np.ndarray,
+    row_count: np.ndarray, row_place: np.ndarray, kept_from: int, kept: np.ndarray,
+    kept_f: np.ndarray, kept_v: np.ndarray,
+    out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
+    out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
+) -> int:  # fmt: skip
+    """Write a query's row if it has matches and there is room; returns 1 if it has, else 0."""
+    own, j = last[q], link[q]
+    root = link_root[j] if j >= 0 else own
+    _expire(own, started, head, tail, opening)
+    _expire(root, started, head, tail, opening)
+    end = node[own + 1] - 1
+    first, stop = head[own], tail[own]
+    if gate[q] >= 0:
+        behind = first_after(closed[gate[q]], head[root], tail[root], opening)
+        if j < 0:
+            stop = behind
+        elif behind == head[root]:
+            return 0
+    first_root = number[root] + head[root]
+    total, approximate = np.uint64(0), 0.0
+    if j < 0:
+        total = total_count(counts[end, first:stop])
         if dual:
-            _sums_from(floats[end, head:tail], new_f)
-        for i in range(first_lane, last_lane):
-            into = kept_v[i - first_lane, at : at + size]
-            _values_from(lane_kind[i], values[lane_slot[i], head:tail], into)
-        return
-    _clear(new)
-    _fill(new_f, 0.0)
-    for i in range(first_lane, last_lane):
-        _fill(kept_v[i - first_lane, at : at + size], _neutral(lane_kind[i]))
-    for s in range(head, tail):
-        gone = first_root - row_start[before, s]
-        left = row_count[before, s] - gone
-        ways = floats[end, s] if dual else float(counts[end, s])
-        if left <= 0 or ways == 0.0:
-            continue
-        place = row_place[before, s] - kept_from + gone
-        old = kept[place : place + left]
-        _add_times(new[:left], old, counts[end, s])
-        if dual:
-            _add_times(new_f[:left], kept_f[place : place + left], floats[end, s])
-        for i in range(first_lane, last_lane):
-            into = kept_v[i - first_lane, at : at + left]
-            if lane_slot[i] >= 0:
-                _spread(lane_kind[i], into, values[lane_slot[i], s], old, kept_f[place:], dual)
-            else:
-                _carry(lane_kind[i], into, kept_v[lane_before[i], place : place + left], ways)
-
-
-@numba.njit(cache=True)
-def _read(
-    kind: int, slot: int, lane: int, link: int, first_root: int, kept_from: int, end: int,
-    head: int, tail: int, counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
-    row_start: np.ndarray, row_count: np.ndarray, row_place: np.ndarray, kept: np.ndarray,
-    kept_f: np.ndarray, kept_v: np.ndarray, dual: bool,
-) -> float:  # fmt: skip
-    """A value of a connected query: of its last segment's slot, or of a lane of its snapshots."""
-    total = _neutral(kind)
-    for s in range(head, tail):
-        gone = first_root - row_start[link, s]
-        if gone >= row_count[link, s]:
-            continue
-        place = row_place[link, s] - kept_from + gone
-        if slot >= 0:
-            ways = kept_f[place] if dual else float(kept[place])
-            total = _weighted(kind, total, values[slot, s], ways)
+            approximate = total_value(SUM, floats[end, first:stop])
+    else:
+        for s in range(first, stop):
+            gone = first_root - row_start[j, s]
+            if gone < row_count[j, s]:
+                place = row_place[j, s] - kept_from + gone
+                total += counts[end, s] * kept[place]
+                if dual:
+                    approximate += floats[end, s] * kept_f[place]
+    if total == 0 and approximate == 0.0:
+        return 0
+    if row >= out_group.size:
+        return 1
+    out_group[row] = g
+    out_boundary[row] = boundary
+    out_query[row] = q
+    out_counts[row] = total
+    if dual:
+        out_approximate[row] = approximate
+    for v in range(read[q], read[q + 1]):
+        kind, slot = read_kind[v], read_slot[v]
+        if j < 0:
+            out_values[row, v - read[q]] = total_value(kind, values[slot, first:stop])
         else:
-            ways = floats[end, s] if dual else float(counts[end, s])
-            total = _weighted(kind, total, kept_v[lane, place], ways)
-    return total
+            out_values[row, v - read[q]] = connected_value(
+                kind, slot, read_lane[v], j, first_root, kept_from, end, first, stop, counts,
+                floats, values, row_start, row_count, row_place, kept, kept_f, kept_v, dual,
+            )  # fmt: skip
+    return 1
 
 
 @numba.njit(cache=True)
@@ -267,25 +216,30 @@ def _connect(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,
     node: np.ndarray, segment: np.ndarray, extended: np.ndarray, extends: np.ndarray,
-    cleared: np.ndarray, clears: np.ndarray, slotted: np.ndarray, slot_kind: np.ndarray,
+    cleared: np.ndarray, clears: np.ndarray, gated: np.ndarray, gates: np.ndarray,
+    barred: np.ndarray, slotted: np.ndarray, slot_kind: np.ndarray,
     slot_source: np.ndarray, slot_input: np.ndarray, linked: np.ndarray, link_before: np.ndarray,
-    link_last: np.ndarray, link_from: np.ndarray, link_root: np.ndarray, laned: np.ndarray,
-    lane_kind: np.ndarray, lane_slot: np.ndarray, lane_before: np.ndarray, triggered: np.ndarray,
-    triggers: np.ndarray, last: np.ndarray, link: np.ndarray, read: np.ndarray,
-    read_kind: np.ndarray, read_slot: np.ndarray, read_lane: np.ndarray,
-    width: int, dual: bool,
+    link_last: np.ndarray, link_from: np.ndarray, link_root: np.ndarray, link_gate: np.ndarray,
+    laned: np.ndarray, lane_kind: np.ndarray, lane_slot: np.ndarray, lane_before: np.ndarray,
+    triggered: np.ndarray, triggers: np.ndarray, last: np.ndarray, link: np.ndarray,
+    gate: np.ndarray, read: np.ndarray, read_kind: np.ndarray, read_slot: np.ndarray,
+    read_lane: np.ndarray, width: int, slide: int, dual: bool,
+    number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, held_counts: np.ndarray,
+    held_floats: np.ndarray, value_run: np.ndarray, held_values: np.ndarray,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> int:  # fmt: skip
-    nodes, many, links = segment.size, node.size - 1, link_before.size
+) -> Saved:  # fmt: skip
+    nodes, many, links, bars = segment.size, node.size - 1, link_before.size, barred[-1]
     plain = slot_kind.size == 0 and not dual  # spares a call with many arguments
     most = _most_of_any(run, position, event, move_letter, node, extended, extends, width)
-    room = 2 * most + 2
+    room = 2 * (most + most_kept(number_run, numbers, barred, linked)) + 2
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
     values = np.zeros((slot_kind.size, room), np.float64)
     term = np.zeros(slot_kind.size, np.float64)
     started = np.zeros((many, room), np.int64)
+    closed = np.zeros((bars + 1, room), np.int64)  # by gate: its last closing before each START
+    last_closed = np.zeros(bars, np.int64)
     head, tail = np.zeros(many, np.int64), np.zeros(many, np.int64)  # active STARTs
     number = np.zeros(many, np.int64)  # of the START at place 0; STARTs are counted on
     # The snapshot of each link at each START of its last segment: its first row's START, how many
@@ -304,14 +258,61 @@ def _connect(
     touched, order = np.zeros(nodes, np.bool_), np.zeros(nodes, np.int64)
     begun = np.zeros(many, np.int64)
     stamp = np.full(last.size, -1, np.int64)
+    next_numbers = np.zeros(run.size, np.int64)
+    next_counts, next_values = np.zeros(run.size, np.int64), np.zeros(run.size, np.int64)
+    saved = np.empty(numbers.size, np.int64)
+    saved_counts = np.empty(held_counts.size, np.uint64)
+    saved_floats = np.empty(held_floats.size, np.float64)
+    saved_values = np.empty(held_values.size, np.float64)
     rows = 0
     for r in range(run.size - 1):
         for i in range(many):
             head[i] = tail[i] = number[i] = 0
-        kept_from = kept_to = zero
-        for g in range(run[r], run[r + 1]):
+        for i in range(bars):
+            last_closed[i] = np.iinfo(np.int64).min
+        kept_from = kept_to = boundary = zero
+        if number_run[r] < number_run[r + 1]:
+            boundary = numbers[number_run[r]]
+            record_counts = held_counts[count_run[r] : count_run[r + 1]]
+            record_floats = held_floats[count_run[r] : count_run[r + 1]] if dual else held_floats
+            record_values = held_values[value_run[r] : value_run[r + 1]]
+            c, v = restore_starts(
+                numbers[number_run[r] : number_run[r + 1]], record_counts, record_floats,
+                record_values, node, barred, slotted, linked, last_closed, tail, started, closed,
+                counts, floats, values, row_count,
+            )  # fmt: skip
+            kept_to = record_counts.size - c
+            if kept_to > kept.size:
+                kept = with_room(kept, kept_to)
+                if dual:
+                    kept_f = with_room(kept_f, kept.size)
+                kept_v = widened(kept_v, kept.size)
+            restore_rows(
+                record_counts[c:], record_floats[c:] if dual else record_floats, record_values[v:],
+                link_last, laned, tail, row_start, row_count, row_place, kept, kept_f, kept_v,
+            )  # fmt: skip
+        first_group, last_group = run[r], run[r + 1]
+        for g in range(first_group, last_group + 1):
+            if slide > 0:
+                # The boundaries before this group, or those behind the last one.
+                until = position[g] - 1 if g < last_group else limit[r]
+                latest = g - 1 if g > first_group else -1 - r
+                while boundary <= until and _any_active(started, head, tail, boundary - width):
+                    for q in range(last.size):
+                        rows += _row(
+                            rows, latest, boundary, q, boundary - width, dual, node, link_root,
+                            last, link, gate, read, read_kind, read_slot, read_lane, head, tail,
+                            number, started, closed, counts, floats, values, row_start, row_count,
+                            row_place, kept_from, kept, kept_f, kept_v, out_group, out_boundary,
+                            out_query, out_counts, out_approximate, out_values,
+                        )  # fmt: skip
+                    boundary += slide
+            if g == last_group:
+                break
             now = position[g]
             opening = now - width
+            if slide > 0 and not _any_active(started, head, tail, opening):
+                boundary = boundary_from(now, slide)
             # What the group does: which nodes are extended how often, and which are cleared.
             touches = 0
             beginnings = 0
@@ -327,7 +328,7 @@ def _connect(
                             beginnings += 1
                     times[i] += 1
                     if term.size > 0:
-                        _gather(
+                        gather(
                             e, i, slotted, slot_kind, slot_source, slot_input, inputs,
                             times[i] == 1, term,
                         )  # fmt: skip
@@ -346,8 +347,8 @@ def _connect(
                 _expire(own, started, head, tail, opening)
                 if tail[own] == room:
                     _make_room(
-                        head[own], room, own, node, slotted, linked, counts, floats, values,
-                        started, row_start, row_count, row_place, dual,
+                        head[own], room, own, node, slotted, linked, barred, counts, floats,
+                        values, started, closed, row_start, row_count, row_place, dual,
                     )  # fmt: skip
                     number[own] += head[own]
                     tail[own] -= head[own]
@@ -365,17 +366,17 @@ def _connect(
                             _expire(of, started, head, tail, opening)
                             if head[of] < tail[of]:
                                 oldest = min(oldest, row_place[other, head[of]])
-                        _drop(kept, oldest - kept_from, kept_to - kept_from)
+                        drop_rows(kept, oldest - kept_from, kept_to - kept_from)
                         if dual:
-                            _drop(kept_f, oldest - kept_from, kept_to - kept_from)
+                            drop_rows(kept_f, oldest - kept_from, kept_to - kept_from)
                         for i in range(lanes):
-                            _drop(kept_v[i], oldest - kept_from, kept_to - kept_from)
+                            drop_rows(kept_v[i], oldest - kept_from, kept_to - kept_from)
                         kept_from = oldest
                         if 2 * (kept_to - kept_from + size) > kept.size:
-                            kept = _grown_count(kept, 2 * (kept_to - kept_from + size))
+                            kept = with_room(kept, 2 * (kept_to - kept_from + size))
                             if dual:
-                                kept_f = _grown_float(kept_f, kept.size)
-                            kept_v = _widened(kept_v, kept.size)
+                                kept_f = with_room(kept_f, kept.size)
+                            kept_v = widened(kept_v, kept.size)
                     at = kept_to - kept_from
                     first_root = number[root] + head[root]
                     row_start[j, tail[own]] = first_root
@@ -384,20 +385,16 @@ def _connect(
                     kept_to += size
                     if size == 0:
                         continue
-                    _take(
+                    closings = closed[bars, :0]
+                    if link_gate[j] >= 0:
+                        closings = closed[link_gate[j], head[root] : tail[root]]
+                    take(
                         at, size, first_root, kept_from, node[source + 1] - 1, before,
                         head[source], tail[source], laned[j], laned[j + 1], lane_kind, lane_slot,
-                        lane_before, counts, floats, values, row_start, row_count, row_place,
-                        kept, kept_f, kept_v, dual,
+                        lane_before, counts, floats, values, closings, row_start, row_count,
+                        row_place, kept, kept_f, kept_v, dual,
                     )  # fmt: skip
-            # Later nodes before earlier ones, which read what was before the group.
-            for i in range(1, touches):
-                this = order[i]
-                k = i
-                while k > 0 and order[k - 1] < this:
-                    order[k] = order[k - 1]
-                    k -= 1
-                order[k] = this
+            sort_down(order, touches)  # later nodes before earlier ones, which read what was before
             for i in range(touches):
                 this = order[i]
                 own = segment[this]
@@ -405,9 +402,9 @@ def _connect(
                 above = -1 if this == node[own] else this - 1
                 h, t = head[own], tail[own]
                 if plain and above >= 0 and times[this] > 0:
-                    _add_counts(counts[this, h:t], counts[above, h:t], times[this], clear[this])
+                    add_counts(counts[this, h:t], counts[above, h:t], times[this], clear[this])
                 elif above >= 0 or clear[this]:
-                    _extend(
+                    extend(
                         this, above, times[this], clear[this], h, t, dual, counts, floats, values,
                         slotted, slot_kind, slot_source, term,
                     )  # fmt: skip
@@ -415,6 +412,8 @@ def _connect(
                 own = begun[b]
                 t = tail[own]
                 started[own, t] = now
+                for i in range(barred[own], barred[own + 1]):
+                    closed[i, t] = last_closed[i]
                 for this in range(node[own], node[own + 1]):
                     counts[this, t] = times[this] if this == node[own] else 0
                     if dual:
@@ -427,51 +426,60 @@ def _connect(
             for i in range(touches):
                 times[order[i]] = 0
                 clear[order[i]] = touched[order[i]] = False
+            for k in range(gated[stay], gated[stay + 1]):
+                last_closed[gates[k]] = now
+            if slide > 0:
+                continue
             for e in range(event[g], event[g + 1]):
                 for k in range(triggered[move_letter[e]], triggered[move_letter[e] + 1]):
                     q = triggers[k]
                     if stamp[q] == g:
                         continue
                     stamp[q] = g
-                    own, j = last[q], link[q]
-                    root = link_root[j] if j >= 0 else own
-                    _expire(own, started, head, tail, opening)
-                    end = node[own + 1] - 1
-                    total, approximate = np.uint64(0), 0.0
-                    if j < 0:
-                        h, t = head[own], tail[own]
-                        total = _total(counts[end, h:t])
-                        if dual:
-                            approximate = _total_value(SUM, floats[end, h:t])
-                    else:
-                        _expire(root, started, head, tail, opening)
-                        first_root = number[root] + head[root]
-                        for s in range(head[own], tail[own]):
-                            gone = first_root - row_start[j, s]
-                            if gone < row_count[j, s]:
-                                place = row_place[j, s] - kept_from + gone
-                                total += counts[end, s] * kept[place]
-                                if dual:
-                                    approximate += floats[end, s] * kept_f[place]
-                    if total == 0 and approximate == 0.0:
-                        continue
-                    if rows >= out_group.size:
-                        return -1
-                    out_group[rows] = g
-                    out_boundary[rows] = 0
-                    out_query[rows] = q
-                    out_counts[rows] = total
-                    if dual:
-                        out_approximate[rows] = approximate
-                    for v in range(read[q], read[q + 1]):
-                        kind, slot = read_kind[v], read_slot[v]
-                        if j < 0:
-                            out_values[rows, v - read[q]] = _total_value(kind, values[slot, h:t])
-                            continue
-                        out_values[rows, v - read[q]] = _read(
-                            kind, slot, read_lane[v], j, number[root] + head[root], kept_from,
-                            end, head[own], tail[own], counts, floats, values, row_start,
-                            row_count, row_place, kept, kept_f, kept_v, dual,
-                        )  # fmt: skip
-                    rows += 1
-    return rows
+                    rows += _row(
+                        rows, g, boundary, q, opening, dual, node, link_root, last, link, gate,
+                        read, read_kind, read_slot, read_lane, head, tail, number, started, closed,
+                        counts, floats, values, row_start, row_count, row_place, kept_from, kept,
+                        kept_f, kept_v, out_group, out_boundary, out_query, out_counts,
+                        out_approximate, out_values,
+                    )  # fmt: skip
+            if rows > out_group.size:
+                break
+        if rows > out_group.size:
+            rows = -1
+            break
+        opening = np.iinfo(np.int64).min
+        if slide > 0:
+            # What is behind the limit will be seen from the next boundary on.
+            opening = limit[r] - width
+            is_void = not _any_active(started, head, tail, boundary - width)
+        else:
+            if first_group < last_group:
+                opening = position[last_group - 1] - width
+            is_void = not _any_active(started, head, tail, opening)
+        for i in range(bars):
+            is_void &= last_closed[i] <= opening
+        n, c, v = next_numbers[r], next_counts[r], next_values[r]
+        if not is_void:
+            size, size_c, size_v = record_sizes(
+                head, tail, number, node, barred, slotted, linked, link_last, link_root, laned,
+                row_start, row_count,
+            )  # fmt: skip
+            saved = with_room(saved, n + size)
+            saved_counts = with_room(saved_counts, c + size_c)
+            if dual:
+                saved_floats = with_room(saved_floats, c + size_c)
+            saved_values = with_room(saved_values, v + size_v)
+            save(
+                saved[n:], saved_counts[c:], saved_floats[c:] if dual else saved_floats,
+                saved_values[v:], boundary, node, barred, slotted, linked, link_last, link_root,
+                laned, last_closed, head, tail, number, started, closed, counts, floats, values,
+                row_start, row_count, row_place, kept_from, kept, kept_f, kept_v, dual,
+            )  # fmt: skip
+            n, c, v = n + size, c + size_c, v + size_v
+        next_numbers[r + 1], next_counts[r + 1], next_values[r + 1] = n, c, v
+    n, c, v = next_numbers[-1], next_counts[-1], next_values[-1]
+    return (
+        rows, next_numbers, saved[:n].copy(), next_counts, saved_counts[:c].copy(),
+        saved_floats[: c if dual else 0].copy(), next_values, saved_values[:v].copy(),
+    )  # fmt: skip

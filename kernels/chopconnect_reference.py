@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from kernels.aseq_reference import _NEUTRAL, _combined, _term
 from kernels.chopconnect import Segments
-from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
+from kernels.history import State, followed, looks
+from kernels.product import SUM, Groups, Rows
 
-_NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 
-
-def connect(groups: Groups, segments: Segments, width: int, dual: bool, out: Rows) -> int:
+def connect(
+    groups: Groups, segments: Segments, width: int, slide: int, dual: bool, state: State, out: Rows
+) -> tuple[int, State]:
     """As `kernels.chopconnect.connect`."""
+    history = followed(state, groups)
+    groups = history.groups
     rows = 0
-    for first, last in zip(groups.run[:-1], groups.run[1:], strict=True):
-        for g in range(first, last):
-            low = groups.position[g] - width
-            window = [h for h in range(first, g + 1) if groups.position[h] > low]
-            for q in _triggered(groups, segments, g):
-                nodes = _nodes(segments, q)
-                count, _ = _window(groups, segments, nodes, window, SUM, -1, 0)
-                if not count:
-                    continue
-                if rows == len(out.group):
-                    return -1
-                out.group[rows], out.boundary[rows], out.query[rows] = g, 0, q
-                out.counts[rows] = count % 2**64
-                if dual:
-                    out.approximate[rows] = float(count)
-                for v in range(segments.read[q], segments.read[q + 1]):
-                    kind, (place, column) = int(segments.read_kind[v]), _origin(segments, q, v)
-                    _, value = _window(groups, segments, nodes, window, kind, place, column)
-                    out.values[rows, v - segments.read[q]] = value
-                rows += 1
-    return rows
+    for g, boundary, window in looks(history, width, slide):
+        for q in _triggered(groups, segments, g) if slide == 0 else range(len(segments.last)):
+            count, _ = _window(groups, segments, q, window, SUM, -1, 0)
+            if not count:
+                continue
+            if rows == len(out.group):
+                return -1, state
+            out.group[rows], out.boundary[rows], out.query[rows] = history.number[g], boundary, q
+            out.counts[rows] = count % 2**64
+            if dual:
+                out.approximate[rows] = float(count)
+            for v in range(segments.read[q], segments.read[q + 1]):
+                kind, (place, column) = int(segments.read_kind[v]), _origin(segments, q, v)
+                _, value = _window(groups, segments, q, window, kind, place, column)
+                out.values[rows, v - segments.read[q]] = value
+            rows += 1
+    return rows, groups
 
 
 def _triggered(groups: Groups, segments: Segments, g: int) -> list[int]:
@@ -82,13 +80,14 @@ def _origin(segments: Segments, q: int, v: int) -> tuple[int, int]:
 def _window(
     groups: Groups,
     segments: Segments,
-    nodes: list[int],
+    q: int,
     window: list[int],
     kind: int,
     place: int,
     column: int,
 ) -> tuple[int, float]:
-    """Ways through the nodes, and a value of the one at `place`; a segment may occur twice."""
+    """Ways through a query, and a value of its node at `place`; a segment may occur twice."""
+    nodes, gate = _nodes(segments, q), segments.gate[q]
     counts = [1] + [0] * len(nodes)
     values = [_NEUTRAL[kind]] * len(counts)
     for g in window:
@@ -107,14 +106,7 @@ def _window(
                 if i == place:
                     new = _term(kind, float(groups.inputs[column, e]), before[i])
                 values[i + 1] = _combined(kind, values[i + 1], new)
+        first, end = segments.gated[groups.stay_letter[g] :][:2]
+        if gate in segments.gates[first:end]:
+            counts[0] = 0  # no match begins behind a closed gate
     return counts[-1], values[-1]
-
-
-def _term(kind: int, x: float, ways: int) -> float:
-    if math.isnan(x) or not ways:
-        return _NEUTRAL[kind]
-    return {SUM: x * ways, NUMBER: float(ways)}.get(kind, x)
-
-
-def _combined(kind: int, a: float, b: float) -> float:
-    return {MIN: min(a, b), MAX: max(a, b)}.get(kind, a + b)

@@ -5,36 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kernels.history import State, followed, looks
 from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
 from kernels.twostep import Stacks
 
 Match = tuple[tuple[int, int], ...]  # (group, event) of each component
 
 
-def construct(groups: Groups, stacks: Stacks, query: int, width: int, out: Rows) -> int:
+def construct(
+    groups: Groups, stacks: Stacks, query: int, width: int, slide: int, state: State, out: Rows
+) -> tuple[int, State]:
     """As `kernels.twostep.construct`."""
+    history = followed(state, groups)
+    groups = history.groups
     rows = 0
     last = int(stacks.components[0]) - 1
-    for first, end in zip(groups.run[:-1], groups.run[1:], strict=True):
-        for g in range(first, end):
-            events = range(groups.event[g], groups.event[g + 1])
-            if not any(last in _components(groups, stacks, e) for e in events):
-                continue
-            low = groups.position[g] - width
-            window = [h for h in range(first, g + 1) if groups.position[h] > low]
-            found = list(_matches(groups, stacks, window, ()))
-            if not found:
-                continue
-            if rows == len(out.group):
-                return -1
-            out.group[rows], out.boundary[rows], out.query[rows] = g, 0, query
-            out.counts[rows] = len(found)
-            for v, kind in enumerate(stacks.value_kind):
-                column, component = stacks.value_input[v], stacks.value_component[v]
-                inputs = [float(groups.inputs[column, match[component][1]]) for match in found]
-                out.values[rows, v] = _aggregated(kind, [x for x in inputs if not math.isnan(x)])
-            rows += 1
-    return rows
+    for g, boundary, window in looks(history, width, slide):
+        events = range(groups.event[g], groups.event[g + 1])
+        if slide == 0 and not any(last in _components(groups, stacks, e) for e in events):
+            continue
+        found = list(_matches(groups, stacks, window, ()))
+        if not found:
+            continue
+        if rows == len(out.group):
+            return -1, state
+        out.group[rows], out.boundary[rows], out.query[rows] = history.number[g], boundary, query
+        out.counts[rows] = len(found)
+        for v, kind in enumerate(stacks.value_kind):
+            column, component = stacks.value_input[v], stacks.value_component[v]
+            inputs = [float(groups.inputs[column, match[component][1]]) for match in found]
+            out.values[rows, v] = _aggregated(kind, [x for x in inputs if not math.isnan(x)])
+        rows += 1
+    return rows, groups
 
 
 def _components(groups: Groups, stacks: Stacks, e: int) -> list[int]:

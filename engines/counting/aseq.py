@@ -12,10 +12,10 @@ __all__ = ["count", "refusal"]
 
 
 def count(
-    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+    plan: Plan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
 ) -> Counted | None:
-    """Count the plan's queries one by one. As `product.count`, per trigger.
+    """Count the plan's queries one by one. As `product.count`.
 
     The rows come query by query, those of each in order.
     """
-    return count_trees(plan, columns, layout, width, is_count, together=None)
+    return count_trees(plan, columns, layout, width, slide, is_count, together=None)

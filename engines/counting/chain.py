@@ -58,8 +58,3 @@ def _not_single(part: Pattern) -> str | None:
             return "it negates more than a single event"
         case _:
             return "it has an AND"
-
-
-def per_trigger(query: Query) -> str | None:
-    """None if the query gives its rows at its triggers, else that it does not."""
-    return None if query.slide is None else "it gives a row per slide, not per trigger"

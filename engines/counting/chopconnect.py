@@ -8,6 +8,7 @@ chopped belongs to the segment before it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
@@ -15,13 +16,14 @@ import numpy as np
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.chain import Chain, chain_of, per_trigger
-from engines.counting.compile import Letters
+from engines.counting.chain import Chain, chain_of
+from engines.counting.explore import Letters
 from engines.counting.plan import Plan
-from engines.counting.prepare import Counted, counted, may_overflow, nothing, prepare, rows_for
+from engines.counting.prepare import Counted, counted, may_overflow, nothing, prepare
+from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, where
 from kernels import chopconnect as kernel
-from kernels.product import Rows
+from kernels.state import empty
 from optimizer.automaton import Symbols
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
@@ -32,14 +34,8 @@ Lengths: TypeAlias = Mapping[str, Sequence[int]]
 
 def refusal(query: Query) -> str | None:
     """None if the query can be chopped and connected, else why not."""
-    chain = chain_of(query)
-    if isinstance(chain, str):
-        return chain
-    if chain.gate:
-        # Snapshots are kept as sums over a START and all later ones, of which a gate lets only
-        # the earlier ones pass.
-        return "it begins with a negation"
-    return per_trigger(query)
+    found = chain_of(query)
+    return found if isinstance(found, str) else None
 
 
 def count(
@@ -47,31 +43,36 @@ def count(
     columns: Columns,
     layout: Layout,
     width: int,
+    slide: int,
     is_count: bool,
     lengths: Lengths | None = None,
 ) -> Counted | None:
     """Count the plan's queries, each in segments of the lengths given under its name, or whole.
 
-    As `product.count`, per trigger; the rows of each query come in order.
+    As `product.count`; the rows of each query come in order.
     """
     prepared = prepare(plan, columns, layout, width, is_count)
     if prepared is None:
         return None
     if not len(prepared.used):
         return nothing(plan)
-    dual = may_overflow(plan, columns, layout, width)
+    dual = may_overflow(plan, prepared, width)
     chopped = [chop(query, lengths or {}) for query in plan.queries]
-    segments = segments_of(chopped, _wanted(plan), prepared.letters)
-    triggered = np.diff(segments.triggered)[prepared.groups.move_letter]
-    out = rows_for(int(triggered.sum()), dual, plan.most_values)
-    made = kernel.connect(prepared.groups, segments, width, dual, out)
-    return counted(prepared, layout, Rows(*(column[:made] for column in out)), dual)
+    gates = [_chain(query).gate for query in plan.queries]
+    segments = segments_of(chopped, gates, _wanted(plan), prepared.letters)
+    rows, _ = filled(
+        partial(kernel.connect, prepared.groups, segments, width, slide, dual),
+        empty(len(prepared.groups.limit)),
+        capacity_for(prepared.groups, np.diff(segments.triggered), slide),
+        dual,
+        plan.most_values,
+    )
+    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
 
 
 def chop(query: Query, lengths: Lengths) -> tuple[Segment, ...]:
     """A query's segments, of the lengths given under its name."""
-    chain = chain_of(query)
-    assert isinstance(chain, Chain), chain
+    chain = _chain(query)
     whole = tuple(
         (component.symbol, gap) for component, gap in zip(chain.components, chain.gaps, strict=True)
     )
@@ -82,6 +83,12 @@ def chop(query: Query, lengths: Lengths) -> tuple[Segment, ...]:
         )
     ends = np.cumsum(given).tolist()
     return tuple(whole[end - length : end] for end, length in zip(ends, given, strict=True))
+
+
+def _chain(query: Query) -> Chain:
+    chain = chain_of(query)
+    assert isinstance(chain, Chain), chain
+    return chain
 
 
 class Wanted(NamedTuple):
@@ -95,15 +102,18 @@ class Wanted(NamedTuple):
 def _wanted(plan: Plan) -> list[list[Wanted]]:
     found = []
     for query, term in zip(plan.queries, plan.terms, strict=True):
-        chain = chain_of(query)
-        assert isinstance(chain, Chain), chain
+        chain = _chain(query)
         found.append([Wanted(chain.level(v.alias), v.kind, v.input) for v in term.values])
     return found
 
 
 class _Link(NamedTuple):
-    last: int
-    path: tuple[int, ...]  # all its segments, the last included
+    path: tuple[int, ...]  # segments
+    gate: int  # before the first of them, or -1
+
+    def before(self, length: int) -> _Link:
+        """The link of its first segments."""
+        return _Link(self.path[:length], self.gate)
 
 
 class _Slot(NamedTuple):
@@ -119,59 +129,78 @@ class _Lane(NamedTuple):
 
 
 def segments_of(
-    chopped: Sequence[tuple[Segment, ...]], wanted: Sequence[Sequence[Wanted]], letters: Letters
+    chopped: Sequence[tuple[Segment, ...]],
+    gates: Sequence[Symbols],
+    wanted: Sequence[Sequence[Wanted]],
+    letters: Letters,
 ) -> kernel.Segments:
-    """The tables of chopped queries for the letters of a stream."""
+    """The tables of chopped queries for the letters of a stream.
+
+    `gates` is what each query negates before its first segment.
+    """
     numbers: dict[Segment, int] = {}
     for parts in chopped:
         for part in parts:
             numbers.setdefault(part, len(numbers))
     first = [0, *accumulate(map(len, numbers))]
     paths = [tuple(numbers[part] for part in parts) for parts in chopped]
-    links = sorted({_Link(p[n - 1], p[:n]) for p in paths for n in range(2, len(p) + 1)})
-    place = {link.path: i for i, link in enumerate(links)}
-    lanes: dict[tuple[int, ...], dict[_Lane, int]] = {link.path: {} for link in links}
+    barred = dict.fromkeys((path[0], gate) for path, gate in zip(paths, gates, strict=True) if gate)
+    bars = sorted(barred, key=lambda bar: bar[0])
+    wholes = [
+        _Link(path, bars.index((path[0], gate)) if gate else -1)
+        for path, gate in zip(paths, gates, strict=True)
+    ]
+    found = {whole.before(n) for whole in wholes for n in range(2, len(whole.path) + 1)}
+    links = sorted(found, key=lambda link: (link.path[-1], link))
+    place = {link: i for i, link in enumerate(links)}
+    lanes: dict[_Link, dict[_Lane, int]] = {link: {} for link in links}
     carried: set[_Slot] = set()
     reads: list[list[_Lane]] = []
-    for path, values in zip(paths, wanted, strict=True):
-        reads.append([_lane(path, value, first) for value in values])
+    for whole, values in zip(wholes, wanted, strict=True):
+        reads.append([_lane(whole.path, value, first) for value in values])
         for lane in reads[-1]:
             slot = lane.slot
             carried |= {slot._replace(node=n) for n in range(slot.origin, slot.node + 1)}
-            for n in range(lane.part + 2, len(path) + 1):
-                lanes[path[:n]].setdefault(lane, len(lanes[path[:n]]))
+            for n in range(lane.part + 2, len(whole.path) + 1):
+                carriers = lanes[whole.before(n)]
+                carriers.setdefault(lane, len(carriers))
     slots = {slot: i for i, slot in enumerate(sorted(carried))}
-    laned = [(link.path, lane) for link in links for lane in lanes[link.path]]
-    read = [(path, lane) for path, row in zip(paths, reads, strict=True) for lane in row]
+    laned = [(link, lane) for link in links for lane in lanes[link]]
+    read = [(whole, lane) for whole, row in zip(wholes, reads, strict=True) for lane in row]
     nodes = [(symbol, gap, i) for part, i in numbers.items() for symbol, gap in part]
     lasts = [parts[-1][-1][0] for parts in chopped]
     moves = [symbols for symbols, _ in letters.moves]
+    many = np.arange(len(numbers) + 1)
     return kernel.Segments(
         ints(first),
         ints(i for _, _, i in nodes),
         *by_letter(moves, lambda s: where(symbol in s for symbol, _, _ in nodes)),
         *by_letter(letters.stays, lambda s: where(gap & s for _, gap, _ in nodes)),
+        *by_letter(letters.stays, lambda s: where(gate & s for _, gate in bars)),
+        np.searchsorted(ints(segment for segment, _ in bars), many),
         np.searchsorted(ints(slot.node for slot in slots), np.arange(len(nodes) + 1)),
         ints(slot.kind for slot in slots),
         ints(slots.get(slot._replace(node=slot.node - 1), -1) for slot in slots),
         ints(slot.input for slot in slots),
-        np.searchsorted(ints(link.last for link in links), np.arange(len(numbers) + 1)),
-        ints(place.get(link.path[:-1], -1) for link in links),
-        ints(link.last for link in links),
+        np.searchsorted(ints(link.path[-1] for link in links), many),
+        ints(place.get(link.before(-1), -1) for link in links),
+        ints(link.path[-1] for link in links),
         ints(link.path[-2] for link in links),
         ints(link.path[0] for link in links),
-        ints(accumulate((len(lanes[link.path]) for link in links), initial=0)),
+        ints(link.gate for link in links),
+        ints(accumulate((len(lanes[link]) for link in links), initial=0)),
         ints(lane.slot.kind for _, lane in laned),
         # A value of the segment just before the link, or one of an earlier segment.
-        ints(slots[lane.slot] if lane.part == len(path) - 2 else -1 for path, lane in laned),
-        ints(lanes[p[:-1]][lane] if lane.part < len(p) - 2 else -1 for p, lane in laned),
+        ints(slots[lane.slot] if lane.part == len(k.path) - 2 else -1 for k, lane in laned),
+        ints(lanes[k.before(-1)][lane] if lane.part < len(k.path) - 2 else -1 for k, lane in laned),
         *by_letter(moves, lambda s: where(last in s for last in lasts)),
-        ints(path[-1] for path in paths),
-        ints(place.get(path, -1) for path in paths),
+        ints(whole.path[-1] for whole in wholes),
+        ints(place.get(whole, -1) for whole in wholes),
+        ints(whole.gate for whole in wholes),
         ints(accumulate(map(len, reads), initial=0)),
         ints(lane.slot.kind for _, lane in read),
-        ints(slots[lane.slot] if lane.part == len(path) - 1 else -1 for path, lane in read),
-        ints(lanes[path][lane] if lane.part < len(path) - 1 else -1 for path, lane in read),
+        ints(slots[lane.slot] if lane.part == len(k.path) - 1 else -1 for k, lane in read),
+        ints(lanes[k][lane] if lane.part < len(k.path) - 1 else -1 for k, lane in read),
     )
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.chain import Chain, chain_of, per_trigger
-from engines.counting.compile import Letters, Value
+from engines.counting.chain import Chain, chain_of
+from engines.counting.compile import Value
+from engines.counting.explore import Letters
 from engines.counting.plan import Plan
 from engines.counting.prepare import (
     Counted,
@@ -25,11 +27,12 @@ from engines.counting.prepare import (
     may_overflow,
     nothing,
     prepare,
-    rows_for,
 )
+from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, pointers, where
 from kernels import aseq as kernel
 from kernels.product import Rows
+from kernels.state import empty
 from optimizer.automaton import Symbols
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
@@ -46,18 +49,18 @@ class Member(NamedTuple):
 def refusal(query: Query) -> str | None:
     """None if the query can be counted by prefixes, else why not."""
     found = chain_of(query)
-    return found if isinstance(found, str) else per_trigger(query)
+    return found if isinstance(found, str) else None
 
 
 def count(
-    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+    plan: Plan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
 ) -> Counted | None:
-    """Count the plan's queries, those of one START in one tree. As `product.count`, per trigger.
+    """Count the plan's queries, those of one START in one tree. As `product.count`.
 
     The rows of each query come in order, one query's after another's as the trees come.
     """
     return count_trees(
-        plan, columns, layout, width, is_count, lambda chain: chain.components[0].symbol
+        plan, columns, layout, width, slide, is_count, lambda chain: chain.components[0].symbol
     )
 
 
@@ -66,6 +69,7 @@ def count_trees(
     columns: Columns,
     layout: Layout,
     width: int,
+    slide: int,
     is_count: bool,
     together: Callable[[Chain], object] | None,
 ) -> Counted | None:
@@ -75,7 +79,7 @@ def count_trees(
         return None
     if not len(prepared.used):
         return nothing(plan)
-    dual = may_overflow(plan, columns, layout, width)
+    dual = may_overflow(plan, prepared, width)
     trees: dict[object, list[Member]] = defaultdict(list)
     for q, query in enumerate(plan.queries):
         chain = chain_of(query)
@@ -83,17 +87,24 @@ def count_trees(
         key = q if together is None else together(chain)
         trees[key].append(Member(q, chain, plan.terms[q].values))
     found = [
-        _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, dual)
+        _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, slide, dual)
         for members in trees.values()
     ]
-    return counted(prepared, layout, joined(found), dual)
+    return counted(prepared, layout, joined(found), dual, by_rank=slide > 0 and is_count)
 
 
-def _run(tree: kernel.Tree, prepared: Prepared, most_values: int, width: int, dual: bool) -> Rows:
-    triggered = np.diff(tree.triggered)[prepared.groups.move_letter]
-    out = rows_for(int(triggered.sum()), dual, most_values)
-    made = kernel.count_prefixes(prepared.groups, tree, width, dual, out)
-    return Rows(*(column[:made] for column in out))
+def _run(
+    tree: kernel.Tree, prepared: Prepared, most_values: int, width: int, slide: int, dual: bool
+) -> Rows:
+    groups = prepared.groups
+    rows, _ = filled(
+        partial(kernel.count_prefixes, groups, tree, width, slide, dual),
+        empty(len(groups.limit)),
+        capacity_for(groups, np.diff(tree.triggered), slide),
+        dual,
+        most_values,
+    )
+    return rows
 
 
 class _Node(NamedTuple):

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
 from engines.counting.chain import Chain, chain_of
-from engines.counting.compile import Letters, Value
+from engines.counting.compile import Value
+from engines.counting.explore import Letters
 from engines.counting.plan import Plan
-from engines.counting.prepare import Counted, counted, joined, nothing, prepare, rows_for
+from engines.counting.prepare import Counted, counted, joined, nothing, prepare
 from engines.counting.pretree import refusal
+from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, where
 from kernels import twostep as kernel
-from kernels.product import Rows
+from kernels.state import empty
 
 __all__ = ["count", "refusal"]
 
 
 def count(
-    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+    plan: Plan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
 ) -> Counted | None:
-    """Construct and count the matches of the plan's queries. As `product.count`, per trigger.
+    """Construct and count the matches of the plan's queries. As `product.count`.
 
     The rows come query by query, those of each in order.
     """
@@ -30,16 +34,18 @@ def count(
         return None
     if not len(prepared.used):
         return nothing(plan)
-    found = []
+    found, groups = [], prepared.groups
     for q, query in enumerate(plan.queries):
         chain = chain_of(query)
         assert isinstance(chain, Chain), chain
         stacks = stacks_of(chain, plan.terms[q].values, prepared.letters)
         last = np.array([chain.components[-1].symbol in s for s, _ in prepared.letters.moves])
-        out = rows_for(int(last[prepared.groups.move_letter].sum()), False, plan.most_values)
-        made = kernel.construct(prepared.groups, stacks, q, width, out)
-        found.append(Rows(*(column[:made] for column in out)))
-    return counted(prepared, layout, joined(found), dual=False)
+        run = partial(kernel.construct, groups, stacks, q, width, slide)
+        capacity = capacity_for(groups, last, slide)
+        rows, _ = filled(run, empty(len(groups.limit)), capacity, False, plan.most_values)
+        found.append(rows)
+    by_rank = slide > 0 and is_count
+    return counted(prepared, layout, joined(found), dual=False, by_rank=by_rank)
 
 
 def stacks_of(chain: Chain, values: tuple[Value, ...], letters: Letters) -> kernel.Stacks:

@@ -51,7 +51,7 @@ def empty_rows(capacity, dual, values):
 def assert_same_rows(found, expected, made):
     """The first rows are the same, whatever the order of one group's queries."""
     order, expected_order = (
-        np.lexsort((r.query[:made], r.group[:made])) for r in (found, expected)
+        np.lexsort((r.query[:made], r.boundary[:made], r.group[:made])) for r in (found, expected)
     )
     for name, column, wanted in zip(Rows._fields, found, expected, strict=True):
         if len(column):

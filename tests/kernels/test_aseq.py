@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import aseq, aseq_reference
+from kernels import aseq, aseq_reference, history, state
 from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
 
 MOVES, STAYS = 6, 3
+SLIDES = [0, 1, 3, 25]  # per trigger, and some longer than the window
 
 
 def random_tree(random):
@@ -43,23 +44,28 @@ def random_tree(random):
 
 
 @pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("slide", SLIDES)
 @pytest.mark.parametrize("seed", range(40))
-def test_prefix_counts_are_those_of_the_reference(seed, dual):
+def test_prefix_counts_are_those_of_the_reference(seed, slide, dual):
     random = np.random.default_rng(seed)
     groups, tree = random_groups(random, MOVES, STAYS), random_tree(random)
     width = int(random.integers(1, 20))
+    runs = len(groups.limit)
     found, expected = (empty_rows(1000, dual, 2) for _ in range(2))
-    made = aseq_reference.count_prefixes(groups, tree, width, dual, expected)
-    assert aseq.count_prefixes(groups, tree, width, dual, found) == made
+    rest = (groups, tree, width, slide, dual)
+    made, _ = aseq_reference.count_prefixes(*rest, history.empty(runs), expected)
+    assert aseq.count_prefixes(*rest, state.empty(runs), found)[0] == made
     assert_same_rows(found, expected, made)
 
 
-def test_too_little_room_is_reported():
+@pytest.mark.parametrize("slide", [0, 2])
+def test_too_little_room_is_reported_and_the_state_is_as_before(slide):
     random = np.random.default_rng(1)
     for _ in range(20):
         groups, tree = random_groups(random, MOVES, STAYS), random_tree(random)
-        made = aseq.count_prefixes(groups, tree, 9, False, empty_rows(1000, False, 2))
+        rest = (groups, tree, 9, slide, False, state.empty(len(groups.limit)))
+        made, _ = aseq.count_prefixes(*rest, empty_rows(1000, False, 2))
         if made:
-            assert aseq.count_prefixes(groups, tree, 9, False, empty_rows(made - 1, False, 2)) == -1
+            assert aseq.count_prefixes(*rest, empty_rows(made - 1, False, 2)) == (-1, rest[-1])
             return
     raise AssertionError("no stream had a match")

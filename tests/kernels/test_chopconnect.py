@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import chopconnect, chopconnect_reference
+from kernels import chopconnect, chopconnect_reference, history, state
 from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
 
 MOVES, STAYS = 6, 3
@@ -16,7 +16,10 @@ def random_segments(random):
     nodes = int(sizes.sum())
     # A segment may occur twice in a query.
     paths = [tuple(random.integers(0, len(sizes), random.integers(1, 4))) for _ in range(3)]
-    links = sorted({p[:n] for p in paths for n in range(2, len(p) + 1)}, key=lambda p: p[-1])
+    # Gates are before the STARTs of one segment; a path begins with its gate.
+    bars = np.sort(random.integers(0, len(sizes), random.integers(0, 4)))
+    paths = [(random.choice([-1, *np.flatnonzero(bars == p[0])]), *p) for p in paths]
+    links = sorted({p[:n] for p in paths for n in range(3, len(p) + 1)}, key=lambda p: p[-1])
     lasts = np.array([path[-1] for path in links], np.int64)
     node = np.append(0, np.cumsum(sizes))
     # Two slots on every node: one goes on from the segment's first, one is the node's own.
@@ -44,32 +47,39 @@ def random_segments(random):
         np.repeat(np.arange(len(sizes)), sizes),
         *random_table(random, MOVES, nodes, 0.35),
         *random_table(random, STAYS, nodes, 0.15),
+        *random_table(random, STAYS, len(bars), 0.2),
+        np.searchsorted(bars, np.arange(len(sizes) + 1)),
         np.arange(0, 2 * nodes + 1, 2),
         kind,
         source,
         column,
         np.searchsorted(lasts, np.arange(len(sizes) + 1)),
-        np.array([links.index(p[:-1]) if len(p) > 2 else -1 for p in links], np.int64),
+        np.array([links.index(p[:-1]) if len(p) > 3 else -1 for p in links], np.int64),
         lasts,
         np.array([path[-2] for path in links], np.int64),
+        np.array([path[1] for path in links], np.int64),
         np.array([path[0] for path in links], np.int64),
         np.cumsum([0, *(len(lanes[path]) for path in links)]),
         *(lane_table[:, i].copy() for i in range(3)),
         *random_table(random, MOVES, len(paths), 0.4),
         np.array([path[-1] for path in paths]),
-        np.array([links.index(p) if len(p) > 1 else -1 for p in paths]),
+        np.array([links.index(p) if len(p) > 2 else -1 for p in paths]),
+        np.array([path[0] for path in paths]),
         np.cumsum([0, *map(len, reads)]),
         *(read_table[:, i].copy() for i in range(3)),
     )
 
 
 @pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("slide", [0, 1, 3, 25])
 @pytest.mark.parametrize("seed", range(30))
-def test_connected_counts_are_those_of_the_reference(seed, dual):
+def test_connected_counts_are_those_of_the_reference(seed, slide, dual):
     random = np.random.default_rng(seed)
     groups, segments = random_groups(random, MOVES, STAYS, most=40), random_segments(random)
     width = int(random.integers(1, 40))
+    runs = len(groups.limit)
     found, expected = (empty_rows(1000, dual, 3) for _ in range(2))
-    made = chopconnect_reference.connect(groups, segments, width, dual, expected)
-    assert chopconnect.connect(groups, segments, width, dual, found) == made
+    rest = (groups, segments, width, slide, dual)
+    made, _ = chopconnect_reference.connect(*rest, history.empty(runs), expected)
+    assert chopconnect.connect(*rest, state.empty(runs), found)[0] == made
     assert_same_rows(found, expected, made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import twostep, twostep_reference
+from kernels import history, state, twostep, twostep_reference
 from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
 
 MOVES, STAYS = 6, 3
@@ -26,13 +26,16 @@ def random_stacks(random):
 
 
 @pytest.mark.parametrize("batch", [1, 3, twostep.BATCH])
+@pytest.mark.parametrize("slide", [0, 1, 3, 25])
 @pytest.mark.parametrize("seed", range(30))
-def test_constructed_matches_are_those_of_the_reference(seed, batch, monkeypatch):
+def test_constructed_matches_are_those_of_the_reference(seed, slide, batch, monkeypatch):
     monkeypatch.setattr(twostep, "BATCH", batch)
     random = np.random.default_rng(seed)
     groups, stacks = random_groups(random, MOVES, STAYS), random_stacks(random)
     width = int(random.integers(1, 14))
+    runs = len(groups.limit)
     found, expected = (empty_rows(1000, False, 2) for _ in range(2))
-    made = twostep_reference.construct(groups, stacks, 3, width, expected)
-    assert twostep.construct(groups, stacks, 3, width, found) == made
+    rest = (groups, stacks, 3, width, slide)
+    made, _ = twostep_reference.construct(*rest, history.empty(runs), expected)
+    assert twostep.construct(*rest, state.empty(runs), found)[0] == made
     assert_same_rows(found, expected, made)
