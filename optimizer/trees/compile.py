@@ -210,6 +210,8 @@ class _Compiler:
             if any(i not in inside for i in range(start, stop) if _bound(parts[i])):
                 continue
             stretch = parts[start:stop]
+            if (start > 0 and _is_all(stretch[0])) or (stop < len(parts) and _is_all(stretch[-1])):
+                continue  # which events these are depends on the parts beyond
             negated = [part for part in stretch if isinstance(part, Neg)]
             made = self._piece(piece, negated, Seq(tuple(stretch)))
             parts = [*parts[:start], Seq(tuple(stretch)), *parts[stop:]]
@@ -394,6 +396,10 @@ def _bound(pattern: Pattern) -> frozenset[str]:
 
 def _is_group(pattern: Pattern) -> bool:
     return isinstance(pattern, Event) and not isinstance(pattern.quantifier, One)
+
+
+def _is_all(pattern: Pattern) -> bool:
+    return isinstance(pattern, Event) and isinstance(pattern.quantifier, All)
 
 
 def _is_loose(pattern: Pattern) -> bool:
