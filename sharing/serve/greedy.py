@@ -24,17 +24,19 @@ def greedy(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> 
     "Most" is tried both ways, in all and for each step that is taken; the better choice is given.
     Steps are candidates looked at.
     """
-    found = [serve_by(measure, candidates, worth) for measure in (_in_all, _per_step)]
+    found = [serve_by(measure, candidates, worth) for measure in (in_all, per_step)]
     kept, _ = max(found, key=lambda choice: weight_of(candidates, worth, choice[0]))
     steps = sum(steps for _, steps in found)
     return served("greedy", candidates, worth, kept, upper_bound(candidates, worth), steps)
 
 
-def _in_all(value: float, steps: int) -> float:
+def in_all(value: float, steps: int) -> float:
+    """What is saved."""
     return value
 
 
-def _per_step(value: float, steps: int) -> float:
+def per_step(value: float, steps: int) -> float:
+    """What is saved for each step that is taken."""
     return value / steps
 
 

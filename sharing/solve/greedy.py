@@ -68,16 +68,16 @@ def _by_ratio(graph: ConflictGraph, measure: Floats) -> tuple[list[int], int]:
     def entry(i: int) -> tuple[float, int]:
         return -graph.weights[i] / ruled_out[i], i
 
-    # What is left is ruled out less and less, so a ratio only grows: an entry that is still true
-    # is always ahead of the older ones of the same candidate.
+    # What is left is ruled out less and less, so a ratio only grows: a candidate's newest entry is
+    # always ahead of its older ones, which find it gone.
     heap = [entry(i) for i in np.flatnonzero(left).tolist()]
     heapq.heapify(heap)
     chosen: list[int] = []
     steps = 0
     while heap:
-        ratio, i = heapq.heappop(heap)
+        _, i = heapq.heappop(heap)
         steps += 1
-        if not left[i] or ratio != entry(i)[0]:
+        if not left[i]:
             continue
         chosen.append(i)
         near = graph.neighbours(i)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Window
+from sharing.benefit import Floats
+from sharing.candidates import Candidates
 from sharing.steps import QuerySteps, Setting, Step
 
 SECOND = 10**9
@@ -61,3 +64,23 @@ def workloads(
     return st.lists(st.tuples(text, setting), max_size=most_queries).map(
         lambda drawn: [query(f"q{i}", t, s) for i, (t, s) in enumerate(drawn, 1)]
     )
+
+
+def crowded_workloads(
+    most_queries: int = 4, most_steps: int = 5, types: str = "AB"
+) -> st.SearchStrategy[list[QuerySteps]]:
+    """A few queries of few types that have much in common, often at several places."""
+    text = st.lists(st.sampled_from(types), min_size=2, max_size=most_steps).map(" ".join)
+    return st.lists(text, min_size=2, max_size=most_queries).map(lambda texts: queries(*texts))
+
+
+@dataclass(frozen=True)
+class Given:
+    """A benefit model that is told what a place of each candidate is worth; the others cost."""
+
+    gains: Mapping[str, float]
+    unit: str = "points"
+
+    def benefits(self, candidates: Candidates) -> Floats:
+        gains = [self.gains.get(words(c.steps), -1.0) * len(c.places) for c in candidates]
+        return np.array(gains, np.float64)

@@ -12,10 +12,10 @@ from hypothesis import given
 from sharing.benefit import Floats
 from sharing.benefit.aseq import AseqModel
 from sharing.candidates import Candidates
-from sharing.choose import choose
+from sharing.choose import Reason, choose
 from sharing.solve import SOLVERS, Options
 from sharing.steps import QuerySteps
-from tests.sharing.chains import queries, random_queries, words, workloads
+from tests.sharing.chains import Given, queries, random_queries, words, workloads
 
 MODEL = AseqModel({"A": 1.0, "B": 2.5, "C": 0.3})
 
@@ -81,6 +81,17 @@ def test_reasons_of_a_small_workload() -> None:
     assert reasons[("C D", 4)].other == number["B C D"]
     busy = choose(of, AseqModel(dict.fromkeys("ABCDX", 100.0)), "cpsat")
     assert {busy.reason(i).why for i in range(len(busy.candidates))} == {"does not pay"}
+
+
+def test_the_heaviest_conflict_is_named() -> None:
+    of = queries("A B C D", "A B", "C D E", "C D E", "B C")
+    gains = {"A B": 5.0, "C D E": 9.0, "C D": 1.0, "D E": 2.0, "B C": 1.0}
+    choice = choose(of, Given(gains), "exhaustive", whole=True)
+    number = {words(c.steps): i for i, c in enumerate(choice.candidates)}
+    assert set(choice.solution.chosen) == {number["A B"], number["C D E"]}
+    assert choice.reason(number["D E"]) == Reason("conflict", number["C D E"])
+    assert choice.reason(number["C D"]) == Reason("conflict", number["C D E"])
+    assert choice.reason(number["B C"]) == Reason("conflict", number["A B"])
 
 
 @pytest.mark.parametrize("model", [MODEL, Crowded()])

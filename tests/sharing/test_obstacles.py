@@ -34,6 +34,10 @@ def test_different_negations_are_an_obstacle() -> None:
     assert found.differs == ("negations",)
 
 
+def test_a_query_does_not_stand_in_its_own_way() -> None:
+    assert obstacles(queries("A !X B C A B", "A !X B")) == ()
+
+
 def test_obstacles_are_no_more_than_asked_for() -> None:
     of = [query(f"q{i}", "A B", Setting((), Window(i))) for i in range(1, 40)]
     of += [query(f"p{i}", "C D", Setting((), Window(i))) for i in range(1, 40)]
@@ -46,6 +50,7 @@ def test_an_obstacle_is_the_same_symbols_and_not_the_same_steps(of: list[QuerySt
     by_name = {q.name: q for q in of}
     for found in obstacles(of):
         one, other = (by_name[name] for name in found.queries)
+        assert one is not other
         length = len(found.symbols)
         stretches = [
             {

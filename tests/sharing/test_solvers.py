@@ -159,6 +159,12 @@ def test_the_heaviest_first_can_be_wrong() -> None:
     }
 
 
+@pytest.mark.parametrize("name", EXACT)
+def test_parts_of_one_count(name: str) -> None:
+    graph = ConflictGraph.of_edges([0.6, 1.0, 0.6], [(0, 1), (1, 2)])
+    assert SOLVERS[name](graph).chosen == (0, 2)
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_nothing_worth_choosing_is_nothing_chosen(name: str) -> None:
     for graph in (ConflictGraph.of([], []), ConflictGraph.of([-1.0, 0.0], [[0], [1]])):

@@ -11,7 +11,7 @@ from sharing.conflicts import conflict_graph
 from sharing.solve import SOLVERS
 from sharing.steps import QuerySteps
 from sharing.variants import ROUNDS, with_variants
-from tests.sharing.chains import queries, random_queries, words, workloads
+from tests.sharing.chains import Given, queries, random_queries, words, workloads
 
 MODEL = AseqModel({"A": 1.0, "B": 2.5, "C": 0.3})
 
@@ -53,8 +53,22 @@ def test_a_variant_leaves_out_where_a_heavier_candidate_is() -> None:
     of = queries("A B C D", "A B C", "A B C E", "C D", "F C D")
     found = mine(of)
     model = AseqModel(dict.fromkeys("ABCDEF", 1.0))
-    every = with_variants(found, model)
+    every = with_variants(found, model, rounds=0)
     shown = {(words(every[i].steps), every[i].queries) for i in range(len(found), len(every))}
     assert ("C D", ("q4", "q5")) in shown
     chosen = SOLVERS["exhaustive"](conflict_graph(every, model.benefits(every))).chosen
     assert {words(every[i].steps) for i in chosen} == {"A B C", "C D"}
+
+
+def test_a_variant_grows_where_what_is_heavier_is_not_chosen() -> None:
+    """U V leaves out q2 for S U and q5 for V W; but S U is not chosen, as P S takes its S in q1."""
+    of = queries("P S U", "S U V", "U V", "U V", "U V W", "V W", "P S")
+    found = mine(of)
+    model = Given({"P S": 100.0, "S U": 50.0, "V W": 40.0, "U V": 1.0})
+
+    def variants(rounds: int) -> set[tuple[str, tuple[str, ...]]]:
+        every = with_variants(found, model, rounds)
+        return {(words(every[i].steps), every[i].queries) for i in range(len(found), len(every))}
+
+    assert variants(0) == {("U V", ("q3", "q4"))}
+    assert variants(1) == {("U V", ("q3", "q4")), ("U V", ("q2", "q3", "q4"))}
