@@ -133,6 +133,25 @@ def test_greedy_takes_what_saves_most_at_the_free_places(
         assert np.flatnonzero(kept).tolist() == greedy_anew(measure, found, worth)
 
 
+def test_what_has_lost_places_is_rated_anew() -> None:
+    """Z A comes first and takes an A B, so that B C, which is in another's way, is worth more."""
+    found = mine(queries("Z A B", "A B C", "A B", "Z A", "B C"))
+    gains = {"Z A": 50.0, "A B": 5.0, "B C": 6.0}
+    worth = Worth(
+        np.array([gains[" ".join(map(str, c.steps))] for c in found]), np.zeros(len(found))
+    )
+    kept, _ = serve_by(in_all, found, worth)
+    assert value(found, worth, np.flatnonzero(kept)) == 2 * 50 + 2 * 6
+
+
+def test_a_start_that_is_not_possible_does_no_harm() -> None:
+    """All places of A B, B C and A B C overlap."""
+    found = mine(queries("A B C", "A B C"))
+    worth = Worth(np.ones(3), np.zeros(3))
+    served = SERVERS["cpsat"](found, worth, Options(start=(0, 1, 2, 3, 4, 5), effort=1e-6))
+    assert value(found, worth, np.flatnonzero(served.kept)) == served.weight == 2
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_is_left_of_one_query_alone_is_not_shared(name: str) -> None:
     """A B is twice in q1, but in q2 what is heavier takes it."""
