@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from engines.counting import chopconnect
 from engines.counting.chain import Chain, chain_of
 from optimizer.bind import load_bound
 from optimizer.ir.query import Query
 from sharing.benefit.aseq import AseqModel
 from sharing.choose import Choice, choose
+from sharing.grouping import lengths
 from sharing.steps import QuerySteps, Setting, Step
 from workloads.generators.query_groups import GROUPS, query_group
 
@@ -65,3 +67,18 @@ def test_serving_some_queries_saves_at_least_as_much(number: int) -> None:
     assert parts.weight >= whole.weight * (1 - 1e-9)
     assert greedy.weight <= parts.weight * (1 + 1e-9)
     assert parts.weight <= greedy.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("number", [1, 4, 9, 12])
+def test_chop_connect_takes_the_segments_and_shares_those_that_are_shared(number: int) -> None:
+    choice = chosen_for(number, "cpsat", whole=False)
+    given = lengths(choice.chopped)
+    workload = load_bound(query_group(number)[0])
+    shared: dict[int, set[chopconnect.Segment]] = {}
+    for query in workload.queries:
+        segments = chopconnect.chop(query, given)
+        for segment, made in zip(choice.chopped[query.name], segments, strict=True):
+            if segment.shared is not None:
+                shared.setdefault(segment.shared, set()).add(made)
+    assert shared.keys() == set(choice.solution.chosen)
+    assert all(len(segments) == 1 for segments in shared.values())
