@@ -4,6 +4,7 @@ SheafError
 ├── EventsError        events that cannot be read as the workload's stream says
 │   └── BadRowError    one row of them, which could be left out
 ├── ResultsError       results that cannot be written where they should go
+├── StateError         a saved state that cannot be gone on with
 ├── JobError           what Spark says went wrong with a job (spark/batch.py)
 ├── JavaNotFoundError  no Java to run Spark on (java.py)
 ├── JvmStartError      a Java that does not start (jvm.py)
@@ -23,3 +24,7 @@ class BadRowError(EventsError):
 
 class ResultsError(SheafError):
     """Results that cannot be written."""
+
+
+class StateError(SheafError):
+    """A saved state that cannot be gone on with."""

@@ -494,8 +494,8 @@ def _slide(
     most_v = _most_changes(f_section, f_in_place.size, nfv, VALUE_ADDS, VALUE_CLEARS)
     for r in range(run.size - 1):
         first, last = run[r], run[r + 1]
-        if first == last:
-            continue
+        if first == last or (slide == 0 and begun[r] == last - first):
+            continue  # nothing new
         _reset(back, back_f, back_v, b_start, b_start_v)
         _reset(front, front_f, front_v, f_start, f_start_v)
         head = first

@@ -121,9 +121,10 @@ def _leave(
 
 @numba.njit(cache=True, inline="always")
 def _read(
-    asked: np.ndarray, first: np.uint64, behind: np.uint64, once: bool, stamp: np.ndarray, counts: np.ndarray,
-    final: np.ndarray, finals: np.ndarray, g: int, boundary: int, end: np.ndarray,
-    room: np.ndarray, out_group: np.ndarray, out_boundary: np.ndarray, out_counts: np.ndarray,
+    asked: np.ndarray, first: np.uint64, behind: np.uint64, once: bool, stamp: np.ndarray,
+    counts: np.ndarray, final: np.ndarray, finals: np.ndarray, g: int, boundary: int,
+    end: np.ndarray, room: np.ndarray, out_group: np.ndarray, out_boundary: np.ndarray,
+    out_counts: np.ndarray,
 ) -> bool:  # fmt: skip
     """The rows of the queries asked[first:behind]; False where there is no room for one.
 
@@ -167,6 +168,8 @@ def _slide(
     stamp = np.full(final.size - 1, -1, np.int64)
     for r in range(run.size - 1):
         first, last = run[r], run[r + 1]
+        if first == last or (slide == 0 and begun[r] == last - first):
+            continue  # nothing new
         counts[:] = start
         head = first
         g = first
@@ -189,8 +192,6 @@ def _slide(
                     ):  # fmt: skip
                         return False
                 g += 1
-            continue
-        if first == last:
             continue
         # Per slide: a boundary is looked at when all groups up to it have arrived; behind the last
         # group they go on until the window is empty or the limit is reached.

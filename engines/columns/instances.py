@@ -163,7 +163,7 @@ class Columns:
             return Vector("bool", np.asarray(pc.fill_null(column, False)), nulls)
         if pa.types.is_integer(kind):
             values = np.asarray(pc.fill_null(column.cast(pa.int64()), 0))
-            bound = max((abs(int(v)) for v in (values.min(), values.max())), default=0)
+            bound = max(abs(int(v)) for v in (values.min(initial=0), values.max(initial=0)))
             return Vector("int", values, nulls, bound)
         if pa.types.is_floating(kind):
             return Vector("float", np.asarray(pc.fill_null(column, 0.0)), nulls)

@@ -77,37 +77,66 @@ class Prepared:
         return len(self.groups.move_letter) > len(self.groups.position)
 
 
-def prepare(
-    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
-) -> Prepared | None:
-    """What the kernels run on; None where the stream has too many letters."""
-    codes, meanings = columns.symbol_sets(plan.symbols)
+@dataclass(frozen=True)
+class Spoken:
+    """The events of a layout that queries speak of, in groups of simultaneous ones.
+
+    `codes` are numbers of `sets`, the sets of symbols that events are instances of.
+    """
+
+    used: Int64s  # rows of the layout, by event
+    event: Int64s  # row pointers by group
+    partition: Int64s  # by group
+    position: Int64s  # by group
+    codes: Int64s  # by event
+    sets: Sequence[Symbols]
+    inputs: Float64s  # (attribute, event)
+
+
+def spoken(plan: Plan, columns: Columns, layout: Layout) -> Spoken:
+    """The events that the plan's queries speak of."""
+    codes, sets = columns.symbol_sets(plan.symbols)
     codes = layout.taken(codes)
-    speaks = np.array([bool(m) for m in meanings])
+    speaks = np.array([bool(symbols) for symbols in sets])
     used = np.arange(len(codes)) if speaks.all() else np.flatnonzero(speaks[codes])
     blocks = layout.block[used]
     new_group = np.ones(len(used), np.bool_)
     np.not_equal(blocks[1:], blocks[:-1], out=new_group[1:])
     firsts = np.flatnonzero(new_group)
-    found = _letters(plan, codes[used], meanings, firsts)
-    if found is None:
-        return None
-    letters, stay_letter, move_letter = found
     rows = used if len(firsts) == len(used) else used[firsts]
-    partition = layout.partition[rows]
-    run = _runs(partition)
+    return Spoken(
+        used,
+        np.append(firsts, len(used)),
+        layout.partition[rows],
+        layout.position[rows],
+        codes[used],
+        sets,
+        _inputs(plan, columns, layout.order[used]),
+    )
+
+
+def prepare(
+    plan: Plan, columns: Columns, layout: Layout, width: int, is_count: bool
+) -> Prepared | None:
+    """What the kernels run on; None where the stream has too many letters."""
+    found = spoken(plan, columns, layout)
+    named = with_letters(plan, found.codes, found.sets, found.event)
+    if named is None:
+        return None
+    letters, stay_letter, move_letter = named
+    run = _runs(found.partition)
     # A window counted in events ends with the stream; one in time is looked at until it is empty.
-    ends = layout.position[layout.starts[partition[run[:-1]] + 1] - 1]
+    ends = layout.position[layout.starts[found.partition[run[:-1]] + 1] - 1]
     groups = kernel.Groups(
         run=run,
         limit=ends if is_count else ends + width,
-        position=layout.position[rows],
+        position=found.position,
         stay_letter=stay_letter,
-        event=np.append(firsts, len(used)),
+        event=found.event,
         move_letter=move_letter,
-        inputs=_inputs(plan, columns, layout.order[used]),
+        inputs=found.inputs,
     )
-    return Prepared(len(plan.queries), used, groups, letters)
+    return Prepared(len(plan.queries), found.used, groups, letters)
 
 
 def rows_for(capacity: int, dual: bool, most_values: int) -> kernel.Rows:
@@ -143,13 +172,13 @@ def counted(
 
 def counted_by_query(
     prepared: Prepared,
-    layout: Layout,
+    layout: Layout | None,
     start: Int64s,
     rows: kernel.Segments,
     dual: bool,
     by_rank: bool = False,
 ) -> Counted:
-    """The same of rows that come in segments."""
+    """The same of rows that come in segments; a layout is needed for ranks."""
     ends = np.append(0, np.cumsum(rows.end - start))
     gaps = bool((start[1:] != rows.end[:-1]).any())
 
@@ -176,7 +205,7 @@ def counted_by_query(
 
 def _counted(
     prepared: Prepared,
-    layout: Layout,
+    layout: Layout | None,
     ends: Int64s,
     group: Int64s,
     boundary: Int64s,
@@ -190,7 +219,7 @@ def _counted(
     if not exact.all():
         approximate = np.where(exact, counts.astype(np.float64), approximate)
     last = prepared.used[prepared.groups.event[1:] - 1]
-    if by_rank:
+    if by_rank and layout is not None:
         # The window may end with an event that no query speaks of.
         last = layout.rows_until(layout.partition[last[group]], boundary) - 1
         group = np.arange(len(group))
@@ -229,27 +258,29 @@ def nothing(plan: Plan) -> Counted:
     )
 
 
-def _letters(
-    plan: Plan, codes: Int64s, meanings: list[Symbols], firsts: Int64s
+def with_letters(
+    plan: Plan, codes: Int64s, sets_of: Sequence[Symbols], event: Int64s
 ) -> tuple[Letters, Int64s, Int64s] | None:
-    """The stream's letters, the stay letter of each group and the move letter of each event."""
+    """The stream's letters, the stay letter of each group and the move letter of each event.
+
+    None where it has too many. `event` are row pointers by group.
+    """
     watched = sorted({s for ms in plan.machines for m in ms for s in m.watched_symbols}, key=str)
     if len(watched) > 62:
         return None
     bits = np.array(
-        [sum(1 << b for b, s in enumerate(watched) if s in m) for m in meanings], np.int64
+        [sum(1 << b for b, s in enumerate(watched) if s in m) for m in sets_of], np.int64
     )
-    together = np.bitwise_or.reduceat(bits[codes], firsts) if len(firsts) else firsts
+    together = np.bitwise_or.reduceat(bits[codes], event[:-1]) if len(codes) else codes
     sets, stay_letter = distinct(together)
     stays = [frozenset(s for b, s in enumerate(watched) if x >> b & 1) for x in sets.tolist()]
-    lengths = np.diff(np.append(firsts, len(codes)))
     numbers = codes
     if len(stays) > 1:
-        numbers = codes * len(stays) + np.repeat(stay_letter, lengths)
+        numbers = codes * len(stays) + np.repeat(stay_letter, np.diff(event))
     pairs, move_letter = distinct(numbers)
     if len(pairs) > MAX_LETTERS:
         return None
-    moves = [(meanings[p // len(stays)], p % len(stays)) for p in pairs.tolist()]
+    moves = [(sets_of[p // len(stays)], p % len(stays)) for p in pairs.tolist()]
     return Letters(moves, stays), stay_letter, move_letter
 
 

@@ -6,14 +6,16 @@ work; the others through the two stacks of `kernels.product`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.compile import compile_steps, compile_tables, triggered
+from engines.counting.compile import Tables, Term, compile_steps, compile_tables, triggered
+from engines.counting.explore import Letters
 from engines.counting.plan import Plan, value_columns
 from engines.counting.prepare import (
     Counted,
@@ -29,7 +31,7 @@ from engines.devices import give_up, opencl_handle
 from engines.how import USUAL, How
 from kernels import product as kernel
 from kernels.product_opencl import slide_product_opencl
-from kernels.reversible import slide_reversible
+from kernels.reversible import Steps, slide_reversible
 from kernels.windows import boundaries
 
 __all__ = ["Counted", "Plan", "count", "value_columns"]
@@ -65,17 +67,15 @@ def count(
     if on_device is not None:
         return counted(prepared, layout, on_device, dual=True, by_rank=by_rank)
     dual = may_overflow(plan, prepared, width)
-    room = _room(plan, prepared, width, slide)
-    found = [
-        counted_by_query(
-            prepared, layout, *_run(plan, prepared, part, room, width, slide, dual), dual, by_rank
-        )
-        for part in _parts(room)
-    ]
+    begun, since = from_the_beginning(prepared.groups)
+    found = []
+    for part in parts_of(room_for(plan, prepared, since, width, slide)):
+        start, rows = run_product(plan, prepared, part, begun, since, width, slide, dual)
+        found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
     return found[0] if len(found) == 1 else joined_queries(found)
 
 
-def _parts(room: Int64s) -> Iterator[Int64s]:
+def parts_of(room: Int64s) -> Iterator[Int64s]:
     """The numbers of the queries, in parts whose rows find room at once."""
     first, taken = 0, 0
     for q, rows in enumerate(room.tolist()):
@@ -111,18 +111,23 @@ def _run_on_device(
         return None
 
 
-def _run(
+def run_product(
     plan: Plan,
     prepared: Prepared,
     part: Int64s,
-    room: Int64s,
+    begun: Int64s,
+    since: Int64s,
     width: int,
     slide: int,
     dual: bool,
+    compiled: Compiled | None = None,
 ) -> tuple[Int64s, kernel.Segments]:
-    """Where the rows of each query of a part start, and the rows."""
+    """Where the rows of each query of a part of the plan start, and the rows.
+
+    `begun` and `since` as `kernels.product.slide_product` has them.
+    """
     groups = prepared.groups
-    room = room[part]
+    room = room_for(plan, prepared, since, width, slide)[part]
     start = np.cumsum(room) - room
     rows = int(room.sum())
     out = kernel.Segments(
@@ -134,22 +139,52 @@ def _run(
         np.empty(rows if dual else 0, np.float64),
         np.empty((rows, plan.most_values), np.float64),
     )
-    begun, since = from_the_beginning(groups)
+    compiled = compiled or Compiled()
     marks = np.array([plan.terms[q].reversible and not dual for q in part])
     for chosen in (np.flatnonzero(marks), np.flatnonzero(~marks)):
         if not len(chosen):
             continue
-        terms = [plan.terms[q] for q in part[chosen]]
+        queries = tuple(part[chosen].tolist())
         mine = out._replace(end=out.end[chosen], room=out.room[chosen])
         if marks[chosen[0]]:
-            steps = compile_steps(terms, prepared.letters)
+            steps = compiled.steps(plan, queries, prepared.letters)
             fits = slide_reversible(groups, begun, since, steps, width, slide, mine)
         else:
-            tables = compile_tables(terms, prepared.letters)
+            tables = compiled.tables(plan, queries, prepared.letters)
             fits = kernel.slide_product(groups, begun, since, *tables, width, slide, dual, mine)
         assert fits, "a query gave more rows than it has evaluations"
         out.end[chosen] = mine.end
     return start, out
+
+
+class Compiled:
+    """The tables of a plan's queries, kept for as long as the stream has the same letters."""
+
+    def __init__(self) -> None:
+        self._letters: Letters | None = None
+        self._found: dict[Hashable, Any] = {}
+
+    def steps(self, plan: Plan, queries: tuple[int, ...], letters: Letters) -> Steps:
+        found: Steps = self._kept(compile_steps, plan, queries, letters)
+        return found
+
+    def tables(self, plan: Plan, queries: tuple[int, ...], letters: Letters) -> Tables:
+        found: Tables = self._kept(compile_tables, plan, queries, letters)
+        return found
+
+    def _kept(
+        self,
+        compile_terms: Callable[[Sequence[Term], Letters], Any],
+        plan: Plan,
+        queries: tuple[int, ...],
+        letters: Letters,
+    ) -> Any:
+        if letters != self._letters:
+            self._letters, self._found = letters, {}
+        if (compile_terms, queries) not in self._found:
+            terms = [plan.terms[q] for q in queries]
+            self._found[compile_terms, queries] = compile_terms(terms, letters)
+        return self._found[compile_terms, queries]
 
 
 def from_the_beginning(groups: kernel.Groups) -> tuple[Int64s, Int64s]:
@@ -158,11 +193,10 @@ def from_the_beginning(groups: kernel.Groups) -> tuple[Int64s, Int64s]:
     return np.zeros(runs, np.int64), np.full(runs, -(2**62), np.int64)
 
 
-def _room(plan: Plan, prepared: Prepared, width: int, slide: int) -> Int64s:
+def room_for(plan: Plan, prepared: Prepared, since: Int64s, width: int, slide: int) -> Int64s:
     """How many rows each query can give: one for each time that it is evaluated."""
     groups, letters = prepared.groups, prepared.letters
     if slide:
-        _, since = from_the_beginning(groups)
         most = boundaries(groups.run, groups.limit, groups.position, since, width, slide)
         return np.full(len(plan.queries), most, np.int64)
     events = np.bincount(groups.move_letter, minlength=len(letters.moves))

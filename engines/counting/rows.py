@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from engines.columns.arranged import Arranged
 from engines.columns.evaluate import evaluate
+from engines.columns.instances import Columns
 from engines.columns.keys import KeyTexts
 from engines.columns.vectors import Vector, truth
 from engines.counting.product import Counted, Plan, count, value_columns
@@ -41,15 +42,29 @@ def counted_rows(
     )
     if counted is None:
         return None
-    places = _Places(counted, arranged, queries[0])
+    return result_tables(queries, counted, _Batch(counted, arranged, queries[0]))
+
+
+class Places(Protocol):
+    """Key, time and sequence of results, and what their columns are made with."""
+
+    columns: Columns
+
+    def key(self, rows: Selected) -> pa.Array: ...
+    def time(self, rows: Selected) -> pa.Array: ...
+    def seq(self, rows: Selected) -> pa.Array: ...
+
+
+def result_tables(queries: Sequence[Query], counted: Counted, places: Places) -> list[pa.Table]:
+    """The result rows of each query."""
     return [
         _table(query, counted, slice(int(first), int(end)), places)
         for query, (first, end) in zip(queries, itertools.pairwise(counted.ends), strict=True)
     ]
 
 
-class _Places:
-    """Key, time and sequence of results, looked up once for each group of events."""
+class _Batch:
+    """The places of results of one layout, looked up once for each group of events."""
 
     def __init__(self, counted: Counted, arranged: Arranged, query: Query) -> None:
         self.columns = arranged.columns
@@ -59,10 +74,6 @@ class _Places:
         self._by_time = query.slide is not None and not query.window.is_count
         self._has_seq = self._events.sequence is not None and query.slide is None
         self._ticks = self._layout.ticks[counted.last]
-
-    @property
-    def time_type(self) -> pa.DataType:
-        return self._events.time_type
 
     def key(self, rows: Selected) -> pa.Array:
         group = self._counted.group[rows]
@@ -82,7 +93,7 @@ class _Places:
         return pa.array(self._events.sequence[self._layout.order[self._counted.last[group]]])
 
 
-def _table(query: Query, counted: Counted, rows: Selected, places: _Places) -> pa.Table:
+def _table(query: Query, counted: Counted, rows: Selected, places: Places) -> pa.Table:
     output = query.output
     assert isinstance(output, Aggregation)
     columns = value_columns(query)
@@ -139,7 +150,7 @@ def _table(query: Query, counted: Counted, rows: Selected, places: _Places) -> p
                     "count": whole,
                     "exact": pa.array(exact) if is_count else pa.repeat(pa.scalar(True), size),
                 },
-                schema=aggregate_schema(places.time_type),
+                schema=aggregate_schema(places.columns.events.time_type),
             )
         )
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts)

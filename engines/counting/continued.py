@@ -1,0 +1,353 @@
+"""Aggregate queries counted batch by batch, with a state that can be saved between any two.
+
+The state is what the window still holds: of each key the groups of events that a later window can
+reach, as the symbols they are instances of and the values that are aggregated. It knows nothing of
+counters, so it is the same for every engine, device and plan: each batch, the counters of the keys
+that it brings news of are made anew from it. As an Arrow table it has one row for each key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.columns.arranged import Arranged
+from engines.columns.keys import KeyTexts
+from engines.counting.plan import Plan
+from engines.counting.prepare import (
+    Counted,
+    Prepared,
+    Spoken,
+    counted_by_query,
+    joined_queries,
+    may_overflow,
+    nothing,
+    spoken,
+    with_letters,
+)
+from engines.counting.product import Compiled, parts_of, room_for, run_product
+from engines.counting.rows import Selected, result_tables
+from engines.errors import StateError
+from kernels import product as kernel
+from optimizer.automaton import Symbols
+from optimizer.ir.query import Query, whole_ticks
+from workloads.errors import TooLargeError
+
+Int64s = npt.NDArray[np.int64]
+VERSION = b"1"
+NEVER = -(2**62)  # before any time
+
+
+@dataclass(frozen=True)
+class State:
+    """What is left of earlier batches, a run of groups for each key."""
+
+    keys: pa.Array  # strings; one null where there is no key
+    events: Int64s  # by run: all events of the key so far, which ranks are counted from
+    last: Int64s  # by run: the time of the last of them
+    since: Int64s  # by run: the last time or rank that rows have been given for
+    run: Int64s  # row pointers by run
+    position: Int64s  # by group
+    event: Int64s  # row pointers by group
+    codes: Int64s  # by event: numbers of `sets`
+    inputs: npt.NDArray[np.float64]  # (attribute, event)
+    sets: tuple[Symbols, ...]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class Continued:
+    """Queries of one key, window and slide that are counted together.
+
+    Batches come in the order of time, and events of one time in one batch.
+    """
+
+    def __init__(self, queries: Sequence[Query], tick: int) -> None:
+        self.queries = tuple(queries)
+        window, slide = queries[0].window, queries[0].slide or 0
+        self._is_count = window.is_count
+        self._width = window.ticks(tick)
+        self._slide = slide if window.is_count else whole_ticks(slide, tick, "slide")
+        self._plan = Plan(queries)
+        self._compiled = Compiled()
+        none = np.zeros(0, np.int64)
+        start = np.zeros(1, np.int64)
+        inputs = np.zeros((len(self._plan.inputs), 0))
+        keys = pa.array([], pa.string())
+        self.state = State(keys, none, none, none, start, none, start, none, inputs, ())
+
+    def add(self, arranged: Arranged, until: int | None) -> list[pa.Table]:
+        """The rows of each query that are certain once all events up to `until` have come.
+
+        None means that no more will come.
+        """
+        new = spoken(self._plan, arranged.columns, arranged.layout)
+        batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
+        counted = self._count(batch, until)
+        places = _Places(batch, counted, self._slide, self._is_count)
+        tables = result_tables(self.queries, counted, places)
+        limit = self._limit(batch, until)
+        self.state = batch.left(limit - self._width, limit)
+        return tables
+
+    def save(self) -> pa.Table:
+        """The state, a row for each key."""
+        s = self.state
+        inputs = {
+            f"input_{i}": pa.ListArray.from_arrays(_int32(s.event[s.run]), pa.array(values))
+            for i, values in enumerate(s.inputs)
+        }
+        sizes = pa.array(np.diff(s.event))
+        table = pa.table(
+            {
+                "key": s.keys,
+                "events": s.events,
+                "last": s.last,
+                "since": s.since,
+                "position": pa.ListArray.from_arrays(_int32(s.run), pa.array(s.position)),
+                "size": pa.ListArray.from_arrays(_int32(s.run), sizes),
+                "code": pa.ListArray.from_arrays(_int32(s.event[s.run]), pa.array(s.codes)),
+                **inputs,
+            }
+        )
+        names = [sorted(map(str, symbols)) for symbols in s.sets]
+        about = {"version": VERSION, "sets": json.dumps(names), "inputs": json.dumps(self._inputs)}
+        return table.replace_schema_metadata(about)
+
+    def restore(self, table: pa.Table) -> None:
+        """Go on with a saved state, of these queries or of others over the same key and window.
+
+        What the state does not know, a query that was not there or a value that was not aggregated,
+        counts from here on.
+        """
+        about = table.schema.metadata or {}
+        if about.get(b"version") != VERSION:
+            raise StateError(
+                f"the state has version {about.get(b'version')!r}, and this Sheaf reads "
+                f"{VERSION!r}; start afresh, or go on with the Sheaf that wrote it"
+            )
+        known = {str(symbol): symbol for symbol in self._plan.symbols}
+        names = json.loads(about[b"sets"])
+        sets = tuple(frozenset(known[n] for n in found if n in known) for found in names)
+        table = table.combine_chunks()
+
+        def flat(column: str) -> npt.NDArray[np.int64]:
+            values: npt.NDArray[np.int64] = _lists(table, column).flatten().to_numpy()
+            return values
+
+        sizes = flat("size")
+        kept = json.loads(about[b"inputs"])
+        codes = flat("code")
+        inputs = np.full((len(self._inputs), len(codes)), np.nan)
+        for i, name in enumerate(self._inputs):
+            if name in kept:
+                inputs[i] = flat(f"input_{kept.index(name)}")
+        self.state = State(
+            _strings(table.column("key")),
+            table.column("events").to_numpy(),
+            table.column("last").to_numpy(),
+            table.column("since").to_numpy(),
+            _lists(table, "position").offsets.to_numpy().astype(np.int64),
+            flat("position"),
+            np.append(0, np.cumsum(sizes)),
+            codes,
+            inputs,
+            sets,
+        )
+
+    @property
+    def _inputs(self) -> list[str]:
+        return list(self._plan.inputs)
+
+    def _count(self, batch: _Arrived, until: int | None) -> Counted:
+        plan, width, slide = self._plan, self._width, self._slide
+        named = with_letters(plan, batch.codes, batch.sets, batch.event)
+        if named is None:
+            raise TooLargeError(
+                "too many different sets of symbols occur at one time to be counted batch by "
+                "batch; run over all events at once"
+            )
+        letters, stay_letter, move_letter = named
+        groups = kernel.Groups(
+            run=batch.run,
+            limit=self._limit(batch, until),
+            position=batch.position,
+            stay_letter=stay_letter,
+            event=batch.event,
+            move_letter=move_letter,
+            inputs=batch.inputs,
+        )
+        prepared = Prepared(len(plan.queries), batch.last_row, groups, letters)
+        if not len(groups.position):
+            return nothing(plan)
+        dual = may_overflow(plan, prepared, width)
+        found = []
+        for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
+            start, rows = run_product(
+                plan, prepared, part, batch.begun, batch.since, width, slide, dual, self._compiled
+            )
+            found.append(counted_by_query(prepared, None, start, rows, dual))
+        return found[0] if len(found) == 1 else joined_queries(found)
+
+    def _limit(self, batch: _Arrived, until: int | None) -> Int64s:
+        """Up to which boundary rows are due, by run."""
+        if self._is_count:
+            return batch.rank
+        if until is not None:
+            return np.full(len(batch.run) - 1, until, np.int64)
+        return np.full(len(batch.run) - 1, batch.latest + self._width, np.int64)
+
+
+class _Arrived:
+    """A batch appended to what was left of earlier ones: runs of groups, old ones first in each.
+
+    A run is there for every key that is known or new.
+    """
+
+    def __init__(
+        self, state: State, new: Spoken, arranged: Arranged, key: tuple[str, ...], is_count: bool
+    ) -> None:
+        layout = arranged.layout
+        self.arranged, self._is_count = arranged, is_count
+        # Ranks count all events of a key; for times, only keys that queries speak of matter.
+        partitions = np.arange(len(layout.starts) - 1) if is_count else np.unique(new.partition)
+        texts = KeyTexts(arranged.columns.events, layout, key).of(partitions)
+        place = _places(state.keys, texts)
+        fresh = place < 0
+        place[fresh] = len(state) + np.arange(int(fresh.sum()))
+        self.keys = pa.concat_arrays([state.keys, texts.filter(pa.array(fresh))])
+        self.partition_run = np.full(len(layout.starts) - 1, -1, np.int64)
+        self.partition_run[partitions] = place
+        self.run_partition = np.full(len(self.keys), -1, np.int64)
+        self.run_partition[place] = partitions
+        grown = len(self.keys) - len(state)
+        self.before = np.append(state.events, np.zeros(grown, np.int64))
+        self.last = np.append(state.last, np.full(grown, NEVER, np.int64))
+        self.since = np.append(state.since, np.full(grown, NEVER, np.int64))
+        ends = layout.starts[partitions + 1]
+        self.events = self.before.copy()
+        self.events[place] += ends - layout.starts[partitions]
+        self.rank = np.maximum(self.since, 0)
+        position = new.position
+        if is_count:
+            self.rank[place] = layout.position[ends - 1] + self.before[place]
+            position = position + self.before[self.partition_run[new.partition]]
+        self.latest = int(layout.ticks.max(initial=NEVER))
+        if not is_count:
+            self.latest = max(self.latest, int(state.position.max(initial=NEVER)))
+        self.last_before = self.last.copy()
+        self.last[place] = layout.ticks[ends - 1]
+        self._append(state, new, position)
+
+    def _append(self, state: State, new: Spoken, position: Int64s) -> None:
+        old_run = np.repeat(np.arange(len(state)), np.diff(state.run))
+        run = np.append(old_run, self.partition_run[new.partition])
+        order = np.argsort(run, kind="stable")
+        sizes = np.append(np.diff(state.event), np.diff(new.event))[order]
+        starts = np.append(state.event[:-1], new.event[:-1] + len(state.codes))[order]
+        self.event = np.append(0, np.cumsum(sizes))
+        events = np.repeat(starts - self.event[:-1], sizes) + np.arange(int(self.event[-1]))
+        sets = list(state.sets)
+        numbers = {symbols: i for i, symbols in enumerate(sets)}
+        for symbols in new.sets:
+            if symbols not in numbers:
+                numbers[symbols] = len(sets)
+                sets.append(symbols)
+        self.sets = tuple(sets)
+        renumbered = [numbers[symbols] for symbols in new.sets]
+        codes = np.array(renumbered, np.int64)[new.codes] if len(renumbered) else new.codes
+        self.codes = np.append(state.codes, codes)[events]
+        self.inputs = np.append(state.inputs, new.inputs, axis=1)[:, events]
+        self.position = np.append(state.position, position)[order]
+        self.run = np.searchsorted(run[order], np.arange(len(self.keys) + 1))
+        self.begun = np.append(np.diff(state.run), np.zeros(len(self.keys) - len(state), np.int64))
+        self.group_run = run[order]
+        # The last layout row of each group; those of earlier batches have none.
+        last = np.append(np.full(len(old_run), -1), new.used[new.event[1:] - 1])[order]
+        self.last_row = np.repeat(last, sizes)
+
+    def left(self, horizon: Int64s, since: Int64s) -> State:
+        """What later windows can reach: the groups behind `horizon`."""
+        kept = self.position > horizon[self.group_run]
+        runs = np.bincount(self.group_run[kept], minlength=len(self.keys))
+        # A key that holds nothing is forgotten, unless its ranks go on.
+        stays = np.ones(len(runs), bool) if self._is_count else runs > 0
+        sizes = np.diff(self.event)
+        events = np.repeat(kept, sizes)
+        return State(
+            self.keys.filter(pa.array(stays)),
+            self.events[stays],
+            self.last[stays],
+            since[stays],
+            np.append(0, np.cumsum(runs[stays])),
+            self.position[kept],
+            np.append(0, np.cumsum(sizes[kept])),
+            self.codes[events],
+            self.inputs[:, events],
+            self.sets,
+        )
+
+
+class _Places:
+    """Key, time and sequence of results: of this batch's events, or of boundaries."""
+
+    def __init__(self, batch: _Arrived, counted: Counted, slide: int, is_count: bool) -> None:
+        self.columns = batch.arranged.columns
+        self._batch, self._counted = batch, counted
+        self._slide, self._is_count = slide, is_count
+
+    def key(self, rows: Selected) -> pa.Array:
+        group = self._counted.group[rows]
+        return self._batch.keys.take(pa.array(self._batch.group_run[group]))
+
+    def time(self, rows: Selected) -> pa.Array:
+        events, layout = self.columns.events, self._batch.arranged.layout
+        counted, batch = self._counted, self._batch
+        if not self._slide:
+            return events.times(layout.ticks[counted.last[counted.group[rows]]])
+        if not self._is_count:
+            return events.times(counted.boundary[rows])
+        run = batch.group_run[counted.group[rows]]
+        partition = batch.run_partition[run]
+        here = counted.boundary[rows] - batch.before[run]
+        row = layout.rows_until(partition, here) - 1
+        # The last event up to the boundary may be one of an earlier batch.
+        earlier = row < layout.starts[partition]
+        ticks = np.where(earlier, batch.last_before[run], layout.ticks[np.maximum(row, 0)])
+        return events.times(ticks)
+
+    def seq(self, rows: Selected) -> pa.Array:
+        sequence = self.columns.events.sequence
+        group = self._counted.group[rows]
+        if sequence is None or self._slide:
+            return pa.nulls(len(group), pa.int64())
+        return pa.array(sequence[self._batch.arranged.layout.order[self._counted.last[group]]])
+
+
+def _places(known: pa.Array, keys: pa.Array) -> Int64s:
+    """Where each key stands among the known ones; -1 where it does not."""
+    if pa.types.is_string(keys.type) and keys.null_count:  # the one run of a stream without a key
+        return np.zeros(len(keys), np.int64) if len(known) else np.full(len(keys), -1, np.int64)
+    found = pc.fill_null(pc.index_in(keys, value_set=known), -1)
+    places: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return places
+
+
+def _int32(pointers: Int64s) -> pa.Array:
+    return pa.array(pointers.astype(np.int32))
+
+
+def _lists(table: pa.Table, column: str) -> pa.ListArray:
+    chunks = table.column(column)
+    return chunks.chunk(0) if chunks.num_chunks else pa.array([], chunks.type)
+
+
+def _strings(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks().cast(pa.string())
