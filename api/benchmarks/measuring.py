@@ -18,7 +18,7 @@ Size = OneOf["small", "full"]
 ROUNDS = 3
 MOST_ROUNDS = 20  # of variants that are quick, for these are disturbed the most
 ENOUGH = 1.5  # seconds of rounds
-LONG = 5.0  # seconds: what takes longer is measured once
+LONG = 3.0  # seconds: what takes longer is measured once
 
 
 class BenchmarkError(SheafError):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LIMIT = 3e7  # matches that a self-join may construct
 # Queries, events in a window, and events.
 _CASES = (
-    (1, 100, 200_000),
+    (1, 100, 100_000),
     (10, 100, 50_000),
     (50, 100, 20_000),
     (1, 1_000, 5_000),

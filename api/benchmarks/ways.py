@@ -80,12 +80,8 @@ def case_of(workload: BoundWorkload, queries: Sequence[Query], events: Events) -
 
 def counted_by(way: Any, case: Case, **more: Any) -> Counted:
     """What a module of `engines.counting` counts."""
-    import inspect
-
-    takes_slide = "slide" in inspect.signature(way.count).parameters
-    slide = (case.slide,) if takes_slide else ()
     found: Counted = way.count(
-        case.plan, case.columns, case.layout, case.width, *slide, case.is_count, **more
+        case.plan, case.columns, case.layout, case.width, case.slide, case.is_count, **more
     )
     return found
 
