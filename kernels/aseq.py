@@ -69,7 +69,14 @@ class Tree(NamedTuple):
 
 
 def count_prefixes(
-    groups: Groups, tree: Tree, width: int, slide: int, dual: bool, state: State, out: Rows
+    groups: Groups,
+    tree: Tree,
+    width: int,
+    slide: int,
+    dual: bool,
+    state: State,
+    out: Rows,
+    keep: bool = True,
 ) -> tuple[int, State]:
     """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
 
@@ -78,10 +85,11 @@ def count_prefixes(
     groups after that. Only windows with a match give a row. Where the last group of a window came
     in an earlier batch, the row's group is -1 less the number of its run.
 
-    -1 rows means that `out` is too small; the state is then the one that was given.
+    -1 rows means that `out` is too small; the state is then the one that was given. Without `keep`
+    no batch comes after this one, and the state is empty.
     """
     before = ready(state, len(groups.run) - 1, dual)
-    made, *saved = _count(*groups, *tree, width, slide, dual, *before, *out)
+    made, *saved = _count(*groups, *tree, width, slide, dual, keep, *before, *out)
     return (int(made), State(*saved)) if made >= 0 else (-1, state)
 
 
@@ -107,14 +115,10 @@ def _restore(
 ) -> tuple[int, int]:  # fmt: skip
     """Read a run's record; returns the boundary that comes next and the number of STARTs."""
     gates = last_closed.size
-    if record.size == 0:
-        for i in range(gates):
-            last_closed[i] = np.iinfo(np.int64).min
-        return record.size, record.size
     size = (record.size - 1 - gates) // (1 + gates)
     for i in range(gates):
         last_closed[i] = record[1 + i]
-    unpack(record[1 + gates :], size, started)
+    unpack(record[1 + gates :], size, started.reshape((1, started.size)))
     unpack(record[1 + gates + size :], size, closed)
     unpack(record_counts, size, counts)
     if record_floats.size > 0:
@@ -142,39 +146,6 @@ def _with_start(parent: np.ndarray, extended: np.ndarray, extends: np.ndarray) -
     return found
 
 
-@numba.njit(cache=True, inline="always")
-def _row(
-    row: int, g: int, boundary: int, q: int, opening: int, head: int, tail: int, dual: bool,
-    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, closed: np.ndarray,
-    slot_kind: np.ndarray, query: np.ndarray, final: np.ndarray, gate: np.ndarray,
-    read: np.ndarray, reads: np.ndarray,
-    out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
-    out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> int:  # fmt: skip
-    """Write a query's row if it has matches and there is room; returns 1 if it has, else 0."""
-    end = tail
-    if gate[q] >= 0:
-        end = first_after(closed[gate[q]], head, tail, opening)
-    node = final[q]
-    total = total_count(counts[node, head:end])
-    approximate = 0.0
-    if dual:
-        approximate = total_value(SUM, floats[node, head:end])
-    if total == 0 and approximate == 0.0:
-        return 0
-    if row < out_group.size:
-        out_group[row] = g
-        out_boundary[row] = boundary
-        out_query[row] = query[q]
-        out_counts[row] = total
-        if dual:
-            out_approximate[row] = approximate
-        for i in range(read[q], read[q + 1]):
-            slot = reads[i]
-            out_values[row, i - read[q]] = total_value(slot_kind[slot], values[slot, head:end])
-    return 1
-
-
 @numba.njit(cache=True)
 def _count(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
@@ -184,7 +155,7 @@ def _count(
     slotted: np.ndarray, slot_kind: np.ndarray, slot_source: np.ndarray, slot_input: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, query: np.ndarray, final: np.ndarray,
     gate: np.ndarray, read: np.ndarray, reads: np.ndarray,
-    width: int, slide: int, dual: bool,
+    width: int, slide: int, dual: bool, keep: bool,
     number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, kept_counts: np.ndarray,
     kept_floats: np.ndarray, value_run: np.ndarray, kept_values: np.ndarray,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
@@ -198,7 +169,7 @@ def _count(
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
     values = np.zeros((slots, room), np.float64)
-    started = np.zeros((1, room), np.int64)  # position of each START
+    started = np.zeros(room, np.int64)  # position of each START
     closed = np.zeros((many, room), np.int64)  # position of the last gate before it
     last_closed = np.zeros(many, np.int64)
     times, clear = np.zeros(nodes, np.int64), np.zeros(nodes, np.bool_)
@@ -215,130 +186,161 @@ def _count(
     saved_values = np.empty(kept_values.size, np.float64)
     rows = 0
     for r in range(run.size - 1):
-        head = zero  # of the active STARTs
-        floats_from, floats_to = (count_run[r], count_run[r + 1]) if dual else (zero, zero)
-        boundary, tail = _restore(
-            numbers[number_run[r] : number_run[r + 1]],
-            kept_counts[count_run[r] : count_run[r + 1]], kept_floats[floats_from:floats_to],
-            kept_values[value_run[r] : value_run[r + 1]], last_closed, started, closed, counts,
-            floats, values,
-        )  # fmt: skip
+        head = tail = boundary = zero  # the active STARTs, and what is evaluated next
+        for i in range(many):
+            last_closed[i] = np.iinfo(np.int64).min
+        if number_run[r] < number_run[r + 1]:
+            boundary, tail = _restore(
+                numbers[number_run[r] : number_run[r + 1]],
+                kept_counts[count_run[r] : count_run[r + 1]],
+                kept_floats[count_run[r] : count_run[r + 1]] if dual else kept_floats,
+                kept_values[value_run[r] : value_run[r + 1]],
+                last_closed, started, closed, counts, floats, values,
+            )  # fmt: skip
         first, last = run[r], run[r + 1]
-        for g in range(first, last + 1):
-            if slide > 0:
-                # The boundaries before this group, or those behind the last one.
-                until = position[g] - 1 if g < last else limit[r]
-                while head < tail and boundary <= until:
-                    opening = boundary - width
-                    head = first_after(started[0], head, tail, opening)
-                    if head == tail:
-                        break
-                    latest = g - 1 if g > first else -1 - r
-                    for q in range(final.size):
-                        rows += _row(
-                            rows, latest, boundary, q, opening, head, tail, dual, counts, floats,
-                            values, closed, slot_kind, query, final, gate, read, reads, out_group,
-                            out_boundary, out_query, out_counts, out_approximate, out_values,
-                        )  # fmt: skip
-                    boundary += slide
-            if g == last:
+        g = first
+        while True:
+            # Per slide, the boundaries before the next group come first; after the last group they
+            # go on until nothing is active or the limit is reached.
+            at_boundary = False
+            if slide > 0 and head < tail:
+                at_boundary = boundary <= (position[g] - 1 if g < last else limit[r])
+            if at_boundary:
+                opening = boundary - width
+                head = first_after(started, head, tail, opening)
+            elif g == last:
                 break
-            now = position[g]
-            opening = now - width
-            head = first_after(started[0], head, tail, opening)
-            if slide > 0 and head == tail:
-                boundary = boundary_from(now, slide)
-            # What the group does: which nodes are extended how often, and which are cleared.
-            touches = 0
-            begins = False
-            for e in range(event[g], event[g + 1]):
-                letter = move_letter[e]
-                begins |= starts[letter]
-                for k in range(extended[letter], extended[letter + 1]):
-                    node = extends[k]
+            else:
+                now = position[g]
+                opening = now - width
+                head = first_after(started, head, tail, opening)
+                if slide > 0 and head == tail:
+                    boundary = boundary_from(now, slide)
+                # What the group does: which nodes are extended how often, and which are cleared.
+                touches = 0
+                begins = False
+                for e in range(event[g], event[g + 1]):
+                    letter = move_letter[e]
+                    begins |= starts[letter]
+                    for k in range(extended[letter], extended[letter + 1]):
+                        node = extends[k]
+                        if not touched[node]:
+                            touched[node] = True
+                            order[touches] = node
+                            touches += 1
+                        times[node] += 1
+                        if slots > 0:
+                            gather(
+                                e, node, slotted, slot_kind, slot_source, slot_input, inputs,
+                                times[node] == 1, term,
+                            )  # fmt: skip
+                stay = stay_letter[g]
+                for k in range(cleared[stay], cleared[stay + 1]):
+                    node = clears[k]
+                    clear[node] = True
                     if not touched[node]:
                         touched[node] = True
                         order[touches] = node
                         touches += 1
-                    times[node] += 1
-                    if slots > 0:
-                        gather(
-                            e, node, slotted, slot_kind, slot_source, slot_input, inputs,
-                            times[node] == 1, term,
+                if touches > 1:
+                    sort_down(order, touches)  # children before parents, which read what was before
+                if begins:
+                    if tail == room:
+                        move_down(counts, head, tail)
+                        if dual:
+                            move_down(floats, head, tail)
+                        move_down(values, head, tail)
+                        move_down(started.reshape((1, room)), head, tail)
+                        move_down(closed, head, tail)
+                        head, tail = zero, tail - head
+                    started[tail] = now
+                    for i in range(many):
+                        closed[i, tail] = last_closed[i]
+                    for node in range(nodes):
+                        counts[node, tail] = 0
+                        if dual:
+                            floats[node, tail] = 0.0
+                    for slot in range(slots):
+                        values[slot, tail] = _neutral(slot_kind[slot])
+                for i in range(touches):
+                    node = order[i]
+                    above = parent[node]
+                    n = times[node]
+                    if plain and above >= 0 and n > 0:
+                        add_counts(
+                            counts[node, head:tail], counts[above, head:tail], n, clear[node]
+                        )
+                    elif above >= 0 or clear[node]:
+                        extend(
+                            node, above, n, clear[node], head, tail, dual, counts, floats, values,
+                            slotted, slot_kind, slot_source, term,
                         )  # fmt: skip
-            stay = stay_letter[g]
-            for k in range(cleared[stay], cleared[stay + 1]):
-                node = clears[k]
-                clear[node] = True
-                if not touched[node]:
-                    touched[node] = True
-                    order[touches] = node
-                    touches += 1
-            sort_down(order, touches)  # children before parents, which read what was before
-            if begins:
-                if tail == room:
-                    move_down(counts, head, tail)
+                    if above < 0 and n > 0:
+                        counts[node, tail] = n
+                        if dual:
+                            floats[node, tail] = n
+                        for slot in range(slotted[node], slotted[node + 1]):
+                            values[slot, tail] = term[slot]
+                    times[node] = 0
+                    clear[node] = touched[node] = False
+                if begins:
+                    tail += 1
+                for k in range(gated[stay], gated[stay + 1]):
+                    last_closed[gates[k]] = now
+                g += 1
+                if slide > 0:
+                    continue
+            # Read: at a boundary all queries, else those that an event of the group triggers.
+            first_event, last_event = (zero, zero + 1) if at_boundary else (event[g - 1], event[g])
+            for e in range(first_event, last_event):
+                first_query, last_query = zero, zero + final.size
+                if not at_boundary:
+                    first_query = triggered[move_letter[e]]
+                    last_query = triggered[move_letter[e] + 1]
+                for t in range(first_query, last_query):
+                    q = t
+                    if not at_boundary:
+                        q = triggers[t]
+                        if stamp[q] == g:
+                            continue
+                        stamp[q] = g
+                    end = tail
+                    if gate[q] >= 0:
+                        end = first_after(closed[gate[q]], head, tail, opening)
+                    node = final[q]
+                    total = total_count(counts[node, head:end])
+                    approximate = 0.0
                     if dual:
-                        move_down(floats, head, tail)
-                    move_down(values, head, tail)
-                    move_down(started, head, tail)
-                    move_down(closed, head, tail)
-                    head, tail = zero, tail - head
-                started[0, tail] = now
-                for i in range(many):
-                    closed[i, tail] = last_closed[i]
-                for node in range(nodes):
-                    counts[node, tail] = 0
-                    if dual:
-                        floats[node, tail] = 0.0
-                for slot in range(slots):
-                    values[slot, tail] = _neutral(slot_kind[slot])
-            for i in range(touches):
-                node = order[i]
-                above = parent[node]
-                n = times[node]
-                if plain and above >= 0 and n > 0:
-                    add_counts(counts[node, head:tail], counts[above, head:tail], n, clear[node])
-                elif above >= 0 or clear[node]:
-                    extend(
-                        node, above, n, clear[node], head, tail, dual, counts, floats, values,
-                        slotted, slot_kind, slot_source, term,
-                    )  # fmt: skip
-                if above < 0 and n > 0:
-                    counts[node, tail] = n
-                    if dual:
-                        floats[node, tail] = n
-                    for slot in range(slotted[node], slotted[node + 1]):
-                        values[slot, tail] = term[slot]
-                times[node] = 0
-                clear[node] = touched[node] = False
-            if begins:
-                tail += 1
-            for k in range(gated[stay], gated[stay + 1]):
-                last_closed[gates[k]] = now
-            if slide > 0:
-                continue
-            for e in range(event[g], event[g + 1]):
-                for t in range(triggered[move_letter[e]], triggered[move_letter[e] + 1]):
-                    q = triggers[t]
-                    if stamp[q] == g:
+                        approximate = total_value(SUM, floats[node, head:end])
+                    if total == 0 and approximate == 0.0:
                         continue
-                    stamp[q] = g
-                    rows += _row(
-                        rows, g, boundary, q, opening, head, tail, dual, counts, floats, values,
-                        closed, slot_kind, query, final, gate, read, reads, out_group,
-                        out_boundary, out_query, out_counts, out_approximate, out_values,
-                    )  # fmt: skip
+                    if rows < out_group.size:
+                        out_group[rows] = g - 1 if g > first else -1 - r
+                        out_boundary[rows] = boundary
+                        out_query[rows] = query[q]
+                        out_counts[rows] = total
+                        if dual:
+                            out_approximate[rows] = approximate
+                        for i in range(read[q], read[q + 1]):
+                            slot = reads[i]
+                            out_values[rows, i - read[q]] = total_value(
+                                slot_kind[slot], values[slot, head:end]
+                            )
+                    rows += 1
+            if at_boundary:
+                boundary += slide
             if rows > out_group.size:
                 break
         if rows > out_group.size:
             rows = -1
             break
+        if not keep:
+            continue
         opening = np.iinfo(np.int64).min
         if slide > 0:
             # What is behind the limit will be seen from the next boundary on.
             opening = limit[r] - width
-            head = first_after(started[0], head, tail, boundary - width)
+            head = first_after(started, head, tail, boundary - width)
         elif first < last:
             opening = position[last - 1] - width
         size = tail - head
@@ -347,7 +349,7 @@ def _count(
             saved = with_room(saved, n + (1 + many) * (1 + size))
             saved[n] = boundary
             saved[n + 1 : n + 1 + many] = last_closed
-            pack(started, head, tail, saved[n + 1 + many :])
+            pack(started.reshape((1, room)), head, tail, saved[n + 1 + many :])
             pack(closed, head, tail, saved[n + 1 + many + size :])
             n += (1 + many) * (1 + size)
             saved_counts = with_room(saved_counts, c + nodes * size)

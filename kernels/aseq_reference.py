@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 
 from kernels.aseq import Tree
-from kernels.history import State, followed, looks
+from kernels.history import State, empty, followed, looks
 from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
 
 _NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 
 
 def count_prefixes(
-    groups: Groups, tree: Tree, width: int, slide: int, dual: bool, state: State, out: Rows
+    groups: Groups,
+    tree: Tree,
+    width: int,
+    slide: int,
+    dual: bool,
+    state: State,
+    out: Rows,
+    keep: bool = True,
 ) -> tuple[int, State]:
     """As `kernels.aseq.count_prefixes`."""
     history = followed(state, groups)
@@ -35,7 +42,7 @@ def count_prefixes(
                 out.approximate[rows] = float(count)
             out.values[rows, : len(values)] = values
             rows += 1
-    return rows, groups
+    return rows, groups if keep else empty(len(groups.limit))
 
 
 def _triggered(groups: Groups, tree: Tree, g: int) -> list[int]:

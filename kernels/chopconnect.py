@@ -22,10 +22,10 @@ import numba
 import numpy as np
 
 from kernels.chopconnect_record import (
+    most_counts,
     most_kept,
     record_sizes,
-    restore_rows,
-    restore_starts,
+    restore,
     save,
 )
 from kernels.counters import (
@@ -87,14 +87,21 @@ class Segments(NamedTuple):
 
 
 def connect(
-    groups: Groups, segments: Segments, width: int, slide: int, dual: bool, state: State, out: Rows
+    groups: Groups,
+    segments: Segments,
+    width: int,
+    slide: int,
+    dual: bool,
+    state: State,
+    out: Rows,
+    keep: bool = True,
 ) -> tuple[int, State]:
     """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
 
     As `kernels.aseq.count_prefixes`.
     """
     before = ready(state, len(groups.run) - 1, dual)
-    made, *saved = _connect(*groups, *segments, width, slide, dual, *before, *out)
+    made, *saved = _connect(*groups, *segments, width, slide, dual, keep, *before, *out)
     return (int(made), State(*saved)) if made >= 0 else (-1, state)
 
 
@@ -119,7 +126,8 @@ def _most_of_any(
 def _expire(
     segment: int, started: np.ndarray, head: np.ndarray, tail: np.ndarray, opening: int
 ) -> None:
-    head[segment] = first_after(started[segment], head[segment], tail[segment], opening)
+    while head[segment] < tail[segment] and started[segment, head[segment]] <= opening:
+        head[segment] += 1
 
 
 @numba.njit(cache=True)
@@ -151,67 +159,6 @@ def _make_room(
 
 
 @numba.njit(cache=True)
-def _row(
-    row: int, g: int, boundary: int, q: int, opening: int, dual: bool, node: np.ndarray,
-    link_root: np.ndarray, last: np.ndarray, link: np.ndarray, gate: np.ndarray, read: np.ndarray,
-    read_kind: np.ndarray, read_slot: np.ndarray, read_lane: np.ndarray, head: np.ndarray,
-    tail: np.ndarray, number: np.ndarray, started: np.ndarray, closed: np.ndarray,
-    counts: np.ndarray, floats: np.ndarray, values: np.ndarray, row_start: np.ndarray,
-    row_count: np.ndarray, row_place: np.ndarray, kept_from: int, kept: np.ndarray,
-    kept_f: np.ndarray, kept_v: np.ndarray,
-    out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
-    out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> int:  # fmt: skip
-    """Write a query's row if it has matches and there is room; returns 1 if it has, else 0."""
-    own, j = last[q], link[q]
-    root = link_root[j] if j >= 0 else own
-    _expire(own, started, head, tail, opening)
-    _expire(root, started, head, tail, opening)
-    end = node[own + 1] - 1
-    first, stop = head[own], tail[own]
-    if gate[q] >= 0:
-        behind = first_after(closed[gate[q]], head[root], tail[root], opening)
-        if j < 0:
-            stop = behind
-        elif behind == head[root]:
-            return 0
-    first_root = number[root] + head[root]
-    total, approximate = np.uint64(0), 0.0
-    if j < 0:
-        total = total_count(counts[end, first:stop])
-        if dual:
-            approximate = total_value(SUM, floats[end, first:stop])
-    else:
-        for s in range(first, stop):
-            gone = first_root - row_start[j, s]
-            if gone < row_count[j, s]:
-                place = row_place[j, s] - kept_from + gone
-                total += counts[end, s] * kept[place]
-                if dual:
-                    approximate += floats[end, s] * kept_f[place]
-    if total == 0 and approximate == 0.0:
-        return 0
-    if row >= out_group.size:
-        return 1
-    out_group[row] = g
-    out_boundary[row] = boundary
-    out_query[row] = q
-    out_counts[row] = total
-    if dual:
-        out_approximate[row] = approximate
-    for v in range(read[q], read[q + 1]):
-        kind, slot = read_kind[v], read_slot[v]
-        if j < 0:
-            out_values[row, v - read[q]] = total_value(kind, values[slot, first:stop])
-        else:
-            out_values[row, v - read[q]] = connected_value(
-                kind, slot, read_lane[v], j, first_root, kept_from, end, first, stop, counts,
-                floats, values, row_start, row_count, row_place, kept, kept_f, kept_v, dual,
-            )  # fmt: skip
-    return 1
-
-
-@numba.njit(cache=True)
 def _connect(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,
@@ -223,7 +170,7 @@ def _connect(
     laned: np.ndarray, lane_kind: np.ndarray, lane_slot: np.ndarray, lane_before: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, last: np.ndarray, link: np.ndarray,
     gate: np.ndarray, read: np.ndarray, read_kind: np.ndarray, read_slot: np.ndarray,
-    read_lane: np.ndarray, width: int, slide: int, dual: bool,
+    read_lane: np.ndarray, width: int, slide: int, dual: bool, keep: bool,
     number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, held_counts: np.ndarray,
     held_floats: np.ndarray, value_run: np.ndarray, held_values: np.ndarray,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
@@ -238,7 +185,7 @@ def _connect(
     values = np.zeros((slot_kind.size, room), np.float64)
     term = np.zeros(slot_kind.size, np.float64)
     started = np.zeros((many, room), np.int64)
-    closed = np.zeros((bars + 1, room), np.int64)  # by gate: its last closing before each START
+    closed = np.zeros((bars, room), np.int64)  # by gate: its last closing before each START
     last_closed = np.zeros(bars, np.int64)
     head, tail = np.zeros(many, np.int64), np.zeros(many, np.int64)  # active STARTs
     number = np.zeros(many, np.int64)  # of the START at place 0; STARTs are counted on
@@ -250,8 +197,9 @@ def _connect(
     lanes = 0
     for j in range(links):
         lanes = max(lanes, laned[j + 1] - laned[j])
-    kept, kept_f = np.zeros(1024, np.uint64), np.zeros(1024 if dual else 0)
-    kept_v = np.zeros((lanes, 1024))
+    size = max(1024, most_counts(count_run))
+    kept, kept_f = np.zeros(size, np.uint64), np.zeros(size if dual else 0)
+    kept_v = np.zeros((lanes, size))
     zero = run[0] - run[0]  # a plain 0 has a type of its own, for which all would be compiled too
     kept_from = kept_to = zero  # places of the first and behind the last row that is kept
     times, clear = np.zeros(nodes, np.int64), np.zeros(nodes, np.bool_)
@@ -272,182 +220,215 @@ def _connect(
             last_closed[i] = np.iinfo(np.int64).min
         kept_from = kept_to = boundary = zero
         if number_run[r] < number_run[r + 1]:
-            boundary = numbers[number_run[r]]
-            record_counts = held_counts[count_run[r] : count_run[r + 1]]
-            record_floats = held_floats[count_run[r] : count_run[r + 1]] if dual else held_floats
-            record_values = held_values[value_run[r] : value_run[r + 1]]
-            c, v = restore_starts(
-                numbers[number_run[r] : number_run[r + 1]], record_counts, record_floats,
-                record_values, node, barred, slotted, linked, last_closed, tail, started, closed,
-                counts, floats, values, row_count,
-            )  # fmt: skip
-            kept_to = record_counts.size - c
-            if kept_to > kept.size:
-                kept = with_room(kept, kept_to)
-                if dual:
-                    kept_f = with_room(kept_f, kept.size)
-                kept_v = widened(kept_v, kept.size)
-            restore_rows(
-                record_counts[c:], record_floats[c:] if dual else record_floats, record_values[v:],
-                link_last, laned, tail, row_start, row_count, row_place, kept, kept_f, kept_v,
+            boundary, kept_to = restore(
+                r, number_run, numbers, count_run, held_counts, held_floats, value_run,
+                held_values, node, barred, slotted, linked, link_last, laned, last_closed, tail,
+                started, closed, counts, floats, values, row_start, row_count, row_place, kept,
+                kept_f, kept_v, dual,
             )  # fmt: skip
         first_group, last_group = run[r], run[r + 1]
-        for g in range(first_group, last_group + 1):
-            if slide > 0:
-                # The boundaries before this group, or those behind the last one.
-                until = position[g] - 1 if g < last_group else limit[r]
-                latest = g - 1 if g > first_group else -1 - r
-                while boundary <= until and _any_active(started, head, tail, boundary - width):
-                    for q in range(last.size):
-                        rows += _row(
-                            rows, latest, boundary, q, boundary - width, dual, node, link_root,
-                            last, link, gate, read, read_kind, read_slot, read_lane, head, tail,
-                            number, started, closed, counts, floats, values, row_start, row_count,
-                            row_place, kept_from, kept, kept_f, kept_v, out_group, out_boundary,
-                            out_query, out_counts, out_approximate, out_values,
-                        )  # fmt: skip
-                    boundary += slide
-            if g == last_group:
+        g = first_group
+        while True:
+            # Per slide, the boundaries before the next group come first; after the last group they
+            # go on until nothing is active or the limit is reached.
+            at_boundary = False
+            if slide > 0 and boundary <= (position[g] - 1 if g < last_group else limit[r]):
+                at_boundary = _any_active(started, head, tail, boundary - width)
+            if at_boundary:
+                opening = boundary - width
+            elif g == last_group:
                 break
-            now = position[g]
-            opening = now - width
-            if slide > 0 and not _any_active(started, head, tail, opening):
-                boundary = boundary_from(now, slide)
-            # What the group does: which nodes are extended how often, and which are cleared.
-            touches = 0
-            beginnings = 0
-            for e in range(event[g], event[g + 1]):
-                for k in range(extended[move_letter[e]], extended[move_letter[e] + 1]):
-                    i = extends[k]
+            else:
+                now = position[g]
+                opening = now - width
+                if slide > 0 and not _any_active(started, head, tail, opening):
+                    boundary = boundary_from(now, slide)
+                # What the group does: which nodes are extended how often, and which are cleared.
+                touches = 0
+                beginnings = 0
+                for e in range(event[g], event[g + 1]):
+                    for k in range(extended[move_letter[e]], extended[move_letter[e] + 1]):
+                        i = extends[k]
+                        if not touched[i]:
+                            touched[i] = True
+                            order[touches] = i
+                            touches += 1
+                            if i == node[segment[i]]:
+                                begun[beginnings] = segment[i]
+                                beginnings += 1
+                        times[i] += 1
+                        if term.size > 0:
+                            gather(
+                                e, i, slotted, slot_kind, slot_source, slot_input, inputs,
+                                times[i] == 1, term,
+                            )  # fmt: skip
+                stay = stay_letter[g]
+                for k in range(cleared[stay], cleared[stay + 1]):
+                    i = clears[k]
+                    clear[i] = True
                     if not touched[i]:
                         touched[i] = True
                         order[touches] = i
                         touches += 1
-                        if i == node[segment[i]]:
-                            begun[beginnings] = segment[i]
-                            beginnings += 1
-                    times[i] += 1
-                    if term.size > 0:
-                        gather(
-                            e, i, slotted, slot_kind, slot_source, slot_input, inputs,
-                            times[i] == 1, term,
+                # CNETs: snapshots of what precedes them, before the group changes it.
+                kept_before = kept_to
+                for b in range(beginnings):
+                    own = begun[b]
+                    _expire(own, started, head, tail, opening)
+                    if tail[own] == room:
+                        _make_room(
+                            head[own], room, own, node, slotted, linked, barred, counts, floats,
+                            values, started, closed, row_start, row_count, row_place, dual,
                         )  # fmt: skip
-            stay = stay_letter[g]
-            for k in range(cleared[stay], cleared[stay + 1]):
-                i = clears[k]
-                clear[i] = True
-                if not touched[i]:
-                    touched[i] = True
-                    order[touches] = i
-                    touches += 1
-            # CNETs: snapshots of what precedes them, before the group changes it.
-            kept_before = kept_to
-            for b in range(beginnings):
-                own = begun[b]
-                _expire(own, started, head, tail, opening)
-                if tail[own] == room:
-                    _make_room(
-                        head[own], room, own, node, slotted, linked, barred, counts, floats,
-                        values, started, closed, row_start, row_count, row_place, dual,
-                    )  # fmt: skip
-                    number[own] += head[own]
-                    tail[own] -= head[own]
-                    head[own] = 0
-                for j in range(linked[own], linked[own + 1]):
-                    root, source, before = link_root[j], link_from[j], link_before[j]
-                    _expire(root, started, head, tail, opening)
-                    _expire(source, started, head, tail, opening)
-                    size = tail[root] - head[root]
-                    if kept_to - kept_from + size > kept.size:
-                        # Rows of STARTs that have left the window make room, if they are many.
-                        oldest = kept_before
-                        for other in range(links):
-                            of = link_last[other]
-                            _expire(of, started, head, tail, opening)
-                            if head[of] < tail[of]:
-                                oldest = min(oldest, row_place[other, head[of]])
-                        drop_rows(kept, oldest - kept_from, kept_to - kept_from)
-                        if dual:
-                            drop_rows(kept_f, oldest - kept_from, kept_to - kept_from)
-                        for i in range(lanes):
-                            drop_rows(kept_v[i], oldest - kept_from, kept_to - kept_from)
-                        kept_from = oldest
-                        if 2 * (kept_to - kept_from + size) > kept.size:
-                            kept = with_room(kept, 2 * (kept_to - kept_from + size))
+                        number[own] += head[own]
+                        tail[own] -= head[own]
+                        head[own] = 0
+                    for j in range(linked[own], linked[own + 1]):
+                        root, source, before = link_root[j], link_from[j], link_before[j]
+                        _expire(root, started, head, tail, opening)
+                        _expire(source, started, head, tail, opening)
+                        size = tail[root] - head[root]
+                        if kept_to - kept_from + size > kept.size:
+                            # Rows of STARTs that have left the window make room, if they are many.
+                            oldest = kept_before
+                            for other in range(links):
+                                of = link_last[other]
+                                _expire(of, started, head, tail, opening)
+                                if head[of] < tail[of]:
+                                    oldest = min(oldest, row_place[other, head[of]])
+                            drop_rows(kept, oldest - kept_from, kept_to - kept_from)
                             if dual:
-                                kept_f = with_room(kept_f, kept.size)
-                            kept_v = widened(kept_v, kept.size)
-                    at = kept_to - kept_from
+                                drop_rows(kept_f, oldest - kept_from, kept_to - kept_from)
+                            for i in range(lanes):
+                                drop_rows(kept_v[i], oldest - kept_from, kept_to - kept_from)
+                            kept_from = oldest
+                            if 2 * (kept_to - kept_from + size) > kept.size:
+                                kept = with_room(kept, 2 * (kept_to - kept_from + size))
+                                if dual:
+                                    kept_f = with_room(kept_f, kept.size)
+                                kept_v = widened(kept_v, kept.size)
+                        at = kept_to - kept_from
+                        first_root = number[root] + head[root]
+                        row_start[j, tail[own]] = first_root
+                        row_count[j, tail[own]] = size
+                        row_place[j, tail[own]] = kept_to
+                        kept_to += size
+                        if size == 0:
+                            continue
+                        take(
+                            at, size, first_root, kept_from, node[source + 1] - 1, before,
+                            head[source], tail[source], laned[j], laned[j + 1], lane_kind,
+                            lane_slot, lane_before, counts, floats, values, link_gate[j], closed,
+                            row_start, row_count, row_place, kept, kept_f, kept_v, dual,
+                        )  # fmt: skip
+                if touches > 1:
+                    sort_down(order, touches)  # later nodes first: others read what was before
+                for i in range(touches):
+                    this = order[i]
+                    own = segment[this]
+                    _expire(own, started, head, tail, opening)
+                    above = -1 if this == node[own] else this - 1
+                    h, t = head[own], tail[own]
+                    if plain and above >= 0 and times[this] > 0:
+                        add_counts(counts[this, h:t], counts[above, h:t], times[this], clear[this])
+                    elif above >= 0 or clear[this]:
+                        extend(
+                            this, above, times[this], clear[this], h, t, dual, counts, floats,
+                            values, slotted, slot_kind, slot_source, term,
+                        )  # fmt: skip
+                for b in range(beginnings):
+                    own = begun[b]
+                    t = tail[own]
+                    started[own, t] = now
+                    for i in range(barred[own], barred[own + 1]):
+                        closed[i, t] = last_closed[i]
+                    for this in range(node[own], node[own + 1]):
+                        counts[this, t] = times[this] if this == node[own] else 0
+                        if dual:
+                            floats[this, t] = counts[this, t]
+                        for slot in range(slotted[this], slotted[this + 1]):
+                            values[slot, t] = _neutral(slot_kind[slot])
+                            if this == node[own]:
+                                values[slot, t] = term[slot]
+                    tail[own] += 1
+                for i in range(touches):
+                    times[order[i]] = 0
+                    clear[order[i]] = touched[order[i]] = False
+                for k in range(gated[stay], gated[stay + 1]):
+                    last_closed[gates[k]] = now
+                g += 1
+                if slide > 0:
+                    continue
+            # Read: at a boundary all queries, else those that an event of the group triggers.
+            first_event, last_event = (zero, zero + 1) if at_boundary else (event[g - 1], event[g])
+            for e in range(first_event, last_event):
+                first_query, last_query = zero, zero + last.size
+                if not at_boundary:
+                    first_query = triggered[move_letter[e]]
+                    last_query = triggered[move_letter[e] + 1]
+                for k in range(first_query, last_query):
+                    q = k
+                    if not at_boundary:
+                        q = triggers[k]
+                        if stamp[q] == g:
+                            continue
+                        stamp[q] = g
+                    own, j = last[q], link[q]
+                    root = link_root[j] if j >= 0 else own
+                    _expire(own, started, head, tail, opening)
+                    _expire(root, started, head, tail, opening)
+                    end, h, t = node[own + 1] - 1, head[own], tail[own]
+                    if gate[q] >= 0:
+                        behind = first_after(closed[gate[q]], head[root], tail[root], opening)
+                        if j < 0:
+                            t = behind
+                        elif behind == head[root]:
+                            continue
                     first_root = number[root] + head[root]
-                    row_start[j, tail[own]] = first_root
-                    row_count[j, tail[own]] = size
-                    row_place[j, tail[own]] = kept_to
-                    kept_to += size
-                    if size == 0:
+                    total, approximate = np.uint64(0), 0.0
+                    if j < 0:
+                        total = total_count(counts[end, h:t])
+                        if dual:
+                            approximate = total_value(SUM, floats[end, h:t])
+                    else:
+                        for s in range(h, t):
+                            gone = first_root - row_start[j, s]
+                            if gone < row_count[j, s]:
+                                place = row_place[j, s] - kept_from + gone
+                                total += counts[end, s] * kept[place]
+                                if dual:
+                                    approximate += floats[end, s] * kept_f[place]
+                    if total == 0 and approximate == 0.0:
                         continue
-                    closings = closed[bars, :0]
-                    if link_gate[j] >= 0:
-                        closings = closed[link_gate[j], head[root] : tail[root]]
-                    take(
-                        at, size, first_root, kept_from, node[source + 1] - 1, before,
-                        head[source], tail[source], laned[j], laned[j + 1], lane_kind, lane_slot,
-                        lane_before, counts, floats, values, closings, row_start, row_count,
-                        row_place, kept, kept_f, kept_v, dual,
-                    )  # fmt: skip
-            sort_down(order, touches)  # later nodes before earlier ones, which read what was before
-            for i in range(touches):
-                this = order[i]
-                own = segment[this]
-                _expire(own, started, head, tail, opening)
-                above = -1 if this == node[own] else this - 1
-                h, t = head[own], tail[own]
-                if plain and above >= 0 and times[this] > 0:
-                    add_counts(counts[this, h:t], counts[above, h:t], times[this], clear[this])
-                elif above >= 0 or clear[this]:
-                    extend(
-                        this, above, times[this], clear[this], h, t, dual, counts, floats, values,
-                        slotted, slot_kind, slot_source, term,
-                    )  # fmt: skip
-            for b in range(beginnings):
-                own = begun[b]
-                t = tail[own]
-                started[own, t] = now
-                for i in range(barred[own], barred[own + 1]):
-                    closed[i, t] = last_closed[i]
-                for this in range(node[own], node[own + 1]):
-                    counts[this, t] = times[this] if this == node[own] else 0
+                    rows += 1
+                    if rows > out_group.size:
+                        break
+                    out_group[rows - 1] = g - 1 if g > first_group else -1 - r
+                    out_boundary[rows - 1] = boundary
+                    out_query[rows - 1] = q
+                    out_counts[rows - 1] = total
                     if dual:
-                        floats[this, t] = counts[this, t]
-                    for slot in range(slotted[this], slotted[this + 1]):
-                        values[slot, t] = _neutral(slot_kind[slot])
-                        if this == node[own]:
-                            values[slot, t] = term[slot]
-                tail[own] += 1
-            for i in range(touches):
-                times[order[i]] = 0
-                clear[order[i]] = touched[order[i]] = False
-            for k in range(gated[stay], gated[stay + 1]):
-                last_closed[gates[k]] = now
-            if slide > 0:
-                continue
-            for e in range(event[g], event[g + 1]):
-                for k in range(triggered[move_letter[e]], triggered[move_letter[e] + 1]):
-                    q = triggers[k]
-                    if stamp[q] == g:
-                        continue
-                    stamp[q] = g
-                    rows += _row(
-                        rows, g, boundary, q, opening, dual, node, link_root, last, link, gate,
-                        read, read_kind, read_slot, read_lane, head, tail, number, started, closed,
-                        counts, floats, values, row_start, row_count, row_place, kept_from, kept,
-                        kept_f, kept_v, out_group, out_boundary, out_query, out_counts,
-                        out_approximate, out_values,
-                    )  # fmt: skip
+                        out_approximate[rows - 1] = approximate
+                    for v in range(read[q], read[q + 1]):
+                        kind, slot = read_kind[v], read_slot[v]
+                        if j < 0:
+                            x = total_value(kind, values[slot, h:t])
+                        else:
+                            x = connected_value(
+                                kind, slot, read_lane[v], j, first_root, kept_from, end, h, t,
+                                counts, floats, values, row_start, row_count, row_place, kept,
+                                kept_f, kept_v, dual,
+                            )  # fmt: skip
+                        out_values[rows - 1, v - read[q]] = x
+            if at_boundary:
+                boundary += slide
             if rows > out_group.size:
                 break
         if rows > out_group.size:
             rows = -1
             break
+        if not keep:
+            continue
         opening = np.iinfo(np.int64).min
         if slide > 0:
             # What is behind the limit will be seen from the next boundary on.

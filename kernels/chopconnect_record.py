@@ -1,10 +1,10 @@
 """What Chop-Connect keeps of a run between two batches: its record in a state.
 
-Numbers: the boundary that comes next, the last closing of each gate, and for each
-segment the number of its STARTs, their positions, for each of its gates the last closing before
-each, and for each of its links the number of rows of each START's snapshot. Counts (and floats)
-and values: those of each segment's nodes and slots, START by START; then link by link the rows of
-each START's snapshot, lane by lane. All snapshots begin with the first START that is kept.
+Numbers: the boundary that comes next, the last closing of each gate, and for each segment the
+number of its STARTs, their positions, for each of its gates the last closing before each, and for
+each of its links the number of rows of each START's snapshot. Counts (and floats) and values: those
+of each segment's nodes and slots, START by START; then link by link the rows of each START's
+snapshot, lane by lane. All snapshots begin with the first START that is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,42 @@ def most_kept(
 
 
 @numba.njit(cache=True)
-def restore_starts(
+def most_counts(count_run: np.ndarray) -> int:
+    """The largest number of counts in a record."""
+    most = count_run[0]
+    for r in range(count_run.size - 1):
+        most = max(most, count_run[r + 1] - count_run[r])
+    return most
+
+
+@numba.njit(cache=True)
+def restore(
+    r: int, number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray,
+    held_counts: np.ndarray, held_floats: np.ndarray, value_run: np.ndarray,
+    held_values: np.ndarray, node: np.ndarray, barred: np.ndarray, slotted: np.ndarray,
+    linked: np.ndarray, link_last: np.ndarray, laned: np.ndarray, last_closed: np.ndarray,
+    tail: np.ndarray, started: np.ndarray, closed: np.ndarray, counts: np.ndarray,
+    floats: np.ndarray, values: np.ndarray, row_start: np.ndarray, row_count: np.ndarray,
+    row_place: np.ndarray, kept: np.ndarray, kept_f: np.ndarray, kept_v: np.ndarray, dual: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """Read a run's record; returns the boundary that comes next and how many rows it has."""
+    record = numbers[number_run[r] : number_run[r + 1]]
+    record_counts = held_counts[count_run[r] : count_run[r + 1]]
+    record_floats = held_floats[count_run[r] : count_run[r + 1]] if dual else held_floats
+    record_values = held_values[value_run[r] : value_run[r + 1]]
+    c, v = _restore_starts(
+        record, record_counts, record_floats, record_values, node, barred, slotted, linked,
+        last_closed, tail, started, closed, counts, floats, values, row_count,
+    )  # fmt: skip
+    _restore_rows(
+        record_counts[c:], record_floats[c:] if dual else record_floats, record_values[v:],
+        link_last, laned, tail, row_start, row_count, row_place, kept, kept_f, kept_v,
+    )  # fmt: skip
+    return record[0], record_counts.size - c
+
+
+@numba.njit(cache=True)
+def _restore_starts(
     record: np.ndarray, record_counts: np.ndarray, record_floats: np.ndarray,
     record_values: np.ndarray, node: np.ndarray, barred: np.ndarray, slotted: np.ndarray,
     linked: np.ndarray, last_closed: np.ndarray, tail: np.ndarray, started: np.ndarray,
@@ -65,7 +100,7 @@ def restore_starts(
 
 
 @numba.njit(cache=True)
-def restore_rows(
+def _restore_rows(
     record_counts: np.ndarray, record_floats: np.ndarray, record_values: np.ndarray,
     link_last: np.ndarray, laned: np.ndarray, tail: np.ndarray, row_start: np.ndarray,
     row_count: np.ndarray, row_place: np.ndarray, kept: np.ndarray, kept_f: np.ndarray,

@@ -6,12 +6,19 @@ import numpy as np
 
 from kernels.aseq_reference import _NEUTRAL, _combined, _term
 from kernels.chopconnect import Segments
-from kernels.history import State, followed, looks
+from kernels.history import State, empty, followed, looks
 from kernels.product import SUM, Groups, Rows
 
 
 def connect(
-    groups: Groups, segments: Segments, width: int, slide: int, dual: bool, state: State, out: Rows
+    groups: Groups,
+    segments: Segments,
+    width: int,
+    slide: int,
+    dual: bool,
+    state: State,
+    out: Rows,
+    keep: bool = True,
 ) -> tuple[int, State]:
     """As `kernels.chopconnect.connect`."""
     history = followed(state, groups)
@@ -33,7 +40,7 @@ def connect(
                 _, value = _window(groups, segments, q, window, kind, place, column)
                 out.values[rows, v - segments.read[q]] = value
             rows += 1
-    return rows, groups
+    return rows, groups if keep else empty(len(groups.limit))
 
 
 def _triggered(groups: Groups, segments: Segments, g: int) -> list[int]:

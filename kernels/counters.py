@@ -152,7 +152,7 @@ def move_down(table: np.ndarray, head: int, tail: int) -> None:
             table[row, s - head] = table[row, s]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def first_after(times: np.ndarray, head: int, tail: int, opening: int) -> int:
     """The first of ascending times, from `head` on, that is after the opening of a window.
 

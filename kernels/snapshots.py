@@ -20,9 +20,15 @@ def sums_from(counts: np.ndarray, closed: np.ndarray, sums: np.ndarray) -> None:
     """The sums of an array from each entry to the end, or to where `closed` changes, if given."""
     zero = counts[0] - counts[0]  # of their type
     total = zero
+    if closed.size == 0:
+        for s in range(counts.size - 1, -1, -1):
+            total += counts[s]
+            sums[s] = total
+        return
+    last = closed[closed.size - 1]
     for s in range(counts.size - 1, -1, -1):
-        if closed.size > 0 and s + 1 < counts.size and closed[s] != closed[s + 1]:
-            total = zero
+        if closed[s] != last:
+            total, last = zero, closed[s]
         total += counts[s]
         sums[s] = total
 
@@ -90,20 +96,21 @@ def take(
     at: int, size: int, first_root: int, kept_from: int, end: int, before: int, head: int,
     tail: int, first_lane: int, last_lane: int, lane_kind: np.ndarray, lane_slot: np.ndarray,
     lane_before: np.ndarray, counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
-    closed: np.ndarray, row_start: np.ndarray, row_count: np.ndarray, row_place: np.ndarray,
-    kept: np.ndarray, kept_f: np.ndarray, kept_v: np.ndarray, dual: bool,
+    gate: int, closed: np.ndarray, row_start: np.ndarray, row_count: np.ndarray,
+    row_place: np.ndarray, kept: np.ndarray, kept_f: np.ndarray, kept_v: np.ndarray, dual: bool,
 ) -> None:  # fmt: skip
     """Write the rows of a snapshot, of the segment that ends in node `end` and those before it."""
     new = kept[at : at + size]
     new_f = kept_f[at : at + size] if dual else kept_f[:0]
     if before < 0:
         # The segment is the first one: its STARTs are those that the rows are of.
-        sums_from(counts[end, head:tail], closed, new)
+        closings = row_start[0, :0] if gate < 0 else closed[gate, head:tail]
+        sums_from(counts[end, head:tail], closings, new)
         if dual:
-            sums_from(floats[end, head:tail], closed, new_f)
+            sums_from(floats[end, head:tail], closings, new_f)
         for i in range(first_lane, last_lane):
             into = kept_v[i - first_lane, at : at + size]
-            values_from(lane_kind[i], values[lane_slot[i], head:tail], closed, into)
+            values_from(lane_kind[i], values[lane_slot[i], head:tail], closings, into)
         return
     clear_counts(new)
     fill(new_f, 0.0)

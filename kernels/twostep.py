@@ -37,7 +37,14 @@ class Stacks(NamedTuple):
 
 
 def construct(
-    groups: Groups, stacks: Stacks, query: int, width: int, slide: int, state: State, out: Rows
+    groups: Groups,
+    stacks: Stacks,
+    query: int,
+    width: int,
+    slide: int,
+    state: State,
+    out: Rows,
+    keep: bool = True,
 ) -> tuple[int, State]:
     """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
 
@@ -46,7 +53,7 @@ def construct(
     """
     matches = np.empty((BATCH, int(stacks.components[0])), np.int64)
     before = ready(state, len(groups.run) - 1, dual=False)
-    made, *saved = _construct(*groups, *stacks, query, width, slide, matches, *before, *out)
+    made, *saved = _construct(*groups, *stacks, query, width, slide, keep, matches, *before, *out)
     return (int(made), State(*saved)) if made >= 0 else (-1, state)
 
 
@@ -199,7 +206,8 @@ def _construct(
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,
     components: np.ndarray, extended: np.ndarray, extends: np.ndarray, cleared: np.ndarray,
     clears: np.ndarray, gated: np.ndarray, value_kind: np.ndarray, value_component: np.ndarray,
-    value_input: np.ndarray, query: int, width: int, slide: int, matches: np.ndarray,
+    value_input: np.ndarray, query: int, width: int, slide: int, keep: bool,
+    matches: np.ndarray,
     number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, kept_counts: np.ndarray,
     kept_floats: np.ndarray, value_run: np.ndarray, kept_values: np.ndarray,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
@@ -340,6 +348,8 @@ def _construct(
         if rows > out_group.size:
             rows = -1
             break
+        if not keep:
+            continue
         opening = never
         if slide > 0:
             # What is behind the limit will be seen from the next boundary on.

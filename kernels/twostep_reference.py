@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from kernels.history import State, followed, looks
+from kernels.history import State, empty, followed, looks
 from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
 from kernels.twostep import Stacks
 
@@ -13,7 +13,14 @@ Match = tuple[tuple[int, int], ...]  # (group, event) of each component
 
 
 def construct(
-    groups: Groups, stacks: Stacks, query: int, width: int, slide: int, state: State, out: Rows
+    groups: Groups,
+    stacks: Stacks,
+    query: int,
+    width: int,
+    slide: int,
+    state: State,
+    out: Rows,
+    keep: bool = True,
 ) -> tuple[int, State]:
     """As `kernels.twostep.construct`."""
     history = followed(state, groups)
@@ -36,7 +43,7 @@ def construct(
             inputs = [float(groups.inputs[column, match[component][1]]) for match in found]
             out.values[rows, v] = _aggregated(kind, [x for x in inputs if not math.isnan(x)])
         rows += 1
-    return rows, groups
+    return rows, groups if keep else empty(len(groups.limit))
 
 
 def _components(groups: Groups, stacks: Stacks, e: int) -> list[int]:
