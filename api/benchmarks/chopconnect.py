@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from math import exp, log
+from statistics import fmean, linear_regression
 from typing import TYPE_CHECKING
 
 from api.benchmarks.measuring import Measured, Row, Said, Size, Variant, measure
@@ -50,7 +50,7 @@ def _by_share(size: Size) -> Iterator[Row]:
     for percent in percents:
         row = _row(
             size,
-            "f varied (l = 7, k = 3 of 5 queries, w = 1,000)",
+            "varying f (l = 7, k = 3 of 5 queries, w = 1,000)",
             f"f = {percent:g} %",
             _workload(7),
             shared=3,
@@ -64,7 +64,7 @@ def _by_share(size: Size) -> Iterator[Row]:
         at = crossing(ratios)
         yield Said(
             "chopconnect",
-            f"Chop-Connect against {rival}: {_sides(ratios, at, 'f', ' %')}.",
+            f"Chop-Connect against {rival}: {_sides(ratios, at, 'f', ' %', 2)}.",
             {"crossing at percent": at},
         )
 
@@ -74,7 +74,7 @@ def _by_window(size: Size) -> Iterator[Row]:
     for width in (300, 1_000, 3_000, 10_000, 30_000):
         row = _row(
             size,
-            "w varied (f = 0.5 %, l = 7, k = 3 of 5 queries)",
+            "varying w (f = 0.5 %, l = 7, k = 3 of 5 queries)",
             f"w = {width:,}",
             _workload(7),
             shared=3,
@@ -91,31 +91,35 @@ def _by_window(size: Size) -> Iterator[Row]:
     at = crossing(ratios)
     yield Said(
         "chopconnect",
-        f"The product against the best of the others: {_sides(ratios, at, 'w', ' events', True)}.",
+        f"The product against the best of the others: {_sides(ratios, at, 'w', ' events', 0.5)}.",
         {"crossing at events": at},
     )
 
 
 def crossing(ratios: Mapping[float, float]) -> float | None:
-    """The first place where the ratio falls through 1, between two places that were measured.
+    """Where the ratio passes 1, if that lies between places that were measured.
 
-    Both axes are taken as logarithmic.
+    By the straight line that is nearest to all of them, both axes logarithmic: between two
+    neighbours that both are near 1, noise would decide.
     """
-    for (low, above), (high, below) in pairwise(ratios.items()):
-        if above >= 1 > below:
-            part = log(above) / (log(above) - log(below))
-            return exp(log(low) + part * (log(high) - log(low)))
-    return None
+    x, y = [log(place) for place in ratios], [log(ratio) for ratio in ratios.values()]
+    line = linear_regression(x, y)
+    if line.slope == 0:
+        return None
+    at = -line.intercept / line.slope
+    return exp(at) if min(x) <= at <= max(x) else None
 
 
 def _sides(
-    ratios: Mapping[float, float], at: float | None, name: str, unit: str, above: bool = False
+    ratios: Mapping[float, float], at: float | None, name: str, unit: str, faster: float
 ) -> str:
-    """Where it is faster, in words; the ratios are above 1 where it is, or below if `above`."""
+    """Where it is faster, in words; `faster` is a ratio at which it is."""
     if at is not None:
-        return f"faster where {name} is {'above' if above else 'below'} about {at:,.2g}{unit}"
-    first = next(iter(ratios.values()))
-    return f"{'faster' if (first >= 1) != above else 'slower'} from the smallest {name} on"
+        falls = log(ratios[max(ratios)]) < log(ratios[min(ratios)])
+        side = "below" if falls == (faster > 1) else "above"
+        return f"faster where {name} is {side} about {at:,.2g}{unit}"
+    is_faster = (fmean(map(log, ratios.values())) > 0) == (faster > 1)
+    return f"{'faster' if is_faster else 'slower'} at every {name} measured"
 
 
 def _workload(length: int) -> list[tuple[str, ...]]:
@@ -127,7 +131,7 @@ def _by_length(size: Size) -> Iterator[Row]:
     for length in (4, 6, 8, 10, 12):
         yield _row(
             size,
-            "l varied (f = 0.5 %, k = 3 of 5 queries, w = 1,000)",
+            "varying l (f = 0.5 %, k = 3 of 5 queries, w = 1,000)",
             f"l = {length}",
             _workload(length),
             shared=3,
@@ -148,7 +152,7 @@ def _by_number(size: Size) -> Iterator[Row]:
             patterns.append((*before, *rest))
         yield _row(
             size,
-            "k varied (f = 0.5 %, l = 7, 8 queries, w = 1,000)",
+            "varying k (f = 0.5 %, l = 7, 8 queries, w = 1,000)",
             f"k = {number}",
             patterns,
             shared=number,

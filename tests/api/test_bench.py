@@ -231,6 +231,9 @@ def test_json_has_what_was_measured_and_what_follows():
 
 def test_a_crossing_lies_between_what_was_measured():
     assert crossing({1.0: 2.0, 4.0: 0.5}) == pytest.approx(2.0)
+    assert crossing({1.0: 0.5, 4.0: 2.0}) == pytest.approx(2.0)
+    # The line through all goes through (3, 0), in powers of 2.
+    assert crossing({2.0: 4.0, 4.0: 1.0, 16.0: 1.0, 32.0: 0.25}) == pytest.approx(8.0)
     assert crossing({1.0: 2.0, 4.0: 1.5}) is None
 
 
