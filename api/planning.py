@@ -10,7 +10,7 @@ from api.store import StoredWorkload
 from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload
 from optimizer.physical.plan import Plan
-from optimizer.planner import make_plan
+from sharing.planner import make_plan
 from workloads.document import to_document
 from workloads.errors import Diagnostic, WorkloadError
 from workloads.loading import parse_document, read_workload

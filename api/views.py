@@ -21,8 +21,8 @@ from api.schemas import (
 from api.store import StoredPlan, StoredWorkload
 from optimizer.ir.pattern import events, print_pattern
 from optimizer.ir.query import Aggregation, Query
+from optimizer.physical.operators import print_window
 from optimizer.physical.plan import to_json
-from optimizer.planner import print_window
 
 if TYPE_CHECKING:
     import pyarrow as pa

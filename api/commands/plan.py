@@ -29,11 +29,17 @@ def plan(
     model: Annotated[Model, typer.Option(help="How to estimate costs.")] = "aseq",
     format: Annotated[Format, typer.Option(help="How to show the plan.")] = "text",
     old: Annotated[
-        Path | None, typer.Option("--from", metavar="OLD.json", help="A plan to compare with.")
+        Path | None,
+        typer.Option(
+            "--from", metavar="OLD.json", help="A plan to start from, and to compare with."
+        ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse to assume what statistics do not tell.")
+    ] = False,
 ) -> None:
     """Show the plan of a workload."""
-    from optimizer.planner import make_plan
+    from sharing.planner import make_plan
     from workloads.document import to_document
 
     previous = None if old is None else read_plan(old)
@@ -47,7 +53,9 @@ def plan(
         table = read_table(events)
         bound = bind(parsed, column_kinds(table.schema))
         statistics = measure(bound, from_table(table, parsed.stream, events))
-    made = make_plan(bound, to_document(parsed), solver, model, statistics)
+    made = make_plan(
+        bound, to_document(parsed), solver, model, statistics, earlier=previous, strict=strict
+    )
     typer.echo(show(made, format), nl=False)
     if previous is not None:
         typer.echo(_difference(previous, made), err=True)

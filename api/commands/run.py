@@ -65,7 +65,7 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
-    from optimizer.planner import make_plan
+    from sharing.planner import make_plan
     from workloads.document import to_document
 
     stages = Stages()

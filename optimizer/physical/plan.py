@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 
 from workloads.errors import SheafError
 
-VERSION = 1
+VERSION = 2
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
@@ -36,7 +36,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece of pattern that several queries have in common; `conflicts` are other candidates."""
+    """A piece of pattern that several queries have in common, and why it is shared or not.
+
+    `conflicts` are other candidates that cannot be chosen with it: all `conflicting` of them, or
+    the first of very many.
+    """
 
     id: str
     pattern: tuple[str, ...]
@@ -44,17 +48,23 @@ class Candidate:
     kind: str
     benefit: float
     conflicts: tuple[str, ...] = ()
+    conflicting: int = 0
+    why: str = ""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Queries that run together: `segments` for counting, `tree` for detection, and why."""
+    """Queries that run together: `segments` for counting, `tree` for detection, and why.
+
+    `uses` says which of the segments, by number, each query is made of.
+    """
 
     queries: tuple[str, ...]
     engine: str
     why: str
     segments: tuple[tuple[str, ...], ...] | None = None
     tree: Mapping[str, Any] | None = None
+    uses: Mapping[str, tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,9 @@ class Plan:
     """How a workload will run.
 
     `objective` is what sharing saves and `bound` what it could save at most, in the cost's unit.
-    `document` is the workload itself, `rates` are the statistics that the costs rest on.
+    `document` is the workload itself, `rates` are the statistics that the costs rest on, and
+    `assumed` names those that nobody gave. `obstacles` say what queries have in common and cannot
+    share all the same.
     """
 
     workload: str
@@ -88,6 +100,8 @@ class Plan:
     groups: tuple[Group, ...]
     operators: tuple[Operator, ...]
     rates: Mapping[str, float]
+    assumed: tuple[str, ...]
+    obstacles: tuple[str, ...]
     document: Mapping[str, Any]
 
     def __post_init__(self) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optimizer.physical.plan import Operator, Plan
+from optimizer.physical.plan import Candidate, Operator, Plan
 
 _NAME_WIDTH = 22
 _LISTED = 6
+_LINES = 40  # of one section
 
 
 def render_text(plan: Plan) -> str:
     """The whole plan for a terminal, in plain characters and without colour."""
-    return "\n".join([*_heading(plan), "", *_graph(plan), "", *_reasons(plan)]) + "\n"
+    parts = [_heading(plan), _graph(plan), _reasons(plan), _shared(plan), _candidates(plan)]
+    parts += [_queries(plan), _obstacles(plan)]
+    sections = [list(part) for part in parts]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def _heading(plan: Plan) -> Iterator[str]:
@@ -23,8 +27,16 @@ def _heading(plan: Plan) -> Iterator[str]:
         f"cost     {_number(plan.cost.shared)} {plan.cost.unit}; "
         f"query by query {_number(plan.cost.separate)}"
     )
-    saved = f"saves {_number(plan.objective)}, at most {_number(plan.bound)} could be saved"
-    yield f"sharing  {saved}"
+    yield f"sharing  {_saving(plan)}"
+    if plan.assumed:
+        yield f"assumed  {_some(list(plan.assumed))}; give statistics or events to do better"
+
+
+def _saving(plan: Plan) -> str:
+    if plan.status == "optimal":
+        return f"saves {_number(plan.objective)}, and nothing saves more"
+    gap = 0.0 if not plan.bound else 100 * (1 - plan.objective / plan.bound)
+    return f"saves {_number(plan.objective)} of at most {_number(plan.bound)} (gap {gap:.1f} %)"
 
 
 def _graph(plan: Plan) -> Iterator[str]:
@@ -94,6 +106,88 @@ def _reasons(plan: Plan) -> Iterator[str]:
         yield f"{who}: {why}"
 
 
+def _shared(plan: Plan) -> Iterator[str]:
+    """What each group of several queries computes once: the longest pieces that they share."""
+    lines = []
+    for group in plan.groups:
+        mine = set(group.queries)
+        inside = [c for c in plan.candidates if mine.issuperset(c.queries)]
+        if len(group.queries) < 2 or not inside:
+            continue
+        for candidate in _longest(inside):
+            who = _some(list(candidate.queries))
+            lines.append(f"  {', '.join(candidate.pattern)}: {group.engine}, for {who}")
+    if lines:
+        yield "computed once"
+        yield from _most(lines)
+
+
+def _longest(candidates: list[Candidate]) -> list[Candidate]:
+    """Those that are no part of a longer one for the same queries."""
+
+    def within(one: Candidate, other: Candidate) -> bool:
+        size = len(one.pattern)
+        return size < len(other.pattern) and any(
+            other.pattern[at : at + size] == one.pattern
+            for at in range(len(other.pattern) - size + 1)
+        )
+
+    by_queries: dict[tuple[str, ...], list[Candidate]] = {}
+    for candidate in candidates:
+        by_queries.setdefault(candidate.queries, []).append(candidate)
+    return [
+        one
+        for same in by_queries.values()
+        for one in same
+        if not any(within(one, other) for other in same)
+    ]
+
+
+def _candidates(plan: Plan) -> Iterator[str]:
+    """Every candidate with its benefit, and why it was chosen or not, the best first."""
+    if plan.candidates:
+        yield f"candidates ({plan.model}, {plan.cost.unit})"
+    ranked = sorted(plan.candidates, key=lambda c: (-c.benefit, c.id))
+    lines = [
+        f"  {_number(c.benefit):>14}  {', '.join(c.pattern)}: {_some(list(c.queries))}; {c.why}"
+        for c in ranked
+    ]
+    yield from _most(lines)
+
+
+def _queries(plan: Plan) -> Iterator[str]:
+    """For each query that shares, the segments it is made of, and with whom it has each."""
+    lines = []
+    for group in plan.groups:
+        users: dict[int, list[str]] = {}
+        for name, numbers in (group.uses or {}).items():
+            for number in dict.fromkeys(numbers):
+                users.setdefault(number, []).append(name)
+        for name, numbers in (group.uses or {}).items():
+            parts = []
+            for number in numbers:
+                others = [other for other in users[number] if other != name]
+                piece = ", ".join((group.segments or ())[number])
+                parts.append(f"[{piece}]" + (f" with {_some(others)}" if others else ""))
+            if any(len(users[number]) > 1 for number in numbers):
+                lines.append(f"  {name}: {' then '.join(parts)}")
+    if lines:
+        yield "chopped"
+        yield from _most(lines)
+
+
+def _obstacles(plan: Plan) -> Iterator[str]:
+    if plan.obstacles:
+        yield "in common, but not shared"
+        yield from _most([f"  {obstacle}" for obstacle in plan.obstacles])
+
+
+def _most(lines: list[str]) -> Iterator[str]:
+    yield from lines[:_LINES]
+    if len(lines) > _LINES:
+        yield f"  and {len(lines) - _LINES:,} more: --format json lists all"
+
+
 def _some(names: list[str]) -> str:
     shown = ", ".join(names[:_LISTED])
     more = len(names) - _LISTED
@@ -101,4 +195,5 @@ def _some(names: list[str]) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
+    """A number for people: whole ones as they are, others to four digits."""
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:,.4g}"

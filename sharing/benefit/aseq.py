@@ -110,14 +110,14 @@ class AseqModel:
             query = candidates.of[int(candidates.query[place])]
             start = query.setting, query.steps[int(candidates.position[place])].symbol
             if start not in known:
-                known[start] = self._in_window(*start)
+                known[start] = self.in_window(*start)
             rows.append(known[start])
         N0, f, keys = np.array(rows, np.float64).reshape(-1, 3).T
         # Chop-Connect shares equal steps only: what differs in negations it cannot.
         keys = np.where(candidates.kind == KINDS.index("bitmark"), 0.0, keys)
         return N0, candidates.length.astype(np.float64), f, keys
 
-    def _in_window(self, setting: Setting, symbol: Symbol) -> tuple[float, float, float]:
+    def in_window(self, setting: Setting, symbol: Symbol) -> tuple[float, float, float]:
         """N0, f, and for how many keys they hold."""
         keys = self.partitions.get(setting.key, 1.0)
         scale = self._per_rate(setting.window) / keys

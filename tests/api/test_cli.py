@@ -134,7 +134,7 @@ def test_plan_shows_text_by_default(sheaf: Sheaf, mixed: Path) -> None:
     result = sheaf("plan", mixed)
     assert result.exit_code == 0
     assert "mixed, 2 queries" in result.stdout
-    assert "visits per event" in result.stdout
+    assert "operations per window" in result.stdout
 
 
 def test_plan_as_json_has_what_the_interface_names(sheaf: Sheaf, mixed: Path) -> None:
@@ -155,7 +155,7 @@ def test_plan_measures_rates_from_events(sheaf: Sheaf, mixed: Path, events: Path
     seconds = table["ts"].to_pylist()[-1] - table["ts"].to_pylist()[0]
     washed = table["step"].to_pylist().count("Washing")
     assert plan["rates"]["Washing"] == pytest.approx(washed / seconds)
-    assert plan["cost"]["unit"] == "visits per second"
+    assert plan["cost"]["unit"] == "operations per window"
 
 
 def test_plan_compares_with_an_older_plan(sheaf: Sheaf, mixed: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_plan_compares_with_an_older_plan(sheaf: Sheaf, mixed: Path, tmp_path: P
     assert "added dirty; removed unwashed" in result.stderr
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"version": 1}'])
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"version": 2}'])
 def test_what_is_no_plan_is_an_error(
     sheaf: Sheaf, mixed: Path, tmp_path: Path, content: str
 ) -> None:

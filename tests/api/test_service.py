@@ -133,4 +133,4 @@ def test_a_plan_can_be_made_from_a_sample_of_events(client: httpx.Client, events
     body = {"sample": {"path": str(events)}}
     plan = client.post(f"/v1/workloads/{id}/plans", json=body).json()
     assert plan["rates"].keys() == {"Operating", "Washing"}
-    assert plan["cost"]["unit"] == "visits per second"
+    assert plan["cost"]["unit"] == "operations per window"

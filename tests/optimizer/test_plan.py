@@ -9,12 +9,22 @@ from typing import Any
 
 import pytest
 
-from optimizer.bind import bind
-from optimizer.cost.visits import PER_EVENT, PER_SECOND
-from optimizer.physical.plan import Group, Operator, Plan, PlanError, from_json, to_json
+from optimizer.bind import bind, load_bound
+from optimizer.physical.plan import (
+    Group,
+    Operator,
+    Plan,
+    PlanError,
+    Solver,
+    from_json,
+    to_json,
+)
 from optimizer.physical.svg import render_svg
 from optimizer.physical.text import render_text
-from optimizer.planner import make_plan
+from optimizer.statistics import MissingStatisticError
+from optimizer.statistics import Statistics as Known
+from optimizer.trees import best_tree
+from sharing.planner import make_plan
 from workloads import bundled
 from workloads.document import print_nanoseconds, to_document
 from workloads.loading import load_workload
@@ -80,16 +90,59 @@ def test_the_operators_lead_from_scan_to_sink() -> None:
     assert by_id["aggregates"].inputs == ("group-1",)
 
 
-def test_costs_are_visits_per_second_where_rates_are_known() -> None:
+def test_costs_are_those_of_the_thesis_model_and_of_the_tree() -> None:
     plan = plan_of(TWO)
-    assert plan.cost.unit == PER_SECOND
-    # counted: A alone, B alone and A B, and the negated C; found: each of its components.
-    assert plan.cost.separate == plan.cost.shared == (2 + 2 * 3 + 0.5) + (2 + 3 + 0.5)
+    assert plan.cost.unit == "operations per window"
+    # counted: 110 events of each type in a minute, 120 of A: 110^2 * (2 + 120 / 110).
+    tree = best_tree(load_bound(TWO).query("found"), Known(TWO["statistics"]["rates"]))
+    assert plan.cost.separate == pytest.approx(37400 + tree.cost)
+    assert plan.cost.shared == plan.cost.separate
 
 
-def test_costs_are_visits_per_event_where_a_rate_is_missing() -> None:
+def test_what_nobody_said_is_assumed_and_named_or_an_error() -> None:
     plan = plan_of(TWO, Statistics({"A": 2.0}))
-    assert (plan.cost.unit, plan.cost.separate) == (PER_EVENT, 7)
+    assert {"rates: B", "rates: C"} <= set(plan.assumed)
+    workload = load_workload(TWO)
+    with pytest.raises(MissingStatisticError, match="'B'"):
+        make_plan(
+            bind(workload), to_document(workload), statistics=Statistics({"A": 2.0}), strict=True
+        )
+
+
+SHARED = {
+    **TWO,
+    "statistics": {"rates": {"A": 10.0, "B": 0.01, "C": 10.0, "D": 10.0}},
+    "queries": [
+        "QUERY one PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
+        "QUERY two PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 1 min",
+        "QUERY later PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 2 min",
+    ],
+}
+
+
+def test_what_is_worth_sharing_is_chosen_and_explained() -> None:
+    plan = plan_of(SHARED)
+    (only,) = plan.candidates
+    assert (only.pattern, only.queries, plan.chosen) == (("B", "C"), ("one", "two"), (only.id,))
+    # Equation 4.4: N0 = 60 * 7.5025 events of a type in a window, f = 0.6 / N0.
+    N0, k, length, f = 450.15, 2, 2, 0.6 / 450.15
+    assert only.benefit == pytest.approx(
+        N0**2 * k * (length + f) - N0**3 * f * k - N0**2 * f * length
+    )
+    assert plan.objective == plan.bound == pytest.approx(only.benefit)
+    assert plan.status == "optimal"
+    assert plan.cost.separate - plan.cost.shared == pytest.approx(plan.objective)
+    assert plan.groups[0].segments == (("A",), ("B", "C"), ("D",))
+    assert plan.groups[0].uses == {"one": (0, 1), "two": (2, 1)}
+    assert "D, B, C: two and later do not share it: they differ in window" in plan.obstacles
+
+
+@pytest.mark.parametrize("solver", ["greedy", "cpsat", "exhaustive"])
+def test_a_plan_starts_from_an_earlier_one(solver: Solver) -> None:
+    first = plan_of({**SHARED, "queries": SHARED["queries"][:2]})
+    workload = load_workload(SHARED)
+    again = make_plan(bind(workload), to_document(workload), solver=solver, earlier=first)
+    assert again.chosen == first.chosen
 
 
 def test_queries_of_one_key_window_and_slide_are_counted_together() -> None:
@@ -109,10 +162,6 @@ def test_queries_of_one_key_window_and_slide_are_counted_together() -> None:
         (("tied",), "joins"),
     ]
     assert "its conditions tie different events" in plan.groups[2].why
-    # A, B, A B are counted once for both; C, B C, A B C for the second alone.
-    alone = 2 + 2 * 3
-    assert plan.cost.shared == (alone + 3 * 0.5) + alone + (2 + 3)
-    assert plan.objective == plan.cost.separate - plan.cost.shared == alone
 
 
 def test_without_sharing_every_query_is_a_group() -> None:
@@ -181,9 +230,10 @@ def test_the_text_shows_the_graph_and_the_reasons() -> None:
         render_text(plan)
         == f"""\
 {plan.id}: two, 2 queries
-solver   greedy, cost model aseq, feasible
-cost     14 visits per second; query by query 14
-sharing  saves 0, at most 14 could be saved
+solver   greedy, cost model aseq, optimal
+cost     94,730 operations per window; query by query 94,730
+sharing  saves 0, and nothing saves more
+assumed  keys: user; give statistics or events to do better
 
 scan: time ts, type kind; unit ms
 └─ symbols: A, B, C

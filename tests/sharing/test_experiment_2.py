@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engines.counting import chopconnect
-from engines.counting.chain import Chain, chain_of
 from optimizer.bind import load_bound
+from optimizer.chains import Chain, chain_of
 from optimizer.ir.query import Query
 from sharing.benefit.aseq import AseqModel
 from sharing.choose import Choice, choose
