@@ -285,8 +285,9 @@ def _count(
                     clear[node] = touched[node] = False
                 if begins:
                     tail += 1
-                for k in range(gated[stay], gated[stay + 1]):
-                    last_closed[gates[k]] = now
+                if many > 0:
+                    for k in range(gated[stay], gated[stay + 1]):
+                        last_closed[gates[k]] = now
                 g += 1
                 if slide > 0:
                     continue

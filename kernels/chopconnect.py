@@ -122,7 +122,7 @@ def _most_of_any(
     return most
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def _expire(
     segment: int, started: np.ndarray, head: np.ndarray, tail: np.ndarray, opening: int
 ) -> None:
@@ -354,8 +354,9 @@ def _connect(
                 for i in range(touches):
                     times[order[i]] = 0
                     clear[order[i]] = touched[order[i]] = False
-                for k in range(gated[stay], gated[stay + 1]):
-                    last_closed[gates[k]] = now
+                if bars > 0:
+                    for k in range(gated[stay], gated[stay + 1]):
+                        last_closed[gates[k]] = now
                 g += 1
                 if slide > 0:
                     continue
@@ -376,7 +377,8 @@ def _connect(
                     own, j = last[q], link[q]
                     root = link_root[j] if j >= 0 else own
                     _expire(own, started, head, tail, opening)
-                    _expire(root, started, head, tail, opening)
+                    if j >= 0:
+                        _expire(root, started, head, tail, opening)
                     end, h, t = node[own + 1] - 1, head[own], tail[own]
                     if gate[q] >= 0:
                         behind = first_after(closed[gate[q]], head[root], tail[root], opening)
