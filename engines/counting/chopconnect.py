@@ -16,7 +16,6 @@ import numpy as np
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.chain import Chain, chain_of
 from engines.counting.explore import Letters
 from engines.counting.plan import Plan
 from engines.counting.prepare import Counted, counted, may_overflow, nothing, prepare
@@ -25,6 +24,7 @@ from engines.counting.tables import by_letter, ints, where
 from kernels import chopconnect as kernel
 from kernels.state import empty
 from optimizer.automaton import Symbols
+from optimizer.chains import Chain, chain_of
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
 
@@ -61,7 +61,7 @@ def count(
     gates = [_chain(query).gate for query in plan.queries]
     segments = segments_of(chopped, gates, _wanted(plan), prepared.letters)
     rows, _ = filled(
-        partial(kernel.connect, prepared.groups, segments, width, slide, dual),
+        partial(kernel.connect, prepared.groups, segments, width, slide, dual, keep=False),
         empty(len(prepared.groups.limit)),
         capacity_for(prepared.groups, np.diff(segments.triggered), slide),
         dual,

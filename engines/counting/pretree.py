@@ -15,7 +15,6 @@ import numpy as np
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.chain import Chain, chain_of
 from engines.counting.compile import Value
 from engines.counting.explore import Letters
 from engines.counting.plan import Plan
@@ -34,6 +33,7 @@ from kernels import aseq as kernel
 from kernels.product import Rows
 from kernels.state import empty
 from optimizer.automaton import Symbols
+from optimizer.chains import Chain, chain_of
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
 
@@ -98,7 +98,7 @@ def _run(
 ) -> Rows:
     groups = prepared.groups
     rows, _ = filled(
-        partial(kernel.count_prefixes, groups, tree, width, slide, dual),
+        partial(kernel.count_prefixes, groups, tree, width, slide, dual, keep=False),
         empty(len(groups.limit)),
         capacity_for(groups, np.diff(tree.triggered), slide),
         dual,

@@ -8,7 +8,6 @@ import numpy as np
 
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout
-from engines.counting.chain import Chain, chain_of
 from engines.counting.compile import Value
 from engines.counting.explore import Letters
 from engines.counting.plan import Plan
@@ -18,6 +17,7 @@ from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, where
 from kernels import twostep as kernel
 from kernels.state import empty
+from optimizer.chains import Chain, chain_of
 
 __all__ = ["count", "refusal"]
 
@@ -40,7 +40,7 @@ def count(
         assert isinstance(chain, Chain), chain
         stacks = stacks_of(chain, plan.terms[q].values, prepared.letters)
         last = np.array([chain.components[-1].symbol in s for s, _ in prepared.letters.moves])
-        run = partial(kernel.construct, groups, stacks, q, width, slide)
+        run = partial(kernel.construct, groups, stacks, q, width, slide, keep=False)
         capacity = capacity_for(groups, last, slide)
         rows, _ = filled(run, empty(len(groups.limit)), capacity, False, plan.most_values)
         found.append(rows)
