@@ -35,7 +35,7 @@ def most_kept(
 @numba.njit(cache=True)
 def most_counts(count_run: np.ndarray) -> int:
     """The largest number of counts in a record."""
-    most = count_run[0]
+    most = 0
     for r in range(count_run.size - 1):
         most = max(most, count_run[r + 1] - count_run[r])
     return most
