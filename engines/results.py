@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,14 @@ def empty_results(time_type: pa.DataType) -> Results:
 
 AGGREGATE_ORDER = ("query", "key", "time", "seq", "aggregate")
 MATCH_ORDER = ("query", "key", "time", "start", "end", "match")
+
+
+def joined_results(parts: Sequence[Results]) -> Results:
+    """The rows of several results, at least one."""
+    return Results(
+        pa.concat_tables([part.aggregates for part in parts]),
+        pa.concat_tables([part.matches for part in parts]),
+    )
 
 
 def sorted_results(results: Results) -> Results:

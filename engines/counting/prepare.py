@@ -166,7 +166,16 @@ def counted(
     group, boundary, counts = rows.group[order], rows.boundary[order], rows.counts[order]
     approximate = rows.approximate[order] if dual else counts.astype(np.float64)
     return _counted(
-        prepared, layout, ends, group, boundary, counts, approximate, rows.values[order], by_rank
+        prepared,
+        layout,
+        ends,
+        group,
+        boundary,
+        counts,
+        approximate,
+        rows.values[order],
+        dual,
+        by_rank,
     )
 
 
@@ -180,13 +189,14 @@ def counted_by_query(
 ) -> Counted:
     """The same of rows that come in segments; a layout is needed for ranks."""
     ends = np.append(0, np.cumsum(rows.end - start))
-    gaps = bool((start[1:] != rows.end[:-1]).any())
+    moved = np.flatnonzero(start != ends[:-1]).tolist()
 
     def close(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if not gaps or not len(column):
-            return column[start[0] : start[0] + ends[-1]]
-        pieces = zip(start.tolist(), rows.end.tolist(), strict=True)
-        return np.concatenate([column[first:end] for first, end in pieces])
+        """The rows without the room that was not needed; in place, as new memory takes longer."""
+        if len(column):
+            for q in moved:
+                column[ends[q] : ends[q + 1]] = column[start[q] : rows.end[q]]
+        return column[: ends[-1]]
 
     counts = close(rows.counts)
     approximate = close(rows.approximate) if dual else counts.astype(np.float64)
@@ -199,6 +209,7 @@ def counted_by_query(
         counts,
         approximate,
         close(rows.values),
+        dual,
         by_rank,
     )
 
@@ -212,12 +223,15 @@ def _counted(
     counts: npt.NDArray[np.uint64],
     approximate: Float64s,
     values: Float64s,
+    dual: bool,
     by_rank: bool,
 ) -> Counted:
-    # A wrapped count is right where the true one is below 2^64, which the floating-point one tells.
-    exact = (approximate < 2.0**63.5) & (counts <= np.uint64(2**63 - 1))
-    if not exact.all():
+    if dual:
+        # A wrapped count is right where the true one is below 2^64, which the other one tells.
+        exact = (approximate < 2.0**63.5) & (counts <= np.uint64(2**63 - 1))
         approximate = np.where(exact, counts.astype(np.float64), approximate)
+    else:
+        exact = np.ones(len(counts), np.bool_)
     last = prepared.used[prepared.groups.event[1:] - 1]
     if by_rank and layout is not None:
         # The window may end with an event that no query speaks of.

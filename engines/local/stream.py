@@ -9,7 +9,7 @@ queries run at the end, over all events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from engines.how import USUAL, How
 from engines.joins.scan import Limits
 from engines.local.run import DEFAULT_LIMITS, run_local
 from engines.local.slices import Reach, Slice, appended
-from engines.results import Results, empty_results
+from engines.results import Results, empty_results, joined_results
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Proj, walk
 from optimizer.ir.query import BoundWorkload, Construction, Query
@@ -39,6 +39,11 @@ class _Ranked:
     key: tuple[str, ...]
     size: int
     carried: Events | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells it from the others."""
+        return f"{self.size} events by {', '.join(self.key)}"
 
 
 class SlicedRun:
@@ -87,6 +92,15 @@ class SlicedRun:
         sizes = (0 if group.carried is None else len(group.carried) for group in self._ranked)
         return max(sizes, default=0)
 
+    def carried_events(self) -> dict[str, Events]:
+        """The same events, by key and window."""
+        return {group.name: group.carried for group in self._ranked if group.carried is not None}
+
+    def carry(self, events: Mapping[str, Events]) -> None:
+        """Go on with what `carried_events` gave."""
+        for group in self._ranked:
+            group.carried = events.get(group.name)
+
     def run(self, piece: Slice) -> Results:
         """The rows that are decided in a slice."""
         if piece.start is None and piece.stop is None:
@@ -98,7 +112,7 @@ class SlicedRun:
         found += [self._run_ranked(group, piece) for group in self._ranked]
         if self._unbounded.queries:
             found.append(self._run_unbounded(piece))
-        return _joined(found, piece.events.time_type)
+        return joined_results([empty_results(piece.events.time_type), *found])
 
     def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
         events = piece.own if group.carried is None else appended(group.carried, piece.own)
@@ -173,12 +187,4 @@ def _last_ranks(events: Events, key: tuple[str, ...], size: int) -> Events:
         events.tick,
         events.time_type,
         events.time_column,
-    )
-
-
-def _joined(parts: Iterable[Results], time_type: pa.DataType) -> Results:
-    found = [empty_results(time_type), *parts]
-    return Results(
-        pa.concat_tables([part.aggregates for part in found]),
-        pa.concat_tables([part.matches for part in found]),
     )

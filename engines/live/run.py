@@ -1,0 +1,165 @@
+"""`LiveRun`: the queries of a workload over batches of events, with all state in its hands.
+
+Queries that are counted keep what their window holds, as symbols (`engines.counting.continued`).
+The others keep the events that their next results can reach, and are run over them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from engines.columns.arranged import Arranged
+from engines.columns.instances import Columns
+from engines.columns.layout import arrange
+from engines.columns.needed import needed_columns
+from engines.counting.continued import Continued
+from engines.counting.plan import Plan, wanted_values
+from engines.errors import StateError
+from engines.events import Events, from_table
+from engines.how import USUAL, How
+from engines.live.blob import from_bytes, to_bytes
+from engines.local.slices import Slice, appended, between
+from engines.local.stream import SlicedRun
+from engines.results import Results, empty_results, joined_results
+from optimizer.automaton import countable
+from optimizer.ir.query import BoundWorkload, Query
+from workloads.errors import UnsupportedError
+
+
+class LiveRun:
+    """Takes batches in the order of time; events of one time come in one batch.
+
+    After `save` another `LiveRun`, of the same workload, can go on with what it gave.
+    """
+
+    def __init__(self, workload: BoundWorkload, tick: int, how: How = USUAL) -> None:
+        self._workload, self._tick = workload, tick
+        groups: dict[Hashable, list[Query]] = {}
+        rest: list[Query] = []
+        for query in workload.queries:
+            if _continues(query):
+                groups.setdefault((query.key, query.window, query.slide), []).append(query)
+            else:
+                rest.append(query)
+        self._counted = {_name(queries[0]): Continued(queries, tick) for queries in groups.values()}
+        self._sliced = SlicedRun(replace(workload, queries=tuple(rest)), tick, how=how)
+        if self._sliced.unbounded:
+            raise UnsupportedError(
+                f"query {self._sliced.unbounded[0]} cannot run over a live stream: its window is "
+                "counted in events, and a match in it is certain only when further events have "
+                "come, which may be never; use a window in time"
+            )
+        self._has_rest = bool(rest)
+        self._kept: Events | None = None
+        self._start: int | None = None  # matches that end before are given
+
+    def add(self, events: Events, until: int | None) -> Results:
+        """The rows that are certain once all events up to `until` have come; None: no more will."""
+        found = [empty_results(events.time_type)]
+        if self._counted:
+            columns = Columns(self._workload, events)
+            tables = []
+            for group in self._counted.values():
+                first = group.queries[0]
+                _check_finite(group.queries, columns)
+                layout = arrange(events, first.key, first.window.is_count, False)
+                tables += group.add(Arranged(layout, columns), until)
+            empty = found[0].matches
+            found.append(Results(pa.concat_tables([found[0].aggregates, *tables]), empty))
+        if self._has_rest:
+            found.append(self._add_rest(events, until))
+        return joined_results(found)
+
+    def _add_rest(self, events: Events, until: int | None) -> Results:
+        kept = events if self._kept is None else appended(self._kept, events)
+        reach = self._sliced.reach
+        if until is None:
+            self._kept = None
+            return self._sliced.run(Slice(kept, self._start, None))
+        stop = until + 1 - reach.ahead
+        if self._start is not None and stop <= self._start:
+            self._kept = kept
+            return empty_results(events.time_type)
+        found = self._sliced.run(Slice(between(kept, None, stop + reach.ahead), self._start, stop))
+        self._start = stop
+        self._kept = between(kept, stop - reach.back + 1, None)
+        return found
+
+    @property
+    def held(self) -> dict[str, int]:
+        """How many events the state of each group holds, by the group's first query."""
+        sizes = {group.queries[0].name: len(group.state.codes) for group in self._counted.values()}
+        if self._has_rest:
+            sizes["matches"] = 0 if self._kept is None else len(self._kept)
+        return sizes
+
+    def save(self) -> bytes:
+        """The whole state."""
+        tables = {f"counted/{name}": group.save() for name, group in self._counted.items()}
+        if self._kept is not None:
+            tables["kept"] = self._trimmed(self._kept.table)
+        for name, events in self._sliced.carried_events().items():
+            tables[f"carried/{name}"] = self._trimmed(events.table)
+        about = {"tick": self._tick, "start": self._start}
+        return to_bytes(tables, about)
+
+    def restore(self, blob: bytes) -> None:
+        """Go on with a saved state.
+
+        Groups that were not there start afresh: their windows open with the next event.
+        """
+        tables, about = from_bytes(blob)
+        if about["tick"] != self._tick:
+            raise StateError(
+                f"the saved state counts time in units of {about['tick']} ns, and the stream now "
+                f"in units of {self._tick} ns; start afresh"
+            )
+        self._start = about["start"]
+        for name, group in self._counted.items():
+            if f"counted/{name}" in tables:
+                group.restore(tables[f"counted/{name}"])
+        if "kept" in tables and self._has_rest:
+            self._kept = from_table(tables["kept"], self._workload.stream)
+        self._sliced.carry(
+            {
+                name.removeprefix("carried/"): from_table(table, self._workload.stream)
+                for name, table in tables.items()
+                if name.startswith("carried/")
+            }
+        )
+
+    def _trimmed(self, table: pa.Table) -> pa.Table:
+        return table.select(needed_columns(self._workload, table.column_names))
+
+
+def _continues(query: Query) -> bool:
+    """Can it be counted from batch to batch? Not where simultaneous events have to be paired."""
+    if countable(query) is not None:
+        return False
+    return not any(machine.has_conjunction for machine in Plan([query]).machines[0])
+
+
+def _name(query: Query) -> str:
+    """A name for the group of queries that run with this one: the same in every process."""
+    text = repr((query.key, query.window, query.slide))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _check_finite(queries: Sequence[Query], columns: Columns) -> None:
+    for query in queries:
+        for _, operand in wanted_values(query):
+            vector = columns.vector(operand.name)
+            if vector.kind not in ("int", "bool", "null", "float"):
+                raise UnsupportedError(
+                    f"query {query.name} aggregates '{operand.name}', which is not a number"
+                )
+            if vector.kind == "float" and np.isinf(vector.values).any():
+                raise UnsupportedError(
+                    f"query {query.name} aggregates '{operand.name}', which has an infinite value; "
+                    "leave such events out by a condition"
+                )

@@ -1,0 +1,81 @@
+"""Events that keep coming give what they give at once, for any workload, batches and restarts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.errors import StateError
+from engines.events import from_table
+from engines.live.blob import from_bytes, to_bytes
+from engines.live.run import LiveRun
+from engines.local.run import run_local
+from optimizer.bind import load_bound
+from tests.differential.test_continued import batches_of, stream
+from tests.differential.test_slices import COLUMNS, MILLISECOND, cases
+from tests.strategies import SHAPE
+from workloads.errors import UnsupportedError
+
+ANY = replace(SHAPE, max_components=4, max_window=5)
+
+
+def rows_of(results):
+    return Counter(
+        tuple(row.values())
+        for part in results
+        for table in (part.aggregates, part.matches)
+        for row in table.to_pylist()
+    )
+
+
+def run_live(workload, parts):
+    found = []
+    live = LiveRun(workload, MILLISECOND)
+    for table, until in parts:
+        found.append(live.add(from_table(table, workload.stream), until))
+        state = live.save()
+        live = LiveRun(workload, MILLISECOND)
+        live.restore(state)
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(ANY), st.lists(st.integers(-2, 14), max_size=6))
+def test_a_live_stream_gives_the_rows_of_a_stored_one(case, cuts):
+    workload, rows = case
+    columns = dict(COLUMNS)
+    if workload.stream.sequence:
+        columns["seq"] = pa.int64()
+    table = pa.table({c: pa.array([row[c] for row in rows], t) for c, t in columns.items()})
+    try:
+        expected = run_local(workload, from_table(table, workload.stream))
+        found = run_live(workload, batches_of(table, cuts))
+    except UnsupportedError:
+        return
+    assert rows_of(found) == rows_of([expected])
+
+
+def test_a_window_of_events_that_waits_for_more_is_refused():
+    workload = load_bound(
+        {
+            "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq"},
+            "queries": ["QUERY late PATTERN SEQ(A a, !B) RETURN a WITHIN 5 EVENTS"],
+        }
+    )
+    with pytest.raises(UnsupportedError, match="query late cannot run over a live stream"):
+        LiveRun(workload, MILLISECOND)
+
+
+def test_a_damaged_state_is_refused():
+    blob = to_bytes({"kept": stream(10)}, {"tick": 1})
+    tables, about = from_bytes(blob)
+    assert (tables["kept"], about) == (stream(10), {"tick": 1})
+    with pytest.raises(StateError, match="damaged"):
+        from_bytes(blob[:-3] + b"xyz")
+    with pytest.raises(StateError, match="version"):
+        from_bytes(b"something else")
