@@ -86,7 +86,7 @@ def arrange(events: Events, key: tuple[str, ...], ranked: bool, settled: bool) -
     `ranked`: positions are ranks and not times. `settled`: simultaneous rows stand in an order
     that does not depend on the order of arrival, which groups that hold several of them need.
     """
-    codes, known = _partition_codes(events, key)
+    codes, known = partition_codes(events, key)
     order = np.flatnonzero(known) if known is not None else np.arange(len(events))
     if codes is not None:
         kept = codes[order]
@@ -96,18 +96,18 @@ def arrange(events: Events, key: tuple[str, ...], ranked: bool, settled: bool) -
     partition = _ascending(codes[order]) if codes is not None else np.zeros(len(order), np.int64)
     ticks = events.ticks[order]
     sequence = None if events.sequence is None else events.sequence[order]
-    changes = _changes(partition) | _changes(ticks)
+    changes = changes_in(partition) | changes_in(ticks)
     if sequence is not None:
-        changes |= _changes(sequence)
+        changes |= changes_in(sequence)
     block, after = _blocks(changes)
     if settled:
         order = _settle(events, order, block, after)
-    starts = np.append(np.flatnonzero(_changes(partition)), len(order))
+    starts = np.append(np.flatnonzero(changes_in(partition)), len(order))
     position = block[:-1] - starts[partition] + 1 if ranked else ticks
     return Layout(order, partition, starts, block, after, ticks, position)
 
 
-def _partition_codes(
+def partition_codes(
     events: Events, key: tuple[str, ...]
 ) -> tuple[Rows | None, npt.NDArray[np.bool_] | None]:
     """A number for each combination of key values, and which rows have one."""
@@ -130,10 +130,10 @@ def _partition_codes(
 
 
 def _ascending(codes: Rows) -> Rows:
-    return np.cumsum(_changes(codes)) - 1
+    return np.cumsum(changes_in(codes)) - 1
 
 
-def _changes(values: Rows) -> npt.NDArray[np.bool_]:
+def changes_in(values: Rows) -> npt.NDArray[np.bool_]:
     """Where a value differs from the one before; the first does."""
     found = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=found[1:])

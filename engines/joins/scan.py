@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -58,7 +59,12 @@ class Scan:
 
     def refuse(self, why: str) -> None:
         """Raise the error that says what grew too large, and what to do."""
-        raise TooLargeError(
-            f"query {self.query} is too large for the local engine: {why}; "
-            "shorten its window, partition it by a key, or add conditions"
-        )
+        refuse(self.query, why)
+
+
+def refuse(query: str, why: str) -> NoReturn:
+    """Raise the error that says what of a query grew too large, and what to do."""
+    raise TooLargeError(
+        f"query {query} is too large for the local engine: {why}; "
+        "shorten its window, partition it by a key, or add conditions"
+    )

@@ -1,7 +1,8 @@
 """`run_local`: the queries of a workload over columns of events.
 
-Aggregate queries that can be are counted together (`engines.counting`); the others construct their
-matches, one query after the other.
+Aggregate queries that can be are counted together (`engines.counting`), and those that return
+matches run as trees of joins (`engines.trees`); what neither takes constructs its matches one
+component after the other (`engines.joins`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from engines.joins.aggregates import aggregate_rows
 from engines.joins.matches import match_rows
 from engines.joins.scan import Limits, Scan
 from engines.results import Results, aggregate_schema, match_schema
+from engines.trees import match_tables
 from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, BoundWorkload, Construction, Query
@@ -46,8 +48,10 @@ def run_local(
         arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
         counted = _count(workload.queries, columns, arrangements, how) if how.counting else {}
         aggregates += [table for tables in counted.values() for table in tables]
+        detected = match_tables(workload.queries, columns, limits, how)
+        matches += detected.values()
         for query in workload.queries:
-            if query.name in counted:
+            if query.name in counted or query.name in detected:
                 continue
             try:
                 table = _run_query(query, columns, arrangements, limits)

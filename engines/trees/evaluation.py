@@ -1,0 +1,280 @@
+"""Running operators over events: buffers from below, the rows of the root in parts.
+
+Inner operators give all their rows at once, up to a limit; where there are more, the events are
+cut into stretches, each with the window before it, and a match belongs to the stretch of its last
+event. The root's rows come in chunks and are never held together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.joins.scan import Limits, refuse
+from engines.trees import operators as op
+from engines.trees.buffers import Buffer, concatenated, in_order, of_places, together
+from engines.trees.conditions import kept, prepare
+from engines.trees.negation import free, gates
+from engines.trees.operators import Operator
+from engines.trees.picked import Picked, TooWideError
+from kernels import joins
+from optimizer.ir.pattern import Symbol
+
+CHUNKS_HELD = 8  # rows of an inner buffer, in chunks
+
+
+class _Overflow(Exception):  # noqa: N818 - never leaves this file
+    """An inner operator has more rows than are to be held at once."""
+
+
+@dataclass
+class Counts:
+    """What was done: pairs of rows that were tried, rows that were made, operators that ran, and
+    buffers that were read again."""
+
+    tried: int = 0
+    made: int = 0
+    ran: int = 0
+    reused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Matches that end in places from `start` to before `stop`.
+
+    Their events are in `low` to before `stop`, what is negated in `low` to before `high`.
+    """
+
+    start: int
+    stop: int
+    low: int
+    high: int
+
+
+@dataclass
+class Shared:
+    """Buffers that several queries read, each held until its last reader had it."""
+
+    readers: Counter[Operator] = field(default_factory=Counter)
+    known: dict[Operator, Buffer] = field(default_factory=dict)
+
+    def announce(self, root: Operator) -> None:
+        """Say that a query will read an operator, and what it reads itself the first time."""
+        self.readers[root] += 1
+        if self.readers[root] == 1:
+            for part in op.inputs(root):
+                self.announce(part)
+
+
+class Evaluation:
+    """One query's operators over picked events.
+
+    Raises `TooWideError` where memory would not be bounded, before any row was given.
+    """
+
+    def __init__(
+        self,
+        picked: Picked,
+        width: int,
+        query: str,
+        limits: Limits,
+        shared: Shared | None = None,
+        counts: Counts | None = None,
+    ) -> None:
+        self.picked, self.width, self.query, self.limits = picked, width, query, limits
+        self.counts = counts or Counts()
+        self._shared = shared
+        self._made = 0
+
+    def matches(self, root: Operator) -> Iterator[Buffer]:
+        """The rows of an operator, in parts; no part is empty."""
+        size = len(self.picked)
+        whole = _Run(self, _Stretch(0, size, 0, size), self._shared)
+        try:
+            yield from whole.rows(root)
+        except _Overflow:
+            yield from self._in_stretches(root, 0, size)
+
+    def _in_stretches(self, root: Operator, start: int, stop: int) -> Iterator[Buffer]:
+        position = self.picked.position
+        middle = (start + stop) // 2
+        for first, behind in ((start, middle), (middle, stop)):
+            if first == behind:
+                continue
+            ends = position[[first, behind - 1]] + np.array([1 - self.width, self.width])
+            low, high = joins.places_from(position, ends).tolist()
+            stretch = _Stretch(first, behind, low, high)
+            try:
+                yield from _Run(self, stretch, None).rows(root)
+            except _Overflow:
+                if behind - first == 1 or 4 * (behind - first) < first - low:
+                    # Hardly anything would be new in a shorter one.
+                    raise TooWideError("one window holds too many partial matches") from None
+                yield from self._in_stretches(root, first, behind)
+
+    def count(self, made: int) -> None:
+        """Add to the rows that were made, which may become too many."""
+        self._made += made
+        self.counts.made += made
+        if self._made > self.limits.work:
+            refuse(self.query, f"it has made {self._made:,} partial matches")
+
+
+class _Run:
+    """Operators over one stretch of the events."""
+
+    def __init__(self, evaluation: Evaluation, stretch: _Stretch, shared: Shared | None) -> None:
+        self._of, self._stretch, self._shared = evaluation, stretch, shared
+        self._picked, self._width = evaluation.picked, evaluation.width
+
+    def rows(self, root: Operator) -> Iterator[Buffer]:
+        """The rows of the root that belong to the stretch."""
+        for chunk in self._stream(root, negated=False):
+            own = chunk
+            if self._stretch.low < self._stretch.start:
+                inside = chunk.last >= self._stretch.start
+                own = chunk if inside.all() else chunk.take(np.flatnonzero(inside))
+            if len(own):
+                yield own
+
+    def _stream(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
+        """The rows of an operator; in parts where nobody else reads them."""
+        shared = self._shared
+        if shared is not None and (shared.readers[operator] > 1 or operator in shared.known):
+            yield self._buffer(operator, negated)
+            return
+        if shared is not None:
+            shared.readers[operator] = 0
+        yield from self._chunks(operator, negated)
+
+    def _buffer(self, operator: Operator, negated: bool) -> Buffer:
+        """All rows of an operator, by their last event."""
+        shared = self._shared
+        readers = 0 if shared is None else shared.readers[operator]
+        if shared is not None and operator in shared.known:
+            self._of.counts.reused += 1
+            found = shared.known[operator]
+        else:
+            most = CHUNKS_HELD * self._of.limits.chunk
+            parts, size = [], 0
+            for part in self._chunks(operator, negated):
+                parts.append(part)
+                size += len(part)
+                if size > most and not isinstance(operator, op.Scan):
+                    raise _Overflow
+            found = concatenated(parts, width=_components(operator)).sorted()
+            if shared is not None and readers > 1:
+                shared.known[operator] = found
+        if shared is not None and readers > 0:
+            shared.readers[operator] -= 1
+            if readers == 1:
+                shared.known.pop(operator, None)
+        return found
+
+    def _chunks(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
+        self._of.counts.ran += 1
+        picked = self._picked
+        match operator:
+            case op.Scan(symbol):
+                yield self._events(symbol, negated)
+            case op.Keep(part, conditions):
+                for chunk in self._stream(part, negated):
+                    yield kept(conditions, picked, chunk)
+            case op.Join():
+                yield from self._joined(operator, negated)
+            case op.Push(part, negation, side, conditions):
+                absent = self._buffer(negation, negated=True)
+                for chunk in self._stream(part, negated):
+                    earliest, latest, tried = gates(
+                        picked, chunk, absent, side, conditions, self._width, self._of.limits.chunk
+                    )
+                    self._of.counts.tried += tried
+                    yield chunk.gated(earliest, latest)
+            case op.Absent(part, negation, gap, conditions):
+                absent = self._buffer(negation, negated=True)
+                for chunk in self._stream(part, negated):
+                    left, tried = free(
+                        picked, chunk, absent, gap, conditions, self._width, self._of.limits.chunk
+                    )
+                    self._of.counts.tried += tried
+                    yield left
+            case _:
+                assert_never(operator)
+
+    def _events(self, symbol: Symbol, negated: bool) -> Buffer:
+        places = self._picked.of(symbol)
+        low = self._stretch.low
+        high = self._stretch.high if negated else self._stretch.stop
+        if low > 0 or high < len(self._picked):
+            first, behind = np.searchsorted(places, [low, high])
+            places = places[first:behind]
+        return of_places(places)
+
+    def _joined(self, join: op.Join, negated: bool) -> Iterator[Buffer]:
+        left, right = self._buffer(join.left, negated), self._buffer(join.right, negated)
+        if not len(left) or not len(right):
+            return
+        picked = self._picked
+        ready = prepare(
+            picked,
+            left,
+            right,
+            join.conditions,
+            tuple(pair for pair in join.rivals if self._may_be_one(join, pair)),
+            left.latest if join.ordered else None,
+            right.earliest if join.ordered else None,
+        )
+        pairs = joins.count_pairs(
+            picked.moment, picked.position, ready.left, ready.groups, ready.right, ready.group,
+            ready.tests, self._width, join.ordered,
+        )  # fmt: skip
+        self._of.counts.tried += pairs.tried
+        combine = in_order if join.ordered else together
+        for start, stop, many in chunks(pairs.counts, self._of.limits.chunk):
+            if many > self._of.limits.join:
+                raise TooWideError("one partial match has too many extensions")
+            rows, others = joins.fill_pairs(
+                picked.moment, picked.position, ready.left, ready.right, ready.tests, self._width,
+                join.ordered, pairs, start, stop,
+            )  # fmt: skip
+            self._of.count(many)
+            yield kept(ready.rest, picked, combine(left, ready.row(rows), right, others))
+
+    def _may_be_one(self, join: op.Join, pair: tuple[int, int]) -> bool:
+        """May two components be the same event?"""
+        symbols = [_symbols(side)[i] for side, i in zip((join.left, join.right), pair, strict=True)]
+        return self._picked.overlap(*symbols)
+
+
+def chunks(counts: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int, int]]:
+    """Ranges of rows that have no more than `most` together, and how many; one row at the least."""
+    total = np.cumsum(counts)
+    if not len(total) or not total[-1]:
+        return
+    start, done = 0, 0
+    while done < total[-1]:
+        stop = max(start + 1, int(np.searchsorted(total, done + most, "right")))
+        many = int(total[stop - 1]) - done
+        if many:
+            yield start, stop, many
+        start, done = stop, int(total[stop - 1])
+
+
+def _symbols(operator: Operator) -> tuple[Symbol, ...]:
+    """The symbols of an operator's components."""
+    match operator:
+        case op.Scan(symbol):
+            return (symbol,)
+        case op.Keep(part) | op.Push(part) | op.Absent(part):
+            return _symbols(part)
+        case op.Join(left, right):
+            return (*_symbols(left), *_symbols(right))
+
+
+def _components(operator: Operator) -> int:
+    return len(_symbols(operator))

@@ -1,0 +1,102 @@
+"""The operators of a tree plan: frozen values, equal wherever they give the same rows.
+
+Components have numbers, left to right as in the operator's rows, so that what two queries have in
+common is equal whatever its aliases are. Conditions name components by these numbers, as texts; of
+an operator with two inputs those of the second follow those of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from optimizer.ir.pattern import Symbol
+from optimizer.trees.tree import Side
+from workloads.expressions import Expression
+
+Conditions = tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The events of a symbol."""
+
+    symbol: Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The rows for which conditions hold."""
+
+    part: Operator
+    conditions: Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows in one window: the left one before the right one, or in any order.
+
+    `rivals` are components that may not be the same event.
+    """
+
+    left: Operator
+    right: Operator
+    ordered: bool
+    conditions: Conditions = ()
+    rivals: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Rows with the moment that a negation beside them names: NSEQ."""
+
+    part: Operator
+    negation: Operator
+    side: Side
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where a negation looks: between some components and others, up to the window for None.
+
+    `anywhere`: in all of the window, but not behind the last event.
+    """
+
+    before: tuple[int, ...] | None
+    after: tuple[int, ...] | None
+    anywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The rows in whose gap there is nothing of a negation."""
+
+    part: Operator
+    negation: Operator
+    gap: Gap
+    conditions: Conditions = ()
+
+
+Operator: TypeAlias = Scan | Keep | Join | Push | Absent
+
+
+def inputs(operator: Operator) -> tuple[Operator, ...]:
+    """What an operator reads."""
+    match operator:
+        case Scan():
+            return ()
+        case Keep(part):
+            return (part,)
+        case Join(left, right):
+            return (left, right)
+        case Push(part, negation) | Absent(part, negation):
+            return (part, negation)
+
+
+def walk(operator: Operator) -> Iterator[Operator]:
+    """The operator and all below it, parents first."""
+    yield operator
+    for part in inputs(operator):
+        yield from walk(part)

@@ -1,0 +1,124 @@
+"""The queries of a workload that are run as trees, those of one key and window together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from engines.columns.instances import Columns
+from engines.how import How
+from engines.joins.scan import Limits, refuse
+from engines.results import match_schema
+from engines.trees.compile import Compiled, compile_tree
+from engines.trees.evaluation import Counts, Evaluation, Shared
+from engines.trees.picked import Picked
+from engines.trees.planning import choose_tree
+from engines.trees.refusal import refusal
+from engines.trees.rows import match_tables_of
+from optimizer.ir.alternatives import alternatives
+from optimizer.ir.pattern import Pattern
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import Query
+from optimizer.trees import Shape
+from workloads.errors import TooLargeError, UnsupportedError
+
+
+class Choice(NamedTuple):
+    """One OR-free reading of a query's pattern, and the operators that find its matches."""
+
+    pattern: Pattern
+    compiled: Compiled
+
+
+def match_tables(
+    queries: Sequence[Query],
+    columns: Columns,
+    limits: Limits,
+    how: How,
+    counts: Counts | None = None,
+) -> dict[str, pa.Table]:
+    """The rows of the queries that are run as trees, by name.
+
+    The others are left to `engines.joins`, as are those that it will say an error about.
+    """
+    if how.detection == "joins":
+        return {}
+    together: dict[tuple[tuple[str, ...], bool], list[Query]] = {}
+    widths: dict[str, int] = {}
+    for query in queries:
+        if refusal(query) is None:
+            with suppress(UnsupportedError):
+                widths[query.name] = query.window.ticks(columns.events.tick)
+                together.setdefault((query.key, query.window.is_count), []).append(query)
+    found: dict[str, pa.Table] = {}
+    for (key, ranked), group in together.items():
+        symbols = dict.fromkeys(e.symbol for query in group for e in components(query.pattern))
+        try:
+            picked = Picked(columns, key, ranked, symbols, max(widths[q.name] for q in group))
+        except UnsupportedError:
+            continue
+        found |= _run_group(group, picked, widths, limits, how, counts or Counts())
+    return found
+
+
+def _run_group(
+    queries: Sequence[Query],
+    picked: Picked,
+    widths: dict[str, int],
+    limits: Limits,
+    how: How,
+    counts: Counts,
+) -> dict[str, pa.Table]:
+    """Queries over the same events; those of one window share what is equal in their plans."""
+    assert how.detection != "joins"
+    plans = {query.name: plan_query(query, picked, how.detection) for query in queries}
+    shared: dict[Hashable, Shared] = {}
+
+    def buffers(query: Query) -> Shared:
+        return shared.setdefault(widths[query.name] if how.sharing else query.name, Shared())
+
+    for query in queries:
+        for choice in plans[query.name]:
+            buffers(query).announce(choice.compiled.operator)
+    found: dict[str, pa.Table] = {}
+    for query in queries:
+        width = widths[query.name]
+        evaluation = Evaluation(picked, width, query.name, limits, buffers(query), counts)
+        try:
+            found[query.name] = _rows(query, plans[query.name], evaluation)
+        except TooLargeError:
+            raise
+        except UnsupportedError:
+            continue
+    return found
+
+
+def plan_query(query: Query, picked: Picked, shape: Shape) -> list[Choice]:
+    """A tree for each OR-free reading of a query's pattern, as operators."""
+    return [
+        Choice(
+            pattern,
+            compile_tree(
+                choose_tree(query, pattern, picked, shape),
+                pattern,
+                query.conditions,
+            ),
+        )
+        for pattern in alternatives(query.pattern)
+    ]
+
+
+def _rows(query: Query, choices: list[Choice], evaluation: Evaluation) -> pa.Table:
+    found = 0
+    limits, picked, width = evaluation.limits, evaluation.picked, evaluation.width
+    tables = [match_schema(picked.columns.events.time_type).empty_table()]
+    for pattern, (operator, aliases) in choices:
+        for matches in evaluation.matches(operator):
+            found += len(matches)
+            if found > limits.results:
+                refuse(query.name, f"it has more than {limits.results:,} matches")
+            tables += match_tables_of(query, pattern, aliases, picked, width, matches)
+    return pa.concat_tables(tables)
