@@ -57,8 +57,8 @@ class Choice:
             return Reason("chosen in part")
         if self.weights[i] <= 0:
             return Reason("does not pay")
-        cells, _ = cells_of_places(self.candidates.only(np.array([i])))
-        taken = self._taken_by[cells]
+        cells = self.graph.cells_of(i)  # those of steps, and after them that of its variants
+        taken = self._taken_by[cells[cells < len(self._taken_by)]]
         others = np.unique(taken[taken >= 0])
         if not len(others):
             return Reason("left out")

@@ -47,18 +47,19 @@ def make_plan(
     queries = workload.queries
     known = _known(statistics or workload.statistics, queries)
     full = known if strict else with_defaults(known, queries)
-    counted = [query for query in queries if countable(query) is None]
+    reasons = {query.name: countable(query) for query in queries}
+    counted = [query for query in queries if reasons[query.name] is None]
     steps = [found for query in counted if (found := steps_of(query)) is not None]
     benefit = AseqModel(full.rates, _selectivities(full, steps))
     choice = choose(
         steps if sharing else (), benefit, solver, options, earlier=_earlier(earlier, steps)
     )
     separate = sum(_alone(query, benefit, full) for query in counted)
-    trees = {query.name: _tree(query, full) for query in queries if countable(query) is not None}
+    trees = {q.name: _tree(q, full) for q in queries if reasons[q.name] is not None}
     joined = sum(cost for _, cost in trees.values())
     solution = choice.solution
     candidates, chosen = _candidates(choice)
-    groups = _grouped(queries, sharing)
+    groups = _grouped(queries, reasons, sharing)
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
@@ -141,9 +142,10 @@ def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Any]:
 def _candidates(choice: Choice) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
     """All candidates of a choice as a plan lists them, and the ids of the chosen ones."""
     every, graph = choice.candidates, choice.graph
-    ids = [every[i].id for i in range(len(every))]
+    listed = list(every)
+    ids = [candidate.id for candidate in listed]
     found = []
-    for i, candidate in enumerate(every):
+    for i, candidate in enumerate(listed):
         near = graph.neighbours(i)
         found.append(
             Candidate(
@@ -176,12 +178,15 @@ def _why(choice: Choice, reason: Reason, ids: Sequence[str]) -> str:
             return "pays, but was left out in favour of others"
 
 
-def _grouped(queries: Sequence[Query], sharing: bool) -> list[Together]:
-    """Queries that are counted and have one key, window and slide run together, others alone."""
+def _grouped(
+    queries: Sequence[Query], reasons: Mapping[str, str | None], sharing: bool
+) -> list[Together]:
+    """Queries that are counted and have one key, window and slide run together, others alone.
+
+    `reasons` say why a query is not counted, by its name.
+    """
     found: dict[Hashable, list[Query]] = {}
-    reasons: dict[str, str | None] = {}
     for query in queries:
-        reasons[query.name] = countable(query)
         together = sharing and reasons[query.name] is None
         place = (query.key, query.window, query.slide) if together else query.name
         found.setdefault(place, []).append(query)
@@ -223,7 +228,7 @@ def _pieces(group: Together, choice: Choice) -> _Pieces:
     for query in group.queries:
         chopped = choice.chopped.get(query.name)
         if chopped is None:
-            parts = [(print_pattern(query.pattern),)]
+            parts: list[tuple[str, ...]] = [(print_pattern(query.pattern),)]
         else:
             texts = tuple(map(str, steps[query.name]))
             parts = [texts[segment.start : segment.end] for segment in chopped]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
@@ -110,7 +110,7 @@ class Plan:
     @cached_property
     def id(self) -> str:
         """The same for the same content, in every process."""
-        content = {k: v for k, v in asdict(self).items() if k != "workload"}
+        content = {k: v for k, v in _plain(self).items() if k != "workload"}
         text = json.dumps([VERSION, content], sort_keys=True, separators=(",", ":"))
         return "plan-" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -118,17 +118,22 @@ class Plan:
 def to_json(plan: Plan) -> dict[str, Any]:
     """The plan as plain values, `version` and `id` first."""
     groups = [
-        {key: value for key, value in asdict(group).items() if value is not None}
+        {key: value for key, value in _plain(group).items() if value is not None}
         for group in plan.groups
     ]
-    content: dict[str, Any] = {
-        "version": VERSION,
-        "id": plan.id,
-        **asdict(plan),
-        "groups": groups,
-    }
+    content = {"version": VERSION, "id": plan.id, **_plain(plan), "groups": groups}
     plain: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
     return plain
+
+
+def _plain(value: Plan | Candidate | Group | Operator | Cost) -> dict[str, Any]:
+    """Its fields, and the fields of its parts; `asdict` would copy each of their lists as well."""
+    found = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Plan):
+        for name in ("candidates", "groups", "operators"):
+            found[name] = list(map(_plain, found[name]))
+        found["cost"] = _plain(value.cost)
+    return found
 
 
 def from_json(document: Mapping[str, Any]) -> Plan:

@@ -58,7 +58,8 @@ def compile_query(
         if ex.aliases(condition)
     )
     rows = {
-        symbol: _rows(symbol, query.window, statistics, key) for symbol in set(symbols.values())
+        symbol: _rows(symbol, query.window, statistics, key)
+        for symbol in dict.fromkeys(symbols.values())
     }
     compiler = _Compiler(
         conditions, rows, key, model, _seconds(query.window, statistics, key), list(given)
