@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from engines.trees import operators as op
 from engines.trees.operators import Conditions, Operator
+from optimizer.canonical import canonical
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, positive_events
 from optimizer.places import Place, places
@@ -170,7 +171,7 @@ class _Compiler:
 def _numbered(conditions: Iterable[ex.Expression], aliases: tuple[str, ...]) -> Conditions:
     """The conditions with numbers for aliases, in an order that does not depend on the query."""
     names = {alias: str(i) for i, alias in enumerate(aliases)}
-    found = {ex.rename(condition, names) for condition in conditions}
+    found = {canonical(ex.rename(condition, names)) for condition in conditions}
     return tuple(found if len(found) < 2 else sorted(found, key=print_expression))
 
 

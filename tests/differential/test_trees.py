@@ -1,0 +1,288 @@
+"""The tree engine gives what the reference gives, whatever the tree, shared or not."""
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.columns.instances import Columns
+from engines.events import Events, from_table
+from engines.how import How
+from engines.joins.scan import Limits
+from engines.local.run import run_local
+from engines.oracle import run_oracle
+from engines.results import Results
+from engines.trees import match_tables, refusal
+from engines.trees.evaluation import Counts
+from optimizer.bind import load_bound
+from optimizer.ir.query import BoundWorkload
+from optimizer.trees import Shape as TreeShape
+from tests.differential.test_local import events_of, multiset
+from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
+
+# What the engine takes, but for a negation in a negation that depends on what is around it.
+TAKEN = replace(
+    SHAPE, kleene=False, groups=False, group_conditions=False, outputs=("return",), constants=False
+)
+SEQUENCES = replace(TAKEN, operators=("SEQ",), negation=False)
+DENSE = replace(TAKEN, types=("A", "B"), local=False)
+PLAIN_NEGATIONS = replace(TAKEN, types=("A", "B", "C"), nested_negation=False, max_depth=2)
+SHAPES: tuple[TreeShape, ...] = get_args(TreeShape)
+# So few partial matches at once that the stream is cut into stretches.
+SMALL = Limits(chunk=1)
+UNLIMITED = Limits(join=10**9, results=10**9, work=10**12)
+
+Case = tuple[BoundWorkload, list[Row]]
+
+
+def cases(
+    shape=TAKEN, queries: int = 1, nested: bool = False, max_size: int = 9
+) -> st.SearchStrategy[Case]:
+    found = workloads(shape, max_queries=queries, nested=nested)
+    return found.flatmap(
+        lambda workload: st.tuples(
+            st.just(workload),
+            event_rows(has_sequence(workload), shape.types, max_size=max_size),
+        )
+    )
+
+
+def check(
+    workload: BoundWorkload, events: Events, how: How, limits: Limits | None = None
+) -> Results:
+    expected = run_oracle(workload, events)
+    found = run_local(workload, events, limits or Limits(), how)
+    assert multiset(found) == multiset(expected)
+    return found
+
+
+@given(cases(SEQUENCES), st.sampled_from(SHAPES))
+@settings(max_examples=150)
+def test_sequences(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(detection=shape))
+
+
+@given(cases(), st.sampled_from(SHAPES))
+@settings(max_examples=250)
+def test_any_query_that_is_taken(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(detection=shape))
+
+
+@given(cases(DENSE), st.sampled_from(SHAPES))
+@settings(max_examples=200)
+def test_queries_with_many_matches(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(detection=shape))
+
+
+@given(cases(PLAIN_NEGATIONS), st.sampled_from(SHAPES))
+@settings(max_examples=200)
+def test_negated_events(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(detection=shape))
+
+
+@given(cases(DENSE, nested=True), st.sampled_from(SHAPES))
+@settings(max_examples=150)
+def test_negated_sequences(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(detection=shape))
+
+
+@given(cases(DENSE), st.sampled_from(SHAPES))
+@settings(max_examples=150)
+def test_streams_that_are_cut_into_stretches(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(detection=shape), SMALL)
+
+
+@given(cases(DENSE, queries=4), st.booleans())
+@settings(max_examples=100)
+def test_several_queries_shared_and_separate(case: Case, sharing: bool) -> None:
+    check(case[0], events_of(*case), How(sharing=sharing))
+
+
+@given(cases(DENSE))
+@settings(max_examples=100)
+def test_doubles_and_integers_that_no_double_holds(case: Case) -> None:
+    workload, rows = case
+    table = events_of(workload, rows).table
+    columns = {name: table.column(name) for name in table.column_names}
+    columns["x"] = pc.multiply(columns["x"].cast(pa.float64()), 0.1)
+    columns["y"] = pc.add(pc.multiply(columns["y"], 2**60), columns["y"])
+    check(workload, from_table(pa.table(columns), workload.stream), How())
+
+
+@given(cases(replace(DENSE, keys=True, count_windows=False)))
+@settings(max_examples=60)
+def test_keys_that_are_doubles(case: Case) -> None:
+    workload, rows = case
+    table = events_of(workload, rows).table
+    signs = pc.if_else(pc.greater(table.column("ts"), 4), 0.0, -0.0)
+    key = pc.multiply(table.column("k").cast(pa.float64()), signs)
+    columns = {name: table.column(name) for name in table.column_names} | {"k": key}
+    check(workload, from_table(pa.table(columns), workload.stream), How())
+
+
+# --- larger streams, against the joins engine ---------------------------------------------------
+
+LARGER = {
+    "sequence": "SEQ(A a, B b, C c) WHERE a.x < c.x",
+    "equal": "SEQ(A a, B b, C c) WHERE a.x = c.x AND b.y = c.y",
+    "arithmetic": "SEQ(A a, B b, C c) WHERE a.x + b.x > c.x AND a.y * 2 < c.y",
+    "key": "SEQ(A a, B b, C c, A d) WHERE [k] AND a.y <= d.y",
+    "and": "AND(A a, B b, SEQ(C c, D d)) WHERE a.x = d.x",
+    "two of a kind": "AND(A a, A b, A c) WHERE a.x = b.x",
+    "or": "SEQ(A a, OR(B b, SEQ(C c, D d)), A e) WHERE a.x = e.x AND b.y = a.y",
+    "gap": "SEQ(A a, !B b, C c) WHERE b.x = a.x",
+    "far": "SEQ(A a, !B b, C c, D d) WHERE b.x = a.x AND b.y > d.y",
+    "any": "SEQ(A a, !B b, C c) WHERE b.x + a.x = c.x",
+    "first": "SEQ(!B b, A a, C c) WHERE b.x = c.x",
+    "last": "SEQ(A a, C c, !B b) WHERE b.x = a.x",
+    "nested": "SEQ(A a, !SEQ(B b, C c), D d) WHERE b.x = d.x AND c.y < d.y",
+    "in and": "AND(A a, B b, !C c) WHERE c.x = a.x AND a.y = b.y",
+}
+
+
+def larger_stream(seed: int, size: int = 3000) -> pa.Table:
+    random = np.random.default_rng(seed)
+    steps = random.choice([0, 0, 1, 2, 9], size)
+    null = random.random((3, size)) < 0.02
+    return pa.table(
+        {
+            "ts": np.cumsum(steps),
+            "seq": random.integers(0, 3, size),
+            "kind": random.choice(list("ABCDE"), size, p=[0.3, 0.2, 0.2, 0.1, 0.2]),
+            "k": pa.array(random.integers(0, 5, size), mask=null[0]),
+            "x": pa.array(random.integers(0, 20, size), mask=null[1]),
+            "y": pa.array(np.round(2 * random.normal(size=size)) / 2, mask=null[2]),
+        }
+    )
+
+
+@pytest.mark.parametrize("name", LARGER)
+@pytest.mark.parametrize("window", ["20 ms", "15 EVENTS"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_larger_streams_match_as_the_joins_engine_says(
+    name: str, window: str, shape: TreeShape
+) -> None:
+    pattern = LARGER[name]
+    returned = "a" if "SEQ(!B" not in pattern else "c"
+    workload = load_bound(
+        {
+            "name": "larger",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq"},
+            "queries": [f"QUERY q PATTERN {pattern} RETURN {returned} WITHIN {window}"],
+        }
+    )
+    assert refusal(workload.queries[0]) is None
+    events = from_table(larger_stream(len(name)), workload.stream)
+    expected = run_local(workload, events, UNLIMITED, How(detection="joins"))
+    assert expected.matches.num_rows > 0
+    columns = Columns(workload, events)
+    found = match_tables(workload.queries, columns, UNLIMITED, How(detection=shape))
+    assert multiset(Results(expected.aggregates, found["q"])) == multiset(expected)
+    cut = match_tables(workload.queries, columns, replace(UNLIMITED, chunk=64), How())
+    if "q" in cut:
+        assert multiset(Results(expected.aggregates, cut["q"])) == multiset(expected)
+
+
+# --- how much is done ----------------------------------------------------------------------------
+
+
+def counted(queries: list[str], how: How | None = None) -> Counts:
+    workload = load_bound(
+        {
+            "name": "counted",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": queries,
+        }
+    )
+    events = from_table(larger_stream(1, 2000).drop_columns(["seq"]), workload.stream)
+    counts = Counts()
+    tables = match_tables(
+        workload.queries, Columns(workload, events), Limits(), how or How(), counts
+    )
+    assert tables.keys() == {query.name for query in workload.queries}
+    return counts
+
+
+def test_a_sequence_tries_no_pair_that_does_not_fit() -> None:
+    counts = counted(["QUERY q PATTERN SEQ(A a, B b) RETURN a WITHIN 60 ms"])
+    assert counts.tried == counts.made > 1000
+
+
+def test_an_equality_is_looked_up() -> None:
+    plain = counted(["QUERY q PATTERN SEQ(A a, B b) RETURN a WITHIN 60 ms"])
+    equal = counted(["QUERY q PATTERN SEQ(A a, B b) WHERE a.x = b.k RETURN a WITHIN 60 ms"])
+    assert equal.tried == equal.made < plain.tried / 10
+
+
+def test_a_comparison_makes_no_pair_that_fails() -> None:
+    plain = counted(["QUERY q PATTERN SEQ(A a, B b) RETURN a WITHIN 60 ms"])
+    less = counted(["QUERY q PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN a WITHIN 60 ms"])
+    assert less.tried == plain.tried
+    assert less.made < plain.made * 0.6
+
+
+def test_a_negation_next_to_a_component_is_found_in_one_try() -> None:
+    plain = counted(["QUERY q PATTERN SEQ(A a, C c) RETURN a WITHIN 60 ms"])
+    negated = counted(["QUERY q PATTERN SEQ(A a, !B b, C c) RETURN a WITHIN 60 ms"])
+    # At most one for each A or C, and what it rules out is not tried.
+    assert negated.tried < plain.tried / 2
+
+
+def test_the_best_tree_makes_less_than_the_worst() -> None:
+    query = ["QUERY q PATTERN SEQ(A a, A b, D d) WHERE b.x = d.x RETURN a WITHIN 90 ms"]
+    best, worst = counted(query), counted(query, How(detection="worst"))
+    assert best.made < worst.made / 2
+
+
+def test_what_queries_have_in_common_runs_once() -> None:
+    queries = [
+        "QUERY one PATTERN SEQ(A a, B b) WHERE a.x = b.k RETURN a WITHIN 60 ms",
+        "QUERY two PATTERN SEQ(A first, B second) WHERE second.k = first.x RETURN second"
+        " WITHIN 60 ms",
+        "QUERY three PATTERN SEQ(A a, B b, !C c) WHERE a.x = b.k RETURN a WITHIN 60 ms",
+    ]
+    shared, separate = counted(queries), counted(queries, How(sharing=False))
+    alone = counted(queries[:1])
+    assert shared.made == alone.made
+    assert separate.made == 3 * alone.made
+    assert shared.reused > 0 == separate.reused
+
+
+def test_other_windows_and_other_conditions_are_not_the_same() -> None:
+    queries = [
+        "QUERY one PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN a WITHIN 60 ms",
+        "QUERY two PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN a WITHIN 61 ms",
+        "QUERY three PATTERN SEQ(A a, B b) WHERE b.x < a.x RETURN a WITHIN 60 ms",
+    ]
+    each = [counted([query]).made for query in queries]
+    assert counted(queries).made == sum(each)
+
+
+# --- what is not taken ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("SEQ(A a, B+ b)", "b is a group of events"),
+        ("SEQ(A a, ALL B b)", "b is a group of events"),
+        ("SEQ(A a, !SEQ(B b, !C c), D d)", "looks at what is around"),
+        ("SEQ(A a, !SEQ(B b, !C c, B e), D d) WHERE c.x = a.x", "is tied to what is around"),
+    ],
+)
+def test_a_query_that_is_not_taken_says_why(pattern: str, reason: str) -> None:
+    workload = load_bound(
+        {
+            "name": "refused",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": [f"QUERY q PATTERN {pattern} RETURN a WITHIN 20 ms"],
+        }
+    )
+    said = refusal(workload.queries[0])
+    assert said is not None
+    assert reason in said
