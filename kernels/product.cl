@@ -1,8 +1,9 @@
-/* The sliding product of product.py for OpenCL: one work-item a run.
+/* The sliding product of product.py for OpenCL: one work-item a slice (see segments.cl).
 
    The tables and their layout are those of product.py; see there for what happens and why. Each
-   run has a part of `memory` for its counters, of `log_*` for what the front undoes, and of the
-   output for its rows. */
+   slice has a part of `memory` for its counters, of `log_*` for what the front undoes, and for each
+   query a segment of the output, of which `cursor` says where the next row goes. DUAL is 1 where
+   floating-point counts run beside the whole ones. */
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
@@ -12,6 +13,7 @@ enum {
   STAY, STAYS, STAY_SOURCES, VALUE_STAY, VALUE_STAYS, VALUE_STAY_SOURCES
 };
 enum { PAIR, PAIRS, VALUE, VALUE_KINDS, VALUE_PAIR, VALUE_PAIRS, TRIGGER, TRIGGERS };
+enum { VALUE_ADDS, ADD_TAGS, ADDS, CLEARS, VALUE_CLEARS, SECTIONS };
 
 static double neutral(int kind) {
   return kind == MIN ? INFINITY : kind == MAX ? -INFINITY : 0.0;
@@ -28,12 +30,36 @@ static double term(int kind, double x, double count) {
   return count > 0 ? x : neutral(kind);
 }
 
-/* Counters of one direction: counts, the same as floating point, values. */
+/* What letters do to counters of one direction. */
+typedef struct {
+  global const int *tables;
+  global const ulong *start;
+  global const double *start_v;
+  global const char *kinds;
+  global const char *in_place;
+  global const long *section;
+  global const uint *sections;
+  int n, nv;
+} operators;
+
+/* Counters of one direction: counts, the same as floating point where DUAL, values. */
 typedef struct {
   global ulong *counts;
   global double *floats;
   global double *values;
 } counters;
+
+/* What a front's groups changed, the newest group below; `first` says where each one's begins. */
+typedef struct {
+  global const char *logged;
+  global const char *logged_v;
+  global int *key;
+  global ulong *count;
+  global double *approximate;
+  global int *key_v;
+  global double *value;
+  long top, top_v;
+} changes;
 
 /* Room in which a group's effect is worked out before anything is written. */
 typedef struct {
@@ -46,32 +72,35 @@ typedef struct {
   global int *order_v;
 } scratch;
 
-static void reset(counters c, global const ulong *start, int n, global const double *start_v, int nv) {
-  for (int i = 0; i < n; i++) {
-    c.counts[i] = start[i];
-    c.floats[i] = (double)start[i];
+static double ways(counters c, int i) { return DUAL ? c.floats[i] : (double)c.counts[i]; }
+
+static void reset(counters c, operators by) {
+  for (int i = 0; i < by.n; i++) {
+    c.counts[i] = by.start[i];
+    if (DUAL) c.floats[i] = (double)by.start[i];
   }
-  for (int i = 0; i < nv; i++) c.values[i] = start_v[i];
+  for (int i = 0; i < by.nv; i++) c.values[i] = by.start_v[i];
 }
 
 /* The new value of counter order[i] is added[order[i]], and of value counter order_v[i] likewise;
    how many of them there are is returned. */
 static int2 apply(long first, long last, long stay, global const long *move_letter,
-                  global const double *inputs, long events, global const int *t,
-                  global const char *kinds, counters c, scratch s) {
+                  global const double *inputs, long events, operators by, counters c, scratch s) {
   int n = 0, nv = 0;
+  global const int *t = by.tables;
+  global const char *kinds = by.kinds;
   for (int row = t[t[STAY] + stay]; row < t[t[STAY] + stay + 1]; row++) {
     int at = t[STAYS] + 3 * row, target = t[at];
     ulong count = 0;
     double approximate = 0.0;
     for (int k = t[STAY_SOURCES] + t[at + 1]; k < t[STAY_SOURCES] + t[at + 2]; k++) {
       count += c.counts[t[k]];
-      approximate += c.floats[t[k]];
+      if (DUAL) approximate += c.floats[t[k]];
     }
     s.touched[target] = 1;
     s.order[n++] = target;
     s.added[target] = count;
-    s.added_f[target] = approximate;
+    if (DUAL) s.added_f[target] = approximate;
   }
   for (int row = t[t[VALUE_STAY] + stay]; row < t[t[VALUE_STAY] + stay + 1]; row++) {
     int at = t[VALUE_STAYS] + 3 * row, target = t[at];
@@ -102,7 +131,7 @@ static int2 apply(long first, long last, long stay, global const long *move_lett
       }
       double x = inputs[t[at + 2] * events + e];
       s.added_v[target] =
-          combine(kinds[target], s.added_v[target], term(kinds[target], x, c.floats[t[at + 1]]));
+          combine(kinds[target], s.added_v[target], term(kinds[target], x, ways(c, t[at + 1])));
     }
     for (int row = t[t[MOVE] + letter]; row < t[t[MOVE] + letter + 1]; row++) {
       int at = t[MOVES] + 2 * row, target = t[at], source = t[at + 1];
@@ -110,51 +139,150 @@ static int2 apply(long first, long last, long stay, global const long *move_lett
         s.touched[target] = 1;
         s.order[n++] = target;
         s.added[target] = c.counts[target];
-        s.added_f[target] = c.floats[target];
+        if (DUAL) s.added_f[target] = c.floats[target];
       }
       s.added[target] += c.counts[source];
-      s.added_f[target] += c.floats[source];
+      if (DUAL) s.added_f[target] += c.floats[source];
     }
   }
   return (int2)(n, nv);
 }
 
-static long up(long position, long slide) {
-  /* The first multiple of slide that is not before position. */
-  long quotient = position / slide, remainder = position % slide;
-  return (remainder > 0 ? quotient + 1 : quotient) * slide;
+/* The effect of a group of one event: values first, as they read the counts before it. */
+static void in_place(long letter, long e, global const double *inputs, long events, operators by,
+                     counters c) {
+  global const long *at = by.section + SECTIONS * letter;
+  global const uint *row = by.sections;
+  if (by.nv) {
+    for (long i = at[VALUE_ADDS]; i < at[VALUE_ADDS + 1]; i += 2) {
+      uint t = row[i];
+      c.values[t] = combine(by.kinds[t], c.values[t], c.values[row[i + 1]]);
+    }
+    for (long i = at[ADD_TAGS]; i < at[ADD_TAGS + 1]; i += 3) {
+      uint t = row[i];
+      double x = inputs[row[i + 2] * events + e];
+      c.values[t] = combine(by.kinds[t], c.values[t], term(by.kinds[t], x, ways(c, row[i + 1])));
+    }
+    for (long i = at[VALUE_CLEARS]; i < at[VALUE_CLEARS + 1]; i++)
+      c.values[row[i]] = neutral(by.kinds[row[i]]);
+  }
+  for (long i = at[ADDS]; i < at[ADDS + 1]; i += 2) {
+    c.counts[row[i]] += c.counts[row[i + 1]];
+    if (DUAL) c.floats[row[i]] += c.floats[row[i + 1]];
+  }
+  for (long i = at[CLEARS]; i < at[CLEARS + 1]; i++) {
+    c.counts[row[i]] = 0;
+    if (DUAL) c.floats[row[i]] = 0.0;
+  }
+}
+
+static void keep(int target, counters c, changes *to) {
+  if (!to->logged[target]) return;
+  to->key[to->top] = target;
+  to->count[to->top] = c.counts[target];
+  if (DUAL) to->approximate[to->top] = c.floats[target];
+  to->top++;
+}
+
+static void keep_value(int target, counters c, changes *to) {
+  if (!to->logged_v[target]) return;
+  to->key_v[to->top_v] = target;
+  to->value[to->top_v++] = c.values[target];
+}
+
+/* Keep what a letter will change in place; what changes twice is kept twice, the older below. */
+static void keep_all(long letter, operators by, counters c, changes *to) {
+  global const long *at = by.section + SECTIONS * letter;
+  for (long i = at[ADDS]; i < at[ADDS + 1]; i += 2) keep(by.sections[i], c, to);
+  for (long i = at[CLEARS]; i < at[CLEARS + 1]; i++) keep(by.sections[i], c, to);
+  if (!by.nv) return;
+  for (long i = at[VALUE_ADDS]; i < at[VALUE_ADDS + 1]; i += 2) keep_value(by.sections[i], c, to);
+  for (long i = at[ADD_TAGS]; i < at[ADD_TAGS + 1]; i += 3) keep_value(by.sections[i], c, to);
+  for (long i = at[VALUE_CLEARS]; i < at[VALUE_CLEARS + 1]; i++)
+    keep_value(by.sections[i], c, to);
+}
+
+/* Write what apply worked out. */
+static void write(int2 m, counters c, scratch s) {
+  for (int i = 0; i < m.x; i++) {
+    int target = s.order[i];
+    s.touched[target] = 0;
+    c.counts[target] = s.added[target];
+    if (DUAL) c.floats[target] = s.added_f[target];
+  }
+  for (int i = 0; i < m.y; i++) {
+    int target = s.order_v[i];
+    s.touched_v[target] = 0;
+    c.values[target] = s.added_v[target];
+  }
+}
+
+/* A query's value results: each is carried by the front or by the back. */
+static void read_values(long q, global const int *reading, counters front, counters back,
+                        global double *out, int values) {
+  int first = reading[reading[VALUE] + q], behind = reading[reading[VALUE] + q + 1];
+  for (int v = first; v < behind; v++) {
+    int kind = reading[reading[VALUE_KINDS] + v];
+    double total = neutral(kind);
+    for (int p = reading[reading[VALUE_PAIR] + v]; p < reading[reading[VALUE_PAIR] + v + 1]; p++) {
+      int at = reading[VALUE_PAIRS] + 4 * p, in_front = reading[at] >= 0;
+      double others = in_front ? ways(back, reading[at + 3]) : ways(front, reading[at + 1]);
+      double value = in_front ? front.values[reading[at]] : back.values[reading[at + 2]];
+      if (others > 0.0)
+        total = combine(kind, total, kind == SUM || kind == NUMBER ? value * others : value);
+    }
+    out[v - first] = total;
+  }
+  for (int v = behind - first; v < values; v++) out[v] = 0.0;
 }
 
 kernel void slide_product(
-    long runs, global const long *run, global const long *limit, global const long *emit_from,
-    global const long *position, global const long *stay_letter, global const long *event,
-    global const long *move_letter, global const double *inputs, long events,
-    global const int *b, global const ulong *b_start, global const double *b_start_v,
-    global const char *b_kinds, int nb, int nbv,
-    global const int *f, global const ulong *f_start, global const double *f_start_v,
-    global const char *f_kinds, global const char *f_logged, global const char *f_logged_v, int nf,
-    int nfv, global const int *reading, int queries, long width, long slide,
-    global ulong *memory, long memory_size, global long *log_first, global long *log_first_v,
-    global const long *log_base, global const long *log_base_v, global int *log_key,
-    global ulong *log_count, global double *log_float, global int *log_key_v,
-    global double *log_value, global const long *out_base, global long *out_made,
-    global long *out_group, global long *out_boundary, global long *out_query,
-    global ulong *out_counts, global double *out_approximate, global double *out_values,
-    int most_values) {
-  long r = get_global_id(0);
-  if (r >= runs) return;
-  long first = run[2 * r], last = run[2 * r + 1];
+    int slices, global const slice *restrict slice_of, int queries,
+    global const long *restrict position, global const long *restrict event,
+    global const long *restrict move_letter, global const long *restrict stay_letter,
+    global const double *restrict inputs, long events,
+    global const int *restrict b, global const ulong *restrict b_start,
+    global const double *restrict b_start_v, global const char *restrict b_kinds,
+    global const char *restrict b_in_place, global const long *restrict b_section,
+    global const uint *restrict b_sections, int nb, int nbv,
+    global const int *restrict f, global const ulong *restrict f_start,
+    global const double *restrict f_start_v, global const char *restrict f_kinds,
+    global const char *restrict f_in_place, global const long *restrict f_section,
+    global const uint *restrict f_sections, int nf, int nfv,
+    global const char *restrict f_logged, global const char *restrict f_logged_v,
+    global const int *restrict reading, long width, long slide_by,
+    global ulong *restrict memory, long memory_size, global const long *restrict log_base,
+    global const long *restrict log_base_v, global const long *restrict held_base,
+    global int *restrict log_key, global ulong *restrict log_count,
+    global double *restrict log_float, global int *restrict log_key_v,
+    global double *restrict log_value, global long *restrict log_first,
+    global long *restrict log_first_v, int values, global long *restrict cursor,
+    global long *restrict out_group, global long *restrict out_boundary,
+    global ulong *restrict out_counts, global double *restrict out_approximate,
+    global double *restrict out_values) {
+  int number = get_global_id(0);
+  if (number >= slices) return;
+  slice mine = slice_of[number];
+  operators append = {b, b_start, b_start_v, b_kinds, b_in_place, b_section, b_sections, nb, nbv};
+  operators prepend = {f, f_start, f_start_v, f_kinds, f_in_place, f_section, f_sections, nf, nfv};
+  changes log = {
+      f_logged, f_logged_v, log_key + log_base[number], log_count + log_base[number],
+      log_float + DUAL * log_base[number], log_key_v + log_base_v[number],
+      log_value + log_base_v[number], 0, 0};
+  log_first += held_base[number];
+  log_first_v += held_base[number];
+  cursor += (long)number * queries;
   int n = max(nb, nf), nv = max(nbv, nfv);
-  global ulong *own = memory + r * memory_size;
-  counters back = {own, (global double *)(own + nb), (global double *)(own + 2 * nb)};
-  own += 2 * nb + nbv;
-  counters front = {own, (global double *)(own + nf), (global double *)(own + 2 * nf)};
-  own += 2 * nf + nfv;
+  global ulong *own = memory + number * memory_size;
+  counters back = {own, (global double *)(own + nb), (global double *)(own + (1 + DUAL) * nb)};
+  own += (1 + DUAL) * nb + nbv;
+  counters front = {own, (global double *)(own + nf), (global double *)(own + (1 + DUAL) * nf)};
+  own += (1 + DUAL) * nf + nfv;
   scratch s;
   s.added = own;
   s.added_f = (global double *)(own + n);
-  s.added_v = (global double *)(own + 2 * n);
-  own += 2 * n + nv;
+  s.added_v = (global double *)(own + (1 + DUAL) * n);
+  own += (1 + DUAL) * n + nv;
   s.touched = (global int *)own;
   s.order = s.touched + n;
   s.touched_v = s.order + n;
@@ -163,86 +291,72 @@ kernel void slide_product(
   for (int i = 0; i < n; i++) s.touched[i] = 0;
   for (int i = 0; i < nv; i++) s.touched_v[i] = 0;
   for (int q = 0; q < queries; q++) stamp[q] = -1;
+  reset(back, append);
+  reset(front, prepend);
 
-  long rows = out_base[r], head = first, middle = first, g = first;
-  long top = log_base[r], top_v = log_base_v[r];
-  reset(back, b_start, nb, b_start_v, nbv);
-  reset(front, f_start, nf, f_start_v, nfv);
-  long boundary = slide > 0 && first < last ? up(position[first], slide) : 0;
-  while (first < last) {
+  /* Groups [head, middle) are in the front, [middle, g) in the back; `built` is what head was when
+     the front was. */
+  long head = mine.first, middle = mine.first, built = mine.first, g = mine.first, boundary = 0;
+  if (slide_by > 0 && mine.first < mine.last)
+    boundary = up(max(position[mine.first], mine.since + 1), slide_by);
+  while (mine.first < mine.last) {
     int at_boundary = 0;
-    if (slide > 0)
-      at_boundary = g < last ? boundary < position[g] : head < last && boundary <= limit[r];
-    if (g == last && !at_boundary) break;
-    if (at_boundary || slide == 0) {
-      long now = at_boundary ? boundary : position[g];
-      while (head < g && position[head] <= now - width) {
+    if (slide_by > 0) {
+      if (boundary > mine.limit) break;
+      at_boundary = g < mine.last ? boundary < position[g] : head < mine.last;
+    }
+    if (g == mine.last && !at_boundary) break;
+    if (at_boundary || (slide_by == 0 && g >= mine.fresh)) {
+      long low = (at_boundary ? boundary : position[g]) - width;
+      for (; head < g && position[head] <= low; head++) {
         if (head == middle) {
-          reset(front, f_start, nf, f_start_v, nfv);
-          top = log_base[r];
-          top_v = log_base_v[r];
+          reset(front, prepend);
+          log.top = 0;
+          log.top_v = 0;
+          built = head;
           for (long older = g - 1; older >= head; older--) {
-            log_first[older] = top;
-            log_first_v[older] = top_v;
-            int2 m = apply(event[older], event[older + 1], stay_letter[older], move_letter, inputs,
-                           events, f, f_kinds, front, s);
-            for (int i = 0; i < m.x; i++) {
-              int target = s.order[i];
-              s.touched[target] = 0;
-              if (f_logged[target]) {
-                log_key[top] = target;
-                log_count[top] = front.counts[target];
-                log_float[top++] = front.floats[target];
-              }
-              front.counts[target] = s.added[target];
-              front.floats[target] = s.added_f[target];
+            log_first[older - built] = log.top;
+            log_first_v[older - built] = log.top_v;
+            long e = event[older];
+            if (event[older + 1] - e == 1 && f_in_place[move_letter[e]]) {
+              keep_all(move_letter[e], prepend, front, &log);
+              in_place(move_letter[e], e, inputs, events, prepend, front);
+              continue;
             }
-            for (int i = 0; i < m.y; i++) {
-              int target = s.order_v[i];
-              s.touched_v[target] = 0;
-              if (f_logged_v[target]) {
-                log_key_v[top_v] = target;
-                log_value[top_v++] = front.values[target];
-              }
-              front.values[target] = s.added_v[target];
-            }
+            int2 m = apply(e, event[older + 1], stay_letter[older], move_letter, inputs, events,
+                           prepend, front, s);
+            for (int i = 0; i < m.x; i++) keep(s.order[i], front, &log);
+            for (int i = 0; i < m.y; i++) keep_value(s.order_v[i], front, &log);
+            write(m, front, s);
           }
           middle = g;
-          reset(back, b_start, nb, b_start_v, nbv);
+          reset(back, append);
         }
-        while (top > log_first[head]) {
-          top--;
-          front.counts[log_key[top]] = log_count[top];
-          front.floats[log_key[top]] = log_float[top];
+        while (log.top > log_first[head - built]) {
+          log.top--;
+          front.counts[log.key[log.top]] = log.count[log.top];
+          if (DUAL) front.floats[log.key[log.top]] = log.approximate[log.top];
         }
-        while (top_v > log_first_v[head]) {
-          top_v--;
-          front.values[log_key_v[top_v]] = log_value[top_v];
+        while (log.top_v > log_first_v[head - built]) {
+          log.top_v--;
+          front.values[log.key_v[log.top_v]] = log.value[log.top_v];
         }
-        head++;
       }
     }
     if (at_boundary && head == g) {
-      if (g == last) break;
-      boundary = up(position[g], slide);
+      if (g == mine.last) break;
+      boundary = up(position[g], slide_by);
       continue;
     }
     if (!at_boundary) {
-      int2 m = apply(event[g], event[g + 1], stay_letter[g], move_letter, inputs, events, b,
-                     b_kinds, back, s);
-      for (int i = 0; i < m.x; i++) {
-        int target = s.order[i];
-        s.touched[target] = 0;
-        back.counts[target] = s.added[target];
-        back.floats[target] = s.added_f[target];
-      }
-      for (int i = 0; i < m.y; i++) {
-        s.touched_v[s.order_v[i]] = 0;
-        back.values[s.order_v[i]] = s.added_v[s.order_v[i]];
-      }
+      long e = event[g];
+      if (event[g + 1] - e == 1 && b_in_place[move_letter[e]])
+        in_place(move_letter[e], e, inputs, events, append, back);
+      else
+        write(apply(e, event[g + 1], stay_letter[g], move_letter, inputs, events, append, back, s),
+              back, s);
       g++;
-      if (slide > 0) continue;
-      if (g - 1 < emit_from[r]) continue;
+      if (slide_by > 0 || g <= mine.fresh) continue;
     }
     long first_event = at_boundary ? 0 : event[g - 1], last_event = at_boundary ? 1 : event[g];
     for (long e = first_event; e < last_event; e++) {
@@ -250,7 +364,7 @@ kernel void slide_product(
       long end = at_boundary ? queries : reading[reading[TRIGGER] + move_letter[e] + 1];
       for (long k = start; k < end; k++) {
         long q = at_boundary ? k : reading[reading[TRIGGERS] + k];
-        if (!at_boundary) {
+        if (last_event - first_event > 1) {
           if (stamp[q] == g) continue;
           stamp[q] = g;
         }
@@ -259,33 +373,17 @@ kernel void slide_product(
         for (int p = reading[reading[PAIR] + q]; p < reading[reading[PAIR] + q + 1]; p++) {
           int at = reading[PAIRS] + 2 * p;
           count += front.counts[reading[at]] * back.counts[reading[at + 1]];
-          approximate += front.floats[reading[at]] * back.floats[reading[at + 1]];
+          if (DUAL) approximate += front.floats[reading[at]] * back.floats[reading[at + 1]];
         }
-        if (approximate == 0.0) continue;
-        out_group[rows] = g - 1;
-        out_boundary[rows] = boundary;
-        out_query[rows] = q;
-        out_counts[rows] = count;
-        out_approximate[rows] = approximate;
-        int first_value = reading[reading[VALUE] + q];
-        for (int v = first_value; v < reading[reading[VALUE] + q + 1]; v++) {
-          int kind = reading[reading[VALUE_KINDS] + v];
-          double total = neutral(kind);
-          for (int p = reading[reading[VALUE_PAIR] + v]; p < reading[reading[VALUE_PAIR] + v + 1];
-               p++) {
-            int at = reading[VALUE_PAIRS] + 4 * p;
-            int in_front = reading[at] >= 0;
-            double ways = in_front ? back.floats[reading[at + 3]] : front.floats[reading[at + 1]];
-            double value = in_front ? front.values[reading[at]] : back.values[reading[at + 2]];
-            if (ways > 0.0)
-              total = combine(kind, total, kind == SUM || kind == NUMBER ? value * ways : value);
-          }
-          out_values[rows * most_values + v - first_value] = total;
-        }
-        rows++;
+        if (DUAL ? approximate == 0.0 : count == 0) continue;
+        long row = cursor[q]++;
+        out_group[row] = g - 1;
+        if (at_boundary) out_boundary[row] = boundary;
+        out_counts[row] = count;
+        if (DUAL) out_approximate[row] = approximate;
+        read_values(q, reading, front, back, out_values + row * values, values);
       }
     }
-    if (at_boundary) boundary += slide;
+    if (at_boundary) boundary += slide_by;
   }
-  out_made[r] = rows - out_base[r];
 }

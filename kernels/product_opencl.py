@@ -1,224 +1,193 @@
-"""The sliding product on an OpenCL device: runs side by side, and long runs cut into slices.
-
-A slice of a run starts one window early and keeps its rows to itself until it reaches its own
-part, so that slices of a stream without a key can be counted side by side as well.
-"""
+"""The sliding product on an OpenCL device: runs side by side, and long runs cut into slices."""
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
+from kernels.opencl import FIRST, LAST, Device, Outputs, Triggers, bases, cut, fill
 from kernels.product import (
+    ADD_TAGS,
+    ADDS,
+    CLEARS,
     MOVE,
+    SECTIONS,
     STAY,
-    VALUE,
+    TRIGGER,
+    TRIGGERS,
+    VALUE_ADDS,
+    VALUE_CLEARS,
     VALUE_MOVE,
     VALUE_STAY,
     VALUE_TAG,
     Groups,
     Operators,
-    Rows,
+    Segments,
 )
 
-Array = npt.NDArray[Any]
-
-SLICES = 16  # parts into which the longest runs are cut, at least, where there are few runs
-SHORTEST = 4096  # groups of a slice: below this the warm-up is not worth it
-CHUNK = 1 << 28  # bytes of counters that are held at once
+Int64s = npt.NDArray[np.int64]
 
 
-def slide_product_opencl(
+def slide_product(
     device: Any,
     groups: Groups,
+    begun: np.ndarray,
+    since: np.ndarray,
     back: Operators,
     front: Operators,
-    readings: Array,
-    queries: int,
+    readings: np.ndarray,
     width: int,
     slide: int,
-    triggered: Array,
-) -> Rows:
-    """The rows of all runs; `triggered` says how many queries an event of a move letter triggers.
-
-    Floating-point counts always run beside the whole ones, so `approximate` is always filled.
-    """
-    runs = _slices(groups, width) if slide == 0 else _whole(groups)
-    most = _most_values(readings, queries)
-    n = max(len(back.start_counts), len(front.start_counts))
-    nv = max(len(back.start_values), len(front.start_values))
-    size = (
-        2 * len(back.start_counts) + len(back.start_values)
-        + 2 * len(front.start_counts) + len(front.start_values)
-        + 2 * n + nv + n + nv + queries + 2
-    )  # fmt: skip
-    per_call = max(1, CHUNK // (8 * size))
-    parts = [
-        _call(
-            device, groups, runs[start : start + per_call], back, front, readings, queries, width,
-            slide, triggered, size, most,
-        )
-        for start in range(0, len(runs), per_call)
-    ]  # fmt: skip
-    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _whole(groups: Groups) -> Array:
-    """(first group, behind the last, first that gives rows, limit) of each run."""
-    first, last = groups.run[:-1], groups.run[1:]
-    return np.stack([first, last, first, groups.limit], axis=1)
-
-
-def _slices(groups: Groups, width: int) -> Array:
-    """The same with long runs cut."""
-    whole = _whole(groups)
-    length = max(SHORTEST, len(groups.position) // SLICES)
-    found = []
-    for first, last, _, limit in whole.tolist():
-        for start in range(first, last, length):
-            early = np.searchsorted(
-                groups.position[first:start], groups.position[start] - width, "right"
-            )
-            found.append((first + int(early), min(start + length, last), start, limit))
-    return np.array(found, np.int64).reshape(len(found), 4)
-
-
-def _most_values(readings: Array, queries: int) -> int:
-    pointers = readings[readings[VALUE] : readings[VALUE] + queries + 1]
-    return int(np.diff(pointers).max(initial=0))
-
-
-def _call(
-    device: Any, groups: Groups, runs: Array, back: Operators, front: Operators,
-    readings: Array, queries: int, width: int, slide: int, triggered: Array, size: int,
-    most: int,
-) -> Rows:  # fmt: skip
-    import pyopencl as cl
-
-    context, queue, kernel = _kernel(device)
-    made_base = _bases(_row_bounds(groups, runs, queries, width, slide, triggered))
-    log_base = _bases(_log_bounds(groups, runs, front, front.logged, _COUNTS))
-    log_base_v = _bases(_log_bounds(groups, runs, front, front.logged_values, _VALUES))
-    values = len(front.start_values)
-
-    def given(array: Array, dtype: Any) -> Any:
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        # A buffer of no bytes is refused.
-        content = np.ascontiguousarray(array, dtype) if array.size else np.zeros(1, dtype)
-        return cl.Buffer(context, flags, hostbuf=content)
-
-    def room(count: int, width: int = 8) -> Any:
-        return cl.Buffer(context, cl.mem_flags.READ_WRITE, max(1, int(count)) * width)
-
-    rows = int(made_base[-1])
-    out = [room(rows) for _ in range(5)]
-    out_values = room(rows * max(1, most))
-    made = room(len(runs))
-    kernel(
-        queue, (len(runs),), None,
-        np.int64(len(runs)), given(runs[:, :2], np.int64), given(runs[:, 3], np.int64),
-        given(runs[:, 2], np.int64), given(groups.position, np.int64),
-        given(groups.stay_letter, np.int64), given(groups.event, np.int64),
-        given(groups.move_letter, np.int64), given(groups.inputs, np.float64),
-        np.int64(len(groups.move_letter)),
-        given(back.tables, np.int32), given(back.start_counts, np.uint64),
-        given(back.start_values, np.float64), given(back.kinds, np.int8),
-        np.int32(len(back.start_counts)), np.int32(len(back.start_values)),
-        given(front.tables, np.int32), given(front.start_counts, np.uint64),
-        given(front.start_values, np.float64), given(front.kinds, np.int8),
-        given(front.logged, np.int8), given(front.logged_values, np.int8),
-        np.int32(len(front.start_counts)), np.int32(values),
-        given(readings, np.int32), np.int32(queries), np.int64(width), np.int64(slide),
-        room(len(runs) * size), np.int64(size),
-        room(len(groups.position)), room(len(groups.position)),
-        given(log_base, np.int64), given(log_base_v, np.int64),
-        room(log_base[-1], 4), room(log_base[-1]), room(log_base[-1]),
-        room(log_base_v[-1], 4), room(log_base_v[-1]),
-        given(made_base, np.int64), made, *out, out_values, np.int32(most),
-    )  # fmt: skip
-
-    def taken(buffer: Any, count: int, dtype: Any) -> Array:
-        array = np.empty(max(1, count), dtype)
-        cl.enqueue_copy(queue, array, buffer)
-        return array[:count]
-
-    counts = taken(made, len(runs), np.int64)
-    kept = np.repeat(made_base[:-1], counts) + _within(counts)
-    columns = [
-        taken(buffer, rows, dtype)[kept]
-        for buffer, dtype in zip(
-            out, (np.int64, np.int64, np.int64, np.uint64, np.float64), strict=True
-        )
+    dual: bool,
+    out: Segments,
+) -> bool:
+    """As `kernels.product.slide_product`, on a device of pyopencl."""
+    on = Device(device, "product.cl", (f"-DDUAL={int(dual)}",))
+    slices = cut(groups, begun, since, width, slide, on.pieces)
+    queries, values = len(out.end), out.values.shape[1]
+    logs = _logs(groups, slices, front, width + slide)
+    size = _counters(back, front, dual) + queries
+    events = [
+        on.given(array, np.int64) for array in (groups.position, groups.event, groups.move_letter)
     ]
-    table = taken(out_values, rows * max(1, most), np.float64).reshape(-1, max(1, most))
-    return Rows(*[*columns, table[kept][:, :most]])
+    tables = (
+        on.given(groups.stay_letter, np.int64), on.given(groups.inputs, np.float64),
+        np.int64(len(groups.move_letter)), *_operators(on, back), *_operators(on, front),
+        on.given(front.logged, np.int8), on.given(front.logged_values, np.int8),
+        on.given(readings, np.int32), np.int64(width), np.int64(slide),
+    )  # fmt: skip
+
+    def call(numbers: slice, ends: Any, rows: Outputs) -> None:
+        items = numbers.stop - numbers.start
+        mine = [bases(sizes[numbers]) for sizes in logs]
+        changes, value_changes, held = (int(base[-1]) for base in mine)
+        on.run(
+            "slide_product", items, ends, np.int32(queries), *events, *tables,
+            on.room(items * size), np.int64(size), *(on.given(base, np.int64) for base in mine),
+            on.room(changes, 4), on.room(changes), on.room(changes if dual else 0),
+            on.room(value_changes, 4), on.room(value_changes), on.room(held), on.room(held),
+            np.int32(values), *rows,
+        )  # fmt: skip
+
+    memory = 8 * size + (12 + 8 * dual) * logs.changes + 12 * logs.value_changes + 16 * logs.groups
+    triggers = Triggers(_table(readings, TRIGGER), _table(readings, TRIGGERS))
+    return fill(on, slices, memory, events, triggers, width, slide, dual, values, out, call)
 
 
-def _bases(sizes: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+def _counters(back: Operators, front: Operators, dual: bool) -> int:
+    """How many counters a slice has, with those in which a group's effect is worked out."""
+    n = len(back.start_counts), len(front.start_counts)
+    nv = len(back.start_values), len(front.start_values)
+    return (1 + dual) * (sum(n) + max(n)) + sum(nv) + max(nv) + max(n) + max(nv)
 
 
-def _within(counts: Array) -> Array:
-    """0, 1, 2, … anew for each count."""
-    starts = np.repeat(_bases(counts)[:-1], counts)
-    found: Array = np.arange(int(counts.sum()), dtype=np.int64) - starts
+def _operators(on: Device, given: Operators) -> tuple[Any, ...]:
+    return (
+        on.given(given.tables, np.int32), on.given(given.start_counts, np.uint64),
+        on.given(given.start_values, np.float64), on.given(given.kinds, np.int8),
+        on.given(given.in_place, np.int8), on.given(given.section, np.int64),
+        on.given(given.sections, np.uint32), np.int32(len(given.start_counts)),
+        np.int32(len(given.start_values)),
+    )  # fmt: skip
+
+
+def _table(tables: np.ndarray, which: int) -> np.ndarray:
+    found: np.ndarray = tables[tables[which] : tables[which + 1]]
     return found
 
 
-def _row_bounds(
-    groups: Groups, runs: Array, queries: int, width: int, slide: int, triggered: Array
-) -> Array:
-    """How many rows each run can give at most."""
-    if slide > 0:
-        # Each group keeps the window from being empty for as many boundaries as it is in.
-        return (runs[:, 1] - runs[:, 0]) * (width // slide + 2) * queries
-    before = _bases(triggered[groups.move_letter])
-    found: Array = before[groups.event[runs[:, 1]]] - before[groups.event[runs[:, 2]]]
-    return found
+class _Logs(NamedTuple):
+    """By slice, how much of a front there can be: changes that are logged, and groups."""
+
+    changes: Int64s
+    value_changes: Int64s
+    groups: Int64s
 
 
-def _log_bounds(
-    groups: Groups, runs: Array, ops: Operators, logged: Array, tables: _Tables
-) -> Array:
-    """How many changes each run can log at most: what its letters change of what is logged."""
-    per_event = np.zeros(1, np.int64)
-    for table, width in tables.moves:
-        per_event = per_event + _changes(ops.tables, table, width, logged)
-    per_group = _changes(ops.tables, tables.stay, 3, logged)
-    of_events = _bases(per_event[groups.move_letter])[groups.event]
-    of_groups = _bases(per_group[groups.stay_letter])
-    upto = of_events + of_groups
-    found: Array = upto[runs[:, 1]] - upto[runs[:, 0]]
-    return found
+def _logs(groups: Groups, slices: Int64s, front: Operators, width: int) -> _Logs:
+    """A front holds what is in one window; per slide, what arrived since the last boundary too."""
+    changes = _upto(groups, front, front.logged, _COUNTS)
+    values = _upto(groups, front, front.logged_values, _VALUES)
+    numbers = np.arange(len(groups.position) + 1)
+    return _Logs(
+        *(_most_held(slices, groups.position, upto, width) for upto in (changes, values, numbers))
+    )
 
 
-class _Tables(NamedTuple):
-    """The tables that change one sort of counter, with the width of their records."""
+@numba.njit(cache=True)
+def _most_held(
+    slices: np.ndarray, position: np.ndarray, upto: np.ndarray, width: int
+) -> np.ndarray:
+    """By slice, the largest difference of `upto` over the groups of one window."""
+    most = np.zeros(slices.shape[0], np.int64)
+    for s in range(slices.shape[0]):
+        head = slices[s, FIRST]
+        for g in range(head, slices[s, LAST]):
+            while position[head] <= position[g] - width:
+                head += 1
+            most[s] = max(most[s], upto[g + 1] - upto[head])
+    return most
+
+
+class _Changing(NamedTuple):
+    """What changes one sort of counter: tables and sections, with the sizes of their records."""
 
     moves: tuple[tuple[int, int], ...]
     stay: int
+    sections: tuple[tuple[int, int], ...]
 
 
-_COUNTS = _Tables(((MOVE, 2),), STAY)
-_VALUES = _Tables(((VALUE_MOVE, 2), (VALUE_TAG, 3)), VALUE_STAY)
+_COUNTS = _Changing(((MOVE, 2),), STAY, ((ADDS, 2), (CLEARS, 1)))
+_VALUES = _Changing(
+    ((VALUE_MOVE, 2), (VALUE_TAG, 3)),
+    VALUE_STAY,
+    ((VALUE_ADDS, 2), (ADD_TAGS, 3), (VALUE_CLEARS, 1)),
+)
 
 
-def _changes(tables: Array, table: int, width: int, logged: Array) -> Array:
+def _upto(groups: Groups, front: Operators, logged: np.ndarray, changing: _Changing) -> Int64s:
+    """How many changes of counters the groups before each one can log together."""
+    letters = len(front.in_place)
+    per_event = sum(
+        (_changes(front.tables, table, size, logged) for table, size in changing.moves),
+        start=np.zeros(letters, np.int64),
+    )
+    per_stay = _changes(front.tables, changing.stay, 3, logged)
+    found = np.diff(bases(per_event[groups.move_letter])[groups.event])
+    found += per_stay[groups.stay_letter]
+    # A single event may go through its letter's sections instead.
+    single = np.flatnonzero(np.diff(groups.event) == 1)
+    letter = groups.move_letter[groups.event[single]]
+    of_section = sum(
+        (
+            _section_changes(front.section, front.sections, letters, which, size, logged)
+            for which, size in changing.sections
+        ),
+        start=np.zeros(letters, np.int64),
+    )
+    found[single] = np.maximum(found[single], of_section[letter])
+    return bases(found)
+
+
+def _changes(tables: np.ndarray, table: int, size: int, logged: np.ndarray) -> Int64s:
     """For each letter of a table, how many of its records change a counter that is logged."""
-    pointers = tables[tables[table] : tables[table + 1]]
-    targets = tables[tables[table + 1] : tables[table + 2]].reshape(-1, width)[:, 0]
-    return np.diff(_bases(logged[targets])[pointers])
+    targets = _table(tables, table + 1).reshape(-1, size)[:, 0]
+    found: Int64s = np.diff(bases(logged[targets])[_table(tables, table)])
+    return found
 
 
-@cache
-def _kernel(device: Any) -> tuple[Any, Any, Any]:
-    import pyopencl as cl
-
-    context = cl.Context([device])
-    source = Path(__file__).with_name("product.cl").read_text(encoding="utf-8")
-    program = cl.Program(context, source).build()
-    return context, cl.CommandQueue(context), cl.Kernel(program, "slide_product")
+@numba.njit(cache=True)
+def _section_changes(
+    section: np.ndarray, sections: np.ndarray, letters: int, which: int, size: int,
+    logged: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The same for the records of one section of each letter."""
+    found = np.zeros(letters, np.int64)
+    for letter in range(letters):
+        k = SECTIONS * letter + which
+        for i in range(section[k], section[k + 1], size):
+            found[letter] += logged[sections[i]]
+    return found

@@ -1,13 +1,16 @@
 """The kernels and their backends, each under one name with one signature.
 
-`numba` is compiled for the CPU; `python` says what a kernel computes, one window at a time, and is
-what the others are tested against.
+`numba` is compiled for the CPU; `opencl` runs on a device of pyopencl, which it takes as its first
+argument; `python` says what a kernel computes, one window at a time, and is what the others are
+tested against.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from kernels import (
     aseq,
@@ -15,8 +18,10 @@ from kernels import (
     chopconnect,
     chopconnect_reference,
     product,
+    product_opencl,
     product_reference,
     reversible,
+    reversible_opencl,
     reversible_reference,
     twostep,
     twostep_reference,
@@ -28,9 +33,14 @@ Kernel = Callable[..., object]
 
 KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
     {
-        "product": {"numba": product.slide_product, "python": product_reference.slide_product},
+        "product": {
+            "numba": product.slide_product,
+            "opencl": product_opencl.slide_product,
+            "python": product_reference.slide_product,
+        },
         "reversible": {
             "numba": reversible.slide_reversible,
+            "opencl": reversible_opencl.slide_reversible,
             "python": reversible_reference.slide_reversible,
         },
         # Also PreTree, whose trees have more than one branch.
@@ -44,3 +54,9 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "boundaries": {"numba": windows.boundaries, "python": windows_reference.boundaries},
     }
 )
+
+
+def kernel(name: str, backend: str, device: Any = None) -> Kernel:
+    """A kernel of a backend, on a device where it needs one: all of a name are called alike."""
+    found = KERNELS[name][backend]
+    return partial(found, device) if backend == "opencl" else found

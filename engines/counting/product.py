@@ -7,7 +7,8 @@ work; the others through the two stacks of `kernels.product`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ from engines.counting.plan import Plan, value_columns
 from engines.counting.prepare import (
     Counted,
     Prepared,
-    counted,
     counted_by_query,
     joined_queries,
     may_overflow,
@@ -30,8 +30,8 @@ from engines.counting.prepare import (
 from engines.devices import give_up, opencl_handle
 from engines.how import USUAL, How
 from kernels import product as kernel
-from kernels.product_opencl import slide_product_opencl
-from kernels.reversible import Steps, slide_reversible
+from kernels import product_opencl, reversible, reversible_opencl
+from kernels.reversible import Steps
 from kernels.windows import boundaries
 
 __all__ = ["Counted", "Plan", "count", "value_columns"]
@@ -39,6 +39,16 @@ __all__ = ["Counted", "Plan", "count", "value_columns"]
 Int64s = npt.NDArray[np.int64]
 
 MAX_ROWS = 50_000_000  # that are made room for at once
+
+
+class Kernels(NamedTuple):
+    """What counts: the same two functions on any device."""
+
+    slide_product: Callable[..., bool]
+    slide_reversible: Callable[..., bool]
+
+
+CPU = Kernels(kernel.slide_product, reversible.slide_reversible)
 
 
 def count(
@@ -63,16 +73,26 @@ def count(
         # Simultaneous events would have to be paired with one another.
         return None
     by_rank = slide > 0 and is_count
-    on_device = _run_on_device(plan, prepared, width, slide, how)
-    if on_device is not None:
-        return counted(prepared, layout, on_device, dual=True, by_rank=by_rank)
     dual = may_overflow(plan, prepared, width)
     begun, since = from_the_beginning(prepared.groups)
-    found = []
-    for part in parts_of(room_for(plan, prepared, since, width, slide)):
-        start, rows = run_product(plan, prepared, part, begun, since, width, slide, dual)
-        found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
-    return found[0] if len(found) == 1 else joined_queries(found)
+    parts = list(parts_of(room_for(plan, prepared, since, width, slide)))
+
+    def run(kernels: Kernels) -> Counted:
+        found = []
+        for part in parts:
+            start, rows = run_product(
+                plan, prepared, part, begun, since, width, slide, dual, kernels=kernels
+            )
+            found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
+        return found[0] if len(found) == 1 else joined_queries(found)
+
+    device = opencl_handle(how)
+    if device is not None:
+        try:
+            return run(_on_device(device))
+        except _DeviceFailedError as error:
+            give_up(how, f"the OpenCL device failed: {error}")
+    return run(CPU)
 
 
 def parts_of(room: Int64s) -> Iterator[Int64s]:
@@ -86,29 +106,23 @@ def parts_of(room: Int64s) -> Iterator[Int64s]:
     yield np.arange(first, len(room))
 
 
-def _run_on_device(
-    plan: Plan, prepared: Prepared, width: int, slide: int, how: How
-) -> kernel.Rows | None:
-    """The rows, if an OpenCL device is asked for and works."""
-    device = opencl_handle(how)
-    if device is None:
-        return None
-    tables = compile_tables(plan.terms, prepared.letters)
-    try:
-        return slide_product_opencl(
-            device,
-            prepared.groups,
-            tables.back,
-            tables.front,
-            tables.readings,
-            len(plan.queries),
-            width,
-            slide,
-            np.array([len(queries) for queries in triggered(plan.terms, prepared.letters)]),
-        )
-    except Exception as error:  # drivers fail in many ways: out of memory, a compiler's limits, …
-        give_up(how, f"the OpenCL device failed: {error}")
-        return None
+class _DeviceFailedError(Exception):
+    """Drivers fail in many ways: out of memory, a compiler's limits, …"""
+
+
+def _on_device(device: Any) -> Kernels:
+    """The kernels on an OpenCL device; whatever fails there is one error."""
+
+    def reporting(function: Callable[..., bool], *given: Any) -> bool:
+        try:
+            return function(device, *given)
+        except Exception as error:
+            raise _DeviceFailedError(str(error)) from error
+
+    return Kernels(
+        partial(reporting, product_opencl.slide_product),
+        partial(reporting, reversible_opencl.slide_reversible),
+    )
 
 
 def run_product(
@@ -121,6 +135,7 @@ def run_product(
     slide: int,
     dual: bool,
     compiled: Compiled | None = None,
+    kernels: Kernels = CPU,
 ) -> tuple[Int64s, kernel.Segments]:
     """Where the rows of each query of a part of the plan start, and the rows.
 
@@ -148,10 +163,10 @@ def run_product(
         mine = out._replace(end=out.end[chosen], room=out.room[chosen])
         if marks[chosen[0]]:
             steps = compiled.steps(plan, queries, prepared.letters)
-            fits = slide_reversible(groups, begun, since, steps, width, slide, mine)
+            fits = kernels.slide_reversible(groups, begun, since, steps, width, slide, mine)
         else:
             tables = compiled.tables(plan, queries, prepared.letters)
-            fits = kernel.slide_product(groups, begun, since, *tables, width, slide, dual, mine)
+            fits = kernels.slide_product(groups, begun, since, *tables, width, slide, dual, mine)
         assert fits, "a query gave more rows than it has evaluations"
         out.end[chosen] = mine.end
     return start, out

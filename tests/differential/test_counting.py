@@ -20,7 +20,7 @@ from engines.how import How
 from engines.local.run import run_local
 from engines.reference import run
 from engines.results import sorted_results
-from kernels import product_opencl
+from kernels import opencl
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
@@ -136,7 +136,7 @@ def test_counts_do_not_wrap_when_a_product_of_many_is_taken():
 @pytest.mark.parametrize("slide", ["", "SLIDE 50 ms"])
 def test_devices_agree_on_long_streams(keyed, slide, monkeypatch):
     # Short slices, so that the stream without a key is cut into many.
-    monkeypatch.setattr(product_opencl, "SHORTEST", 100)
+    monkeypatch.setattr(opencl, "SHORTEST", 100)
     rng = np.random.default_rng(7)
     n = 3000
     table = pa.table(

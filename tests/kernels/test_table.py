@@ -1,15 +1,32 @@
 """All backends of a kernel are called alike."""
 
 import inspect
+from pathlib import Path
 
 import pytest
 
-from kernels.table import KERNELS
+import kernels
+from kernels.table import KERNELS, kernel
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_backends_of_a_kernel_have_one_signature(name):
     backends = KERNELS[name]
     assert {"numba", "python"} <= backends.keys()
-    signatures = {inspect.signature(function) for function in backends.values()}
+    signatures = {inspect.signature(kernel(name, backend)) for backend in backends}
     assert len(signatures) == 1
+
+
+def test_every_kernel_on_opencl_stands_in_the_table():
+    there = {path.stem for path in Path(kernels.__file__).parent.glob("*_opencl.py")}
+    functions = [backends["opencl"] for backends in KERNELS.values() if "opencl" in backends]
+    assert {function.__module__.rpartition(".")[2] for function in functions} == there
+
+
+def test_an_opencl_backend_is_given_its_device(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "kernels.table.KERNELS", {"any": {"opencl": lambda *given: seen.append(given)}}
+    )
+    kernel("any", "opencl", "a device")(1, 2)
+    assert seen == [("a device", 1, 2)]

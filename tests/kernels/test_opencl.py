@@ -1,0 +1,249 @@
+"""The products on an OpenCL device are those of the plain-Python kernels, however runs are cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.counting import product as counting
+from engines.counting.compile import compile_steps, compile_tables
+from engines.devices import DeviceError, opencl_devices
+from engines.events import from_table
+from engines.how import How
+from engines.local.run import run_local
+from engines.results import sorted_results
+from kernels import opencl
+from kernels.product import Groups
+from kernels.table import kernel
+from optimizer.automaton import countable
+from optimizer.bind import load_bound
+from tests import strategies
+from tests.kernels.test_product import (
+    REVERSIBLE,
+    SHAPE,
+    assert_same_segments,
+    in_the_middle,
+    prepared_for,
+    segments,
+)
+
+needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
+
+KEYED = [replace(shape, keys=True) for shape in (SHAPE, REVERSIBLE)]
+ROOM = 3000
+
+
+@pytest.fixture(scope="module")
+def device():
+    return opencl_devices()[0][0].handle
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_slices():
+    """A slice for every few groups, however much of it is what the first window holds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opencl, "SHORTEST", 2)
+        patch.setattr(opencl, "WARM", 0.0)
+        yield
+
+
+def assert_same_on(device, plan, prepared, begun, width, slide, dual):
+    """Both kernels, where the queries allow it; how many rows the reference found."""
+    queries = len(plan.queries)
+
+    def rows(name, backend, tables, dual, values):
+        out = segments(queries, ROOM, dual, values)
+        more = (dual,) if name == "product" else ()
+        run = kernel(name, backend, device)
+        assert run(prepared.groups, *begun, *tables, width, slide, *more, out)
+        return out
+
+    tables = compile_tables(plan.terms, prepared.letters)
+    expected = rows("product", "python", tables, dual, plan.most_values)
+    assert_same_segments(rows("product", "opencl", tables, dual, plan.most_values), expected)
+    if all(term.reversible for term in plan.terms):
+        steps = (compile_steps(plan.terms, prepared.letters),)
+        assert_same_segments(
+            rows("reversible", "opencl", steps, False, 0),
+            rows("reversible", "python", steps, False, 0),
+        )
+    return int((expected.end - np.arange(queries) * ROOM).sum())
+
+
+@needs_opencl
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(KEYED).flatmap(lambda shape: strategies.workloads(shape, max_queries=3)),
+    strategies.event_rows(types=SHAPE.types, max_size=16),
+    st.integers(1, 12),
+    st.integers(0, 3),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_product_is_that_of_the_reference(
+    device, workload, rows, width, slide, dual, goes_on, seed
+):
+    by_key = {}
+    for query in workload.queries:
+        if countable(query) is None:
+            by_key.setdefault(query.key, []).append(query)
+    if not rows or slide > width:
+        return
+    table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["ts"]))
+    for queries in by_key.values():
+        plan, prepared = prepared_for(workload, queries, table, width)
+        begin = counting.from_the_beginning
+        if goes_on:
+            begin = in_the_middle(np.random.default_rng(seed))
+        begun = begin(prepared.groups)
+        assert_same_on(device, plan, prepared, begun, width, slide, dual)
+
+
+def stream_of(n, keys, seed=5):
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "ts": np.cumsum(random.integers(0, 2, n)),
+            "kind": random.choice(list("ABCD"), n),
+            "x": random.integers(0, 9, n),
+            "k": random.integers(0, keys, n),
+        }
+    )
+
+
+def workload_of(*queries):
+    return load_bound(
+        {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": list(queries)}
+    )
+
+
+SEQUENCES = {
+    "SEQ(A a, B b, C c)": "COUNT(*)",
+    "SEQ(B b, A a)": "COUNT(*)",
+    "OR(SEQ(A a, B b), SEQ(A c, C d))": "COUNT(*)",
+}
+OTHERS = {
+    "SEQ(A a, !SEQ(B, D), C c)": "COUNT(*), SUM(a.x), MIN(c.x)",
+    "SEQ(!D, A a, B+ b, C c, !B n)": "COUNT(*), MAX(b.x), AVG(b.x)",
+}
+
+
+@needs_opencl
+@pytest.mark.parametrize("chunk", [opencl.CHUNK, 4000])
+@pytest.mark.parametrize("slide", [0, 7])
+@pytest.mark.parametrize("keyed", ["", "PARTITION BY k"])
+@pytest.mark.parametrize("patterns", [SEQUENCES, OTHERS])
+def test_longer_streams_have_the_products_of_the_reference(
+    device, patterns, keyed, slide, chunk, monkeypatch
+):
+    # A small chunk takes a few slices a call.
+    monkeypatch.setattr(opencl, "CHUNK", chunk)
+    workload = workload_of(
+        *(f"PATTERN {p} {keyed} AGG {items} WITHIN 20 ms" for p, items in patterns.items())
+    )
+    plan, prepared = prepared_for(workload, workload.queries, stream_of(300, 3), 20)
+    begun = counting.from_the_beginning(prepared.groups)
+    for dual in (False, True):
+        assert assert_same_on(device, plan, prepared, begun, 20, slide, dual) > 30
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", ["product", "reversible"])
+def test_a_segment_that_is_too_small_is_told(device, name):
+    workload = workload_of("PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 20 ms")
+    plan, prepared = prepared_for(workload, workload.queries, stream_of(300, 3), 20)
+    begun = counting.from_the_beginning(prepared.groups)
+    compiled = {"product": compile_tables, "reversible": lambda *given: (compile_steps(*given),)}
+    tables = compiled[name](plan.terms, prepared.letters)
+    more = (False,) if name == "product" else ()
+    out = segments(1, 3, False, 0)
+    assert not kernel(name, "opencl", device)(prepared.groups, *begun, *tables, 20, 0, *more, out)
+
+
+@needs_opencl
+@pytest.mark.parametrize("slide", ["", "SLIDE 30 ms"])
+@pytest.mark.parametrize("keyed", ["", "PARTITION BY k"])
+def test_engines_agree_on_a_workload_of_which_a_part_can_be_taken_back(keyed, slide):
+    tail = f"WITHIN 100 ms {slide}"
+    workload = workload_of(
+        *(
+            f"PATTERN {p} {keyed} AGG {items} {tail}"
+            for p, items in (SEQUENCES | {"SEQ(A a, !D, B b)": "COUNT(*), MAX(b.x)"}).items()
+        )
+    )
+    events = from_table(stream_of(20_000, 50), workload.stream)
+    found, expected = (
+        sorted_results(run_local(workload, events, how=How(device=name, insist=True))).aggregates
+        for name in ("opencl", "cpu")
+    )
+    assert expected.num_rows > 1000
+    assert found.equals(expected)
+
+
+@pytest.mark.parametrize("insist", [True, False])
+@pytest.mark.parametrize("pattern", ["SEQ(A a, B b)", "SEQ(A a, !C, B b)"])
+def test_a_driver_that_fails_is_reported(pattern, insist, monkeypatch):
+    def fails(*given):
+        raise MemoryError("no room on the card")
+
+    monkeypatch.setattr("kernels.product_opencl.slide_product", fails)
+    monkeypatch.setattr("kernels.reversible_opencl.slide_reversible", fails)
+    monkeypatch.setattr(
+        counting, "opencl_handle", lambda how: "a card" if how.device == "opencl" else None
+    )
+    workload = workload_of(f"PATTERN {pattern} AGG COUNT(*) WITHIN 20 ms")
+    events = from_table(stream_of(50, 3), workload.stream)
+    how = How(device="opencl", insist=insist)
+    if insist:
+        with pytest.raises(DeviceError, match="the OpenCL device failed: no room on the card"):
+            run_local(workload, events, how=how)
+        return
+    with pytest.warns(RuntimeWarning, match="no room on the card: computing on the CPU"):
+        found = run_local(workload, events, how=how)
+    assert found.aggregates.equals(run_local(workload, events).aggregates)
+
+
+def groups_of(runs):
+    """Groups of one event each at the positions of each run."""
+    position = np.array([p for run in runs for p in run], np.int64)
+    run = np.cumsum([0, *map(len, runs)])
+    limit = np.array([run[-1] + 5 for run in runs], np.int64)
+    none = np.zeros(len(position), np.int64)
+    return Groups(run, limit, position, none, np.arange(len(position) + 1), none, np.zeros((0, 1)))
+
+
+@given(
+    st.lists(st.lists(st.integers(-20, 40), min_size=1, max_size=12).map(sorted), max_size=3),
+    st.integers(1, 9),
+    st.integers(0, 4),
+    st.integers(1, 9),
+)
+def test_slices_share_out_what_is_evaluated_and_hold_its_windows(runs, width, slide, pieces):
+    groups = groups_of(runs)
+    begun, since = counting.from_the_beginning(groups)
+    found = opencl.cut(groups, begun, since, width, slide, pieces).tolist()
+    for r, (first, last) in enumerate(zip(groups.run[:-1], groups.run[1:], strict=True)):
+        mine = [s for s in found if first <= s[opencl.FRESH] < last]
+        if slide == 0:
+            own = [g for s in mine for g in range(s[opencl.FRESH], s[opencl.LAST])]
+            assert own == list(range(first, last))
+            for s in mine:
+                low = groups.position[s[opencl.FRESH]] - width
+                window = [g for g in range(first, s[opencl.FRESH]) if groups.position[g] > low]
+                assert window == list(range(s[opencl.FIRST], s[opencl.FRESH]))
+            continue
+        positions = groups.position[first:last]
+        for b in range(-24, 60):
+            if b % slide or b < positions[0] or b > groups.limit[r]:
+                continue
+            (s,) = [s for s in mine if s[opencl.SINCE] < b <= s[opencl.LIMIT]]
+            held = groups.position[s[opencl.FIRST] : s[opencl.LAST]]
+            assert [p for p in held if b - width < p <= b] == [
+                p for p in positions if b - width < p <= b
+            ]
