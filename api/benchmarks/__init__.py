@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 
 from api.benchmarks.chopconnect import by_sharing
 from api.benchmarks.devices import by_device
+from api.benchmarks.experiment2 import by_group
 from api.benchmarks.length import by_length
 from api.benchmarks.measuring import Measured, Row, Said, Size
 from api.benchmarks.negation import by_negation
 from api.benchmarks.own import by_stream
+from api.benchmarks.planning import by_workload
 from api.benchmarks.queries import by_queries
 from api.benchmarks.sql import by_sql
 from api.benchmarks.window import by_window
@@ -22,6 +24,8 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "window": by_window,
     "negation": by_negation,
     "chopconnect": by_sharing,
+    "experiment2": by_group,
+    "planning": by_workload,
     "queries": by_queries,
     "sql": by_sql,
     "devices": by_device,

@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from typing import Literal as OneOf
 
 from api.benchmarks.found import Found
 from workloads.errors import SheafError
 
+Result = TypeVar("Result")
 Size = OneOf["small", "full"]
 ROUNDS = 3
 MOST_ROUNDS = 20  # of variants that are quick, for these are disturbed the most
@@ -103,16 +104,16 @@ def measure(variants: Mapping[str, Variant], size: Size = "full") -> dict[str, f
     start = time.perf_counter()
     for done in range(1, MOST_ROUNDS + 1):
         for name, run in again.items():
-            best[name] = min(best[name], _seconds(run))
+            best[name] = min(best[name], timed(run)[1])
         if size == "small" or (done >= ROUNDS and time.perf_counter() - start > ENOUGH):
             break
     return best
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def timed(run: Callable[[], Result]) -> tuple[Result, float]:
+    """What it gives, and in how many seconds."""
     start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+    return run(), time.perf_counter() - start
 
 
 def _compare(name: str, question: str, found: Found, before: dict[str, tuple[str, Found]]) -> None:

@@ -66,10 +66,20 @@ def _measure(way: str, queries: Sequence[str], types: Sequence[str], events: int
         cases[1].columns.instances(symbol)
     run(cases[0])
     gc.collect()
-    _RESET.write_text("5")
+    forget_peak()
     before = _status("VmRSS")
     run(cases[1])
-    return _status("VmHWM") - before
+    return peak() - before
+
+
+def forget_peak() -> None:
+    """From now on `peak` is about what follows."""
+    _RESET.write_text("5")
+
+
+def peak() -> int:
+    """The most bytes that this process has held, all in all."""
+    return _status("VmHWM")
 
 
 def _status(name: str) -> int:

@@ -16,8 +16,8 @@ def bench(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Which benchmark: length, window, negation, chopconnect, queries, sql, devices, "
-            "or stream for your own; all but that if none."
+            help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
+            "queries, sql, devices, or stream for your own; all but that if none."
         ),
     ] = None,
     events: Annotated[

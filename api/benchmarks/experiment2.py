@@ -1,0 +1,172 @@
+"""Deciding what to share, and whether it pays (Qi's thesis, section 5.3, figure 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isclose
+from typing import TYPE_CHECKING
+
+from api.benchmarks.measuring import Measured, Row, Said, Size, measure, timed
+
+if TYPE_CHECKING:
+    from api.benchmarks.ways import Case
+    from sharing.choose import Choice
+    from sharing.steps import QuerySteps
+
+_NAME = "experiment2"
+_RARE = 0.001  # a connect event's share at which every group shares
+# Solver, and whether a piece must serve all queries that have it, as in the thesis.
+_SOLVERS = {
+    "greedy": ("greedy", True),
+    "cpsat": ("cpsat", True),
+    "exhaustive": ("exhaustive", True),
+    "greedy, some": ("greedy", False),
+    "cpsat, some": ("cpsat", False),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A group of the thesis, and what each solver chose for it in how many seconds."""
+
+    number: int
+    queries: int
+    choices: dict[str, Choice]
+    seconds: dict[str, float]
+
+    def weight(self, solver: str) -> float:
+        return self.choices[solver].solution.weight
+
+    @property
+    def pays(self) -> bool:
+        return bool(self.choices["cpsat, some"].solution.chosen)
+
+
+def by_group(size: Size) -> Iterator[Row]:
+    """The thesis' twelve query groups: how fast solvers choose, how well, and whether it pays.
+
+    The groups are made again from the thesis' recipe: 8 to 20 queries of eight substrings whose
+    first types are rare, but not in groups 3, 5 and 6. A piece is shared by all queries that have
+    it, as in the thesis, or by some. Then the choices run: Chop-Connect with the chosen segments.
+    """
+    from api.benchmarks.ways import warm_up
+    from workloads.generators.query_groups import GROUPS
+
+    warm_up()
+    numbers = range(1, GROUPS + 1) if size == "full" else (1, 3)
+    groups = []
+    for number in numbers:
+        groups.append(_chosen(number, size))
+        yield Measured(
+            _NAME,
+            "choosing what to share, in queries per second",
+            f"group {number}, {groups[-1].queries} queries",
+            groups[-1].queries,
+            groups[-1].seconds,
+        )
+    yield _quality(groups, "greedy", "exhaustive", "serving all queries that have a piece or none")
+    yield _quality(groups, "greedy, some", "cpsat, some", "serving any of them")
+    yield from _run(groups, size)
+
+
+def _chosen(number: int, size: Size) -> _Group:
+    from optimizer.bind import load_bound
+    from sharing.planner import steps_of
+    from workloads.generators.query_groups import query_group
+
+    workload = load_bound(query_group(number)[0])
+    steps = [found for query in workload.queries if (found := steps_of(query)) is not None]
+    group = _Group(number, len(steps), {}, {})
+    for name, (solver, whole) in _SOLVERS.items():
+        for _ in range(3 if size == "full" else 1):
+            choice, seconds = timed(partial(_choose, steps, number, solver, whole))
+            group.choices[name] = choice
+            group.seconds[name] = min(seconds, group.seconds.get(name, seconds))
+    return group
+
+
+def _choose(
+    steps: Sequence[QuerySteps], number: int, solver: str, whole: bool, share: float | None = None
+) -> Choice:
+    from sharing.benefit.aseq import AseqModel
+    from sharing.choose import choose
+    from workloads.generators.query_groups import query_group
+
+    rates = query_group(number, connect_share=share)[1].rates
+    return choose(steps, AseqModel(rates), solver, whole=whole)
+
+
+def _quality(groups: Sequence[_Group], solver: str, best: str, how: str) -> Said:
+    parts = [g.weight(solver) / g.weight(best) if g.weight(best) else 1.0 for g in groups]
+    found = sum(isclose(part, 1.0) for part in parts)
+    return Said(
+        _NAME,
+        f"Greedy finds the best choice in {found} of {len(groups)} groups, {how}; at worst it "
+        f"saves {100 * min(parts):.1f} % of what the best does.",
+        {"best": found, "groups": len(groups), "worst": min(parts)},
+    )
+
+
+def _run(groups: Sequence[_Group], size: Size) -> Iterator[Row]:
+    """Each choice against queries one by one; where none is made, against one made all the same."""
+    events = 100_000 if size == "full" else 3_000
+    ratios: dict[bool, list[float]] = {True: [], False: []}
+    for pays in (True, False):
+        for group in groups:
+            if group.pays == pays:
+                row = _measured(group, events, size)
+                ratios[pays].append(row.seconds["A-Seq"] / row.seconds["Chop-Connect"])
+                yield row
+    for pays, found in ratios.items():
+        if not found:
+            continue
+        faster = sum(ratio > 1 for ratio in found)
+        said = "pays" if pays else "does not pay, chopped all the same"
+        yield Said(
+            _NAME,
+            f"Where the plan says that sharing {said}, Chop-Connect is faster than A-Seq in "
+            f"{faster} of {len(found)} groups: {min(found):.2f} to {max(found):.2f} times as fast.",
+            {"faster": faster, "groups": len(found), "least": min(found), "most": max(found)},
+        )
+
+
+def _measured(group: _Group, events: int, size: Size) -> Measured:
+    from api.benchmarks.ways import WAYS, counting
+    from engines.counting import chopconnect
+    from sharing.grouping import lengths
+
+    case = _case(group.number, events)
+    chosen = {"Chop-Connect": group.choices["cpsat, some"]}
+    if group.pays:
+        chosen["greedily chosen"] = group.choices["greedy, some"]
+    else:
+        steps = group.choices["greedy"].candidates.of
+        chosen["Chop-Connect"] = _choose(steps, group.number, "cpsat", False, _RARE)
+    variants = {
+        name: counting(chopconnect, case, lengths=lengths(choice.chopped))
+        for name, choice in chosen.items()
+    }
+    variants |= {way: WAYS[way](case) for way in ("A-Seq", "PreTree", "product")}
+    return Measured(
+        _NAME,
+        f"groups where the plan says that sharing {'pays' if group.pays else 'does not pay'}, "
+        f"{events:,} events",
+        f"group {group.number}, {group.queries} queries",
+        events,
+        measure(variants, size),
+    )
+
+
+def _case(number: int, events: int) -> Case:
+    from api.benchmarks.ways import case_of
+    from engines.events import from_table
+    from optimizer.bind import load_bound
+    from workloads.generators import generate_table
+    from workloads.generators.query_groups import query_group
+
+    document, spec = query_group(number)
+    workload = load_bound(document)
+    table = generate_table(replace(spec, events=events))
+    return case_of(workload, workload.queries, from_table(table, workload.stream))
