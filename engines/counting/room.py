@@ -10,7 +10,7 @@ from engines.counting.prepare import rows_for
 from kernels.product import Groups, Rows
 from kernels.state import State
 
-_FIRST = 1024  # rows per slide that are made room for at first
+_FIRST, _MOST = 1 << 10, 1 << 21  # rows per slide that are made room for at first
 
 
 def filled(
@@ -33,8 +33,13 @@ def filled(
 
 
 def capacity_for(groups: Groups, triggered: np.ndarray, slide: int) -> int:
-    """How many rows there may be per trigger, by how many each move letter triggers.
+    """How many rows there may be, by how many queries each move letter triggers.
 
-    Per slide nobody knows before, and it is a guess.
+    Per slide that is a guess where boundaries are very many, as after a gap in the stream.
     """
-    return int(triggered[groups.move_letter].sum()) if slide == 0 else _FIRST
+    if slide == 0:
+        return int(triggered[groups.move_letter].sum())
+    firsts = groups.run[:-1][np.diff(groups.run) > 0]
+    spans = groups.limit[np.diff(groups.run) > 0] - groups.position[firsts]
+    boundaries = float(np.floor_divide(spans, slide).sum()) + len(spans)
+    return int(min(_MOST, max(_FIRST, boundaries * float(triggered.sum()))))
