@@ -13,9 +13,8 @@ from api import problems
 from api.body_limit import BodyLimit
 from api.jobs import Jobs, Runner
 from api.routes import health, jobs, plans, workloads
-from api.store import Store
-
-MAX_BODY = 16 * 1024 * 1024  # a workload of 10,000 queries is some 3 MB
+from api.settings import Settings, from_environment
+from api.store import Store, open_database
 
 DESCRIPTION = """\
 Post a workload of event-pattern queries, look at the plan it gets, run the plan as a Spark job,
@@ -23,13 +22,16 @@ fetch the results. Errors are `application/problem+json` with a stable `type`.
 """
 
 
-def create_app(runner: Runner | None = None, max_body: int = MAX_BODY) -> FastAPI:
+def create_app(settings: Settings | None = None, runner: Runner | None = None) -> FastAPI:
     """The service; `runner` does the jobs, by default in a Spark session of this process."""
+    settings = settings or from_environment()
     if runner is None:
         from api.runner import SparkRunner
 
         runner = SparkRunner()
 
+    settings.data.mkdir(parents=True, exist_ok=True)
+    database = open_database(settings.database)
     queue = Jobs(runner)
 
     @asynccontextmanager
@@ -37,6 +39,7 @@ def create_app(runner: Runner | None = None, max_body: int = MAX_BODY) -> FastAP
         queue.start()
         yield
         await run_in_threadpool(queue.close)
+        database.close()
 
     app = FastAPI(
         title="Sheaf",
@@ -45,10 +48,10 @@ def create_app(runner: Runner | None = None, max_body: int = MAX_BODY) -> FastAP
         description=DESCRIPTION,
         lifespan=lifespan,
     )
-    app.state.store = Store()
+    app.state.store = Store(database)
     app.state.jobs = queue
     problems.install(app)
-    app.add_middleware(BodyLimit, max_bytes=max_body)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body)
     for module in (workloads, plans, jobs, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     return app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -86,6 +87,15 @@ class ProblemError(Exception):
         self.diagnostics = tuple(diagnostics)
 
 
+class ProblemResponse(JSONResponse):
+    """A problem, in ASCII: it may quote text that UTF-8 cannot say."""
+
+    media_type = MEDIA_TYPE
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode()
+
+
 def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """What a route's documentation says of the problems it may answer with."""
     return {
@@ -123,7 +133,7 @@ def problem_response(
     content = body.model_dump(exclude_none=True)
     if findings:
         content["diagnostics"] = [finding.model_dump() for finding in findings]
-    return JSONResponse(content, status_code=body.status, media_type=MEDIA_TYPE)
+    return ProblemResponse(content, status_code=body.status)
 
 
 def document(app: FastAPI) -> None:

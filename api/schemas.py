@@ -40,14 +40,19 @@ class QueryOut(BaseModel):
 class WorkloadSummary(BaseModel):
     id: str = Field(examples=["shop-1f0c9a3b"])
     name: str
-    created: datetime
+    version: int = Field(description="Counts from 1; a changed workload is a new version.")
+    created: datetime = Field(description="When the first version came.")
+    changed: datetime = Field(description="When this version came.")
     queries: int
 
 
 class WorkloadOut(BaseModel):
     id: str = Field(examples=["shop-1f0c9a3b"])
     name: str
-    created: datetime
+    version: int = Field(description="Counts from 1; a changed workload is a new version.")
+    latest: int = Field(description="The latest version there is.")
+    created: datetime = Field(description="When the first version came.")
+    changed: datetime = Field(description="When this version came.")
     queries: list[QueryOut]
     types: list[str] = Field(description="The event types that the queries use.")
     document: dict[str, Any] = Field(examples=[EXAMPLE_WORKLOAD])
@@ -75,6 +80,9 @@ PathIn = Annotated[
 
 
 class PlanIn(_In):
+    version: int | None = Field(
+        default=None, ge=1, le=10**9, description="Of the workload; by default the latest."
+    )
     solver: Solver = "greedy"
     model: Model = "aseq"
     statistics: StatisticsIn | None = Field(
@@ -101,7 +109,9 @@ class CandidateOut(BaseModel):
     queries: list[str]
     kind: str
     benefit: float
-    conflicts: list[str]
+    conflicts: list[str] = Field(description="Other candidates that exclude it; the first 1,000.")
+    conflicting: int = Field(description="How many exclude it in all.")
+    why: str = Field(description="Why it is shared, or why not.")
 
 
 class GroupOut(BaseModel):
@@ -110,6 +120,9 @@ class GroupOut(BaseModel):
     why: str
     segments: list[list[str]] | None = None
     tree: dict[str, Any] | None = None
+    uses: dict[str, list[int]] | None = Field(
+        default=None, description="The segments, by number, that each query is made of."
+    )
 
 
 class OperatorOut(BaseModel):
@@ -125,6 +138,7 @@ class PlanOut(BaseModel):
     version: int
     id: str = Field(examples=["plan-1f0c9a3b77de"])
     workload: str = Field(description="The id of the workload.")
+    workload_version: int = Field(description="The version of the workload that it is of.")
     queries: list[str]
     solver: Solver
     model: Model
@@ -137,6 +151,8 @@ class PlanOut(BaseModel):
     groups: list[GroupOut]
     operators: list[OperatorOut]
     rates: dict[str, float]
+    assumed: list[str] = Field(description="Statistics that nobody gave, and that were assumed.")
+    obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
 
 

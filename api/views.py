@@ -22,7 +22,6 @@ from api.store import StoredPlan, StoredWorkload
 from optimizer.ir.pattern import events, print_pattern
 from optimizer.ir.query import Aggregation, Query
 from optimizer.physical.operators import print_window
-from optimizer.physical.plan import to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +32,11 @@ if TYPE_CHECKING:
 def workload_summary(stored: StoredWorkload) -> WorkloadSummary:
     return WorkloadSummary(
         id=stored.id,
-        name=stored.bound.name,
+        name=stored.name,
+        version=stored.version,
         created=stored.created,
-        queries=len(stored.bound.queries),
+        changed=stored.changed,
+        queries=stored.queries,
     )
 
 
@@ -43,8 +44,11 @@ def workload_out(stored: StoredWorkload) -> WorkloadOut:
     queries = stored.bound.queries
     return WorkloadOut(
         id=stored.id,
-        name=stored.bound.name,
+        name=stored.name,
+        version=stored.version,
+        latest=stored.latest,
         created=stored.created,
+        changed=stored.changed,
         queries=[_query_out(query) for query in queries],
         types=sorted({event.symbol.type for query in queries for event in events(query.pattern)}),
         document=dict(stored.document),
@@ -62,7 +66,8 @@ def _query_out(query: Query) -> QueryOut:
 
 
 def plan_out(stored: StoredPlan) -> PlanOut:
-    return PlanOut(**to_json(stored.plan) | {"workload": stored.workload})
+    of = {"workload": stored.workload, "workload_version": stored.version}
+    return PlanOut(**{**stored.document, **of})
 
 
 def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:

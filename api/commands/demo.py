@@ -28,6 +28,7 @@ def demo(
 
     from api.app import create_app
     from api.embedded import serving
+    from api.settings import Settings
 
     console = Console(highlight=False)
     console.print(
@@ -35,7 +36,7 @@ def demo(
     )
     with (
         tempfile.TemporaryDirectory(prefix="sheaf-demo-") as folder,
-        serving(create_app()) as address,
+        serving(create_app(Settings(Path(folder) / "data"))) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         _step(console, 1, "The service is up, inside this process", address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,10 +13,20 @@ def serve(
         str, typer.Option(help="Address to listen on; it takes jobs from whoever can reach it.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where it keeps everything; or SHEAF_DATA."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A PostgreSQL database in place of a file; SHEAF_STORE."),
+    ] = None,
 ) -> None:
     """Run the HTTP service; its documentation is at /docs."""
     import uvicorn
 
     from api.app import create_app
+    from api.settings import from_environment
 
-    uvicorn.run(create_app(), host=host, port=port, log_level="info")
+    app = create_app(from_environment(data=data, store=store))
+    uvicorn.run(app, host=host, port=port, log_level="info")

@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any
 
 import yaml
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from api.planning import check_document, check_text, plan_workload
@@ -15,6 +15,7 @@ from api.routes.state import store
 from api.schemas import EXAMPLE_WORKLOAD, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
 from api.store import Store
 from api.views import plan_out, workload_out, workload_summary
+from optimizer.ir.query import BoundWorkload
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
@@ -36,6 +37,8 @@ _BODY = {
     }
 }
 
+VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default the latest.")]
+
 
 @router.post(
     "",
@@ -46,32 +49,68 @@ _BODY = {
 async def post_workload(
     request: Request, response: Response, store: Annotated[Store, Depends(store)]
 ) -> WorkloadOut:
-    """Check a workload and keep it; all of its errors are reported together."""
+    """Check a workload and keep it; all of its errors are reported together.
+
+    A changed workload of the same name is a new version of it.
+    """
+    stored = await run_in_threadpool(store.add_workload, *await _checked(request))
+    response.headers["location"] = f"/v1/workloads/{stored.id}"
+    return workload_out(stored)
+
+
+@router.put(
+    "/{id}",
+    openapi_extra=_BODY,
+    responses=responses(
+        "not-found", "invalid-json", "too-large", "unsupported-media-type", "invalid-workload"
+    ),
+)
+async def put_workload(
+    id: str, request: Request, store: Annotated[Store, Depends(store)]
+) -> WorkloadOut:
+    """Change a workload: a new version, unless the latest says the same."""
+    name = (await run_in_threadpool(store.workload, id)).name
+    bound, document = await _checked(request)
+    if bound.name != name:
+        raise ProblemError(
+            "invalid-request",
+            f"the document is named '{bound.name}', and the workload '{name}'; "
+            "post it to have it under its own name",
+        )
+    return workload_out(await run_in_threadpool(store.add_workload, bound, document))
+
+
+async def _checked(request: Request) -> tuple[BoundWorkload, dict[str, Any]]:
+    """The workload in a request's body."""
     media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     body = await request.body()
     if media in YAML_TYPES:
-        checked = await run_in_threadpool(check_text, _text(body))
-    elif media in JSON_TYPES:
-        checked = await run_in_threadpool(check_document, _document(body))
-    else:
-        raise ProblemError(
-            "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
-        )
-    stored = store.add_workload(*checked)
-    response.headers["location"] = f"/v1/workloads/{stored.id}"
-    return workload_out(stored)
+        return _sayable(*await run_in_threadpool(check_text, _text(body)))
+    if media in JSON_TYPES:
+        return _sayable(*await run_in_threadpool(check_document, _document(body)))
+    raise ProblemError(
+        "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
+    )
 
 
 @router.get("")
 def list_workloads(store: Annotated[Store, Depends(store)]) -> list[WorkloadSummary]:
     """All workloads, in the order they came."""
-    return [workload_summary(stored) for stored in store.workloads()]
+    return [workload_summary(stored) for stored in store.workloads().items]
 
 
 @router.get("/{id}", responses=responses("not-found"))
-def get_workload(id: str, store: Annotated[Store, Depends(store)]) -> WorkloadOut:
+def get_workload(
+    id: str, store: Annotated[Store, Depends(store)], version: VersionIn = None
+) -> WorkloadOut:
     """One workload with its queries and its document."""
-    return workload_out(store.workload(id))
+    return workload_out(store.workload(id, version))
+
+
+@router.get("/{id}/versions", responses=responses("not-found"))
+def list_versions(id: str, store: Annotated[Store, Depends(store)]) -> list[WorkloadSummary]:
+    """All versions of a workload, the latest first."""
+    return [workload_summary(stored) for stored in store.versions(id)]
 
 
 @router.post(
@@ -87,10 +126,22 @@ def post_plan(
     wanted: PlanIn | None = None,
 ) -> PlanOut:
     """Plan a workload; an empty body takes the defaults."""
-    stored = store.workload(id)
-    plan = store.add_plan(stored, plan_workload(stored, wanted or PlanIn()))
-    response.headers["location"] = f"/v1/plans/{plan.plan.id}"
+    wanted = wanted or PlanIn()
+    stored = store.workload(id, wanted.version)
+    plan = store.add_plan(stored, plan_workload(stored, wanted))
+    response.headers["location"] = f"/v1/plans/{plan.id}"
     return plan_out(plan)
+
+
+def _sayable(
+    bound: BoundWorkload, document: dict[str, Any]
+) -> tuple[BoundWorkload, dict[str, Any]]:
+    """The same, unless there is half a character in it, which an escape such as \\ud800 can be."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ProblemError("invalid-request", "it has a lone surrogate in it") from error
+    return bound, document
 
 
 def _text(body: bytes) -> str:

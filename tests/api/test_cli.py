@@ -335,8 +335,8 @@ def test_output_that_nobody_reads_is_no_error() -> None:
     process.stderr.close()
 
 
-def test_serve_answers_and_stops_when_told() -> None:
-    process = started("serve", "--port", "0")
+def test_serve_answers_and_stops_when_told(tmp_path: Path) -> None:
+    process = started("serve", "--port", "0", "--data", tmp_path / "data")
     assert process.stderr is not None
     try:
         line = ""

@@ -1,5 +1,6 @@
 """The HTTP interface, with a runner that only pretends to run; Spark is in test_service.py."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from api.app import create_app
 from api.embedded import serving
 from api.jobs import Done, Request
 from api.schemas import EXAMPLE_WORKLOAD
+from api.settings import Settings
 from engines.results import Results, aggregate_schema, match_schema
 from optimizer.physical.plan import from_json
 from workloads import bundled
@@ -49,6 +51,7 @@ MATCHES = pa.Table.from_pylist(
     ],
     schema=match_schema(pa.int64()),
 )
+HALF_A_CHARACTER = json.dumps(EXAMPLE_WORKLOAD | {"name": "\ud800"})
 
 
 class Pretend:
@@ -86,16 +89,17 @@ def runner() -> Pretend:
 
 
 @pytest.fixture
-def fresh(runner: Pretend) -> Iterator[httpx.Client]:
+def fresh(runner: Pretend, tmp_path: Path) -> Iterator[httpx.Client]:
     """A service of the test's own."""
-    with serving(create_app(runner)) as address, httpx.Client(base_url=address) as client:
+    app = create_app(Settings(tmp_path / "data"), runner)
+    with serving(app) as address, httpx.Client(base_url=address) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[httpx.Client]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that all tests share."""
-    app = create_app(Pretend(), max_body=200_000)
+    app = create_app(Settings(tmp_path_factory.mktemp("data"), max_body=200_000), Pretend())
     with serving(app) as address, httpx.Client(base_url=address) as client:
         yield client
 
@@ -201,6 +205,8 @@ def test_all_errors_of_a_workload_come_together_with_line_and_column(client: htt
         (b"[" * 100_000, "application/json", 400, "invalid-json"),
         (b"a: [", "application/yaml", 422, "invalid-workload"),
         (b"{}", "application/json", 422, "invalid-workload"),
+        (HALF_A_CHARACTER.encode(), "application/json", 422, "invalid-request"),
+        (b'{"\\ud800": 1}', "application/json", 422, "invalid-workload"),
         (b"name: x", "text/csv", 415, "unsupported-media-type"),
         (b" " * 200_001, "application/json", 413, "too-large"),
     ],
@@ -223,6 +229,38 @@ def test_a_body_that_hides_its_length_is_limited_too(client: httpx.Client) -> No
     is_problem(response, 413, "too-large")
 
 
+def test_a_changed_workload_is_a_new_version(client: httpx.Client) -> None:
+    first = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD | {"name": "changes"}).json()
+    assert (first["version"], first["latest"]) == (1, 1)
+    fewer = EXAMPLE_WORKLOAD | {"name": "changes", "queries": EXAMPLE_WORKLOAD["queries"][:1]}
+    second = client.post("/v1/workloads", json=fewer).json()
+    assert (second["id"], second["version"]) == (first["id"], 2)
+    address = f"/v1/workloads/{first['id']}"
+    assert client.put(address, json=fewer).json() == second
+    back = client.put(address, json=EXAMPLE_WORKLOAD | {"name": "changes"}).json()
+    assert (back["version"], back["document"]) == (3, first["document"])
+    assert client.get(address).json() == back
+    assert client.get(f"{address}?version=2").json() == second | {"latest": 3}
+    assert [v["version"] for v in client.get(f"{address}/versions").json()] == [3, 2, 1]
+    is_problem(client.get(f"{address}?version=4"), 404, "not-found")
+    is_problem(client.get(f"{address}?version=0"), 422, "invalid-request")
+
+
+def test_a_workload_keeps_its_name(client: httpx.Client) -> None:
+    address = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).headers["location"]
+    other = EXAMPLE_WORKLOAD | {"name": "other"}
+    problem = is_problem(client.put(address, json=other), 422, "invalid-request")
+    assert "'other'" in problem["detail"]
+    is_problem(client.put("/v1/workloads/none", json=other), 404, "not-found")
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "ø/../x", "x" * 1000])
+def test_any_name_will_do(client: httpx.Client, name: str) -> None:
+    body = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD | {"name": name}).json()
+    assert body["name"] == name
+    assert client.get(f"/v1/workloads/{body['id']}").json() == body
+
+
 # --- plans -------------------------------------------------------------------------------------
 
 
@@ -237,10 +275,24 @@ def test_a_plan_is_made_and_can_be_fetched(client: httpx.Client) -> None:
     assert response.headers["location"] == f"/v1/plans/{plan['id']}"
     assert plan["workload"] == workload["id"]
     assert (plan["solver"], plan["model"]) == ("cpsat", "measured")
-    assert plan["rates"] == {"View": 1.0}
+    assert plan["rates"] == {"View": 1.0, "Cart": 1.0, "Buy": 1.0}
+    assert plan["assumed"] == ["rates: Cart", "rates: Buy", "keys: user"]
     assert client.get(f"/v1/plans/{plan['id']}").json() == plan
     assert [group["queries"] for group in plan["groups"]] == [["purchases"], ["abandoned"]]
     assert from_json(plan).id == plan["id"]  # it can be run from its JSON
+
+
+def test_a_plan_says_which_version_it_is_of(client: httpx.Client) -> None:
+    document = EXAMPLE_WORKLOAD | {"name": "planned twice"}
+    id = client.post("/v1/workloads", json=document).json()["id"]
+    changed = document | {"queries": EXAMPLE_WORKLOAD["queries"][:1]}
+    client.post("/v1/workloads", json=changed)
+    latest, first = (
+        client.post(f"/v1/workloads/{id}/plans", json=body).json() for body in ({}, {"version": 1})
+    )
+    assert (latest["workload_version"], latest["queries"]) == (2, ["purchases"])
+    assert (first["workload_version"], len(first["queries"])) == (1, 2)
+    assert client.get(f"/v1/plans/{first['id']}").json() == first
 
 
 def test_a_plan_needs_no_body(client: httpx.Client) -> None:
@@ -359,8 +411,9 @@ def test_a_job_that_is_over_can_be_dropped(client: httpx.Client) -> None:
     is_problem(client.get(f"/v1/jobs/{id}"), 404, "not-found")
 
 
-def test_a_service_that_stops_cancels_its_jobs(runner: Pretend) -> None:
-    with serving(create_app(runner)) as address, httpx.Client(base_url=address) as client:
+def test_a_service_that_stops_cancels_its_jobs(runner: Pretend, tmp_path: Path) -> None:
+    app = create_app(Settings(tmp_path), runner)
+    with serving(app) as address, httpx.Client(base_url=address) as client:
         posted_job(client, "waits")
         posted_job(client, "never")
     assert "never" not in runner.ran
@@ -419,6 +472,7 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
     assert {
         "/v1/workloads",
         "/v1/workloads/{id}",
+        "/v1/workloads/{id}/versions",
         "/v1/workloads/{id}/plans",
         "/v1/plans/{id}",
         "/v1/jobs",

@@ -12,6 +12,7 @@ import pytest
 from api.app import create_app
 from api.embedded import serving
 from api.runner import SparkRunner
+from api.settings import Settings
 from engines.events import from_table, read_table
 from engines.local.run import run_local
 from engines.results import sorted_results
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def client(spark: "SparkSession") -> Iterator[httpx.Client]:
-    app = create_app(SparkRunner(spark))
+def client(
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[httpx.Client]:
+    app = create_app(Settings(tmp_path_factory.mktemp("data")), SparkRunner(spark))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 

@@ -1,0 +1,59 @@
+"""What whoever runs the service can set, by options of `sheaf serve` or by the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workloads.errors import SheafError
+
+
+class SettingError(SheafError):
+    """A setting that cannot be what it is."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The service's settings; `data` is the folder where it keeps everything."""
+
+    data: Path
+    store: str | None = None  # a file of its own under `data`, unless this is a database's URL
+    max_body: int = 16 * 1024 * 1024  # bytes; a workload of 10,000 queries is some 3 MB
+
+    @property
+    def database(self) -> str:
+        return self.store or str(self.data / "sheaf.db")
+
+
+def default_data(environment: Mapping[str, str]) -> Path:
+    """Where services keep what they are given, unless told otherwise."""
+    home = environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "sheaf"
+
+
+def from_environment(environment: Mapping[str, str] = os.environ, **given: Any) -> Settings:
+    """The settings of `SHEAF_DATA` and the like; what is `given`, and not None, wins."""
+    found: dict[str, Any] = {"data": default_data(environment)}
+    for name, read in _VARIABLES.items():
+        if text := environment.get(f"SHEAF_{name.upper()}"):
+            try:
+                found[name] = read(text)
+            except ValueError as error:
+                raise SettingError(f"SHEAF_{name.upper()} is '{text}': {error}") from error
+    return Settings(**found | {name: value for name, value in given.items() if value is not None})
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError("it has to be a whole number from 1")
+    return int(text)
+
+
+_VARIABLES: dict[str, Callable[[str], Any]] = {
+    "data": Path,
+    "store": str,
+    "max_body": _positive,
+}

@@ -1,0 +1,75 @@
+"""How the tables came to be: one function a step, in order, none of which ever changes.
+
+A step says what it needs of the tables itself, and never looks at `api.store.schema`, which is
+ahead of it. A test holds the tables that all steps give to those of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, String, Table, Text, text
+
+Step = Callable[[Connection], None]
+
+
+class NewerStoreError(Exception):
+    """The tables are of a version that this program does not know."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(f"version {found} of its tables, and this Sheaf knows {known}")
+
+
+def workloads_and_plans(connection: Connection) -> None:
+    metadata = MetaData()
+    Table(
+        "workloads",
+        metadata,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("id", String, nullable=False, unique=True),
+        Column("name", Text, nullable=False),
+        Column("created", Text, nullable=False),
+        Column("latest", Integer, nullable=False),
+    )
+    Table(
+        "workload_versions",
+        metadata,
+        Column("workload", String, ForeignKey("workloads.id"), primary_key=True),
+        Column("version", Integer, primary_key=True, autoincrement=False),
+        Column("created", Text, nullable=False),
+        Column("queries", Integer, nullable=False),
+        Column("document", Text, nullable=False),
+    )
+    Table(
+        "plans",
+        metadata,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("id", String, nullable=False, unique=True),
+        Column("workload", String, ForeignKey("workloads.id"), nullable=False, index=True),
+        Column("version", Integer, nullable=False),
+        Column("created", Text, nullable=False),
+        Column("document", Text, nullable=False),
+    )
+    metadata.create_all(connection, checkfirst=False)
+
+
+MIGRATIONS: tuple[Step, ...] = (workloads_and_plans,)
+
+
+def migrate(connection: Connection, steps: Sequence[Step] = MIGRATIONS) -> int:
+    """Do the steps that have not been done; gives the version before.
+
+    The caller's transaction holds all of them: either every step is done or none.
+    """
+    if connection.dialect.name == "postgresql":  # SQLite's write transaction is a lock already
+        connection.execute(text("SELECT pg_advisory_xact_lock(7450411)"))
+    connection.execute(
+        text("CREATE TABLE IF NOT EXISTS sheaf_schema (version INTEGER NOT NULL PRIMARY KEY)")
+    )
+    found = connection.execute(text("SELECT max(version) FROM sheaf_schema")).scalar() or 0
+    if found > len(steps):
+        raise NewerStoreError(found, len(steps))
+    for number, step in enumerate(steps[found:], found + 1):
+        step(connection)
+        connection.execute(text("INSERT INTO sheaf_schema VALUES (:number)"), {"number": number})
+    return int(found)

@@ -1,0 +1,54 @@
+"""The tables as they are now; `api.store.migrations` says how they came to be."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from api.store.columns import Json, Moment
+
+
+class Base(DeclarativeBase):
+    """What all tables have in common: moments and documents are kept as text."""
+
+    type_annotation_map = {datetime: Moment, dict[str, Any]: Json}  # noqa: RUF012
+
+
+class WorkloadRow(Base):
+    """A workload by its name; what it says is in its versions."""
+
+    __tablename__ = "workloads"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str] = mapped_column(Json)  # which holds any text that a document can
+    created: Mapped[datetime]
+    latest: Mapped[int]
+
+
+class VersionRow(Base):
+    """What a workload said from one change to the next."""
+
+    __tablename__ = "workload_versions"
+
+    workload: Mapped[str] = mapped_column(ForeignKey("workloads.id"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    created: Mapped[datetime]
+    queries: Mapped[int]
+    document: Mapped[dict[str, Any]]
+
+
+class PlanRow(Base):
+    """A plan, and the version of a workload that it was last made for."""
+
+    __tablename__ = "plans"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(unique=True)
+    workload: Mapped[str] = mapped_column(ForeignKey("workloads.id"), index=True)
+    version: Mapped[int]
+    created: Mapped[datetime]
+    document: Mapped[dict[str, Any]]

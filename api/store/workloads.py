@@ -1,0 +1,253 @@
+"""Workloads in all their versions, and plans, as they are stored and fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from api.store.database import Database
+from api.store.schema import PlanRow, VersionRow, WorkloadRow
+from optimizer.bind import bind
+from optimizer.ir.query import BoundWorkload
+from optimizer.physical.plan import Plan, from_json, to_json
+from workloads.errors import SheafError
+from workloads.loading import load_workload
+
+T = TypeVar("T")
+
+KEPT_BOUND = 64  # workloads that stay parsed in memory
+
+
+class UnknownIdError(SheafError):
+    """Nothing is stored under this id."""
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Some of a list, and the cursor that the rest begins after, where there is more."""
+
+    items: Sequence[T]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class StoredWorkload:
+    """One version of a workload; `document` is what it can be loaded from again."""
+
+    id: str
+    name: str
+    version: int
+    latest: int
+    created: datetime
+    changed: datetime
+    queries: int
+    document: Mapping[str, Any]
+
+    @cached_property
+    def bound(self) -> BoundWorkload:
+        return bind(load_workload(self.document))
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan as JSON, and the version of the workload that it is for."""
+
+    id: str
+    created: datetime
+    workload: str
+    version: int
+    document: Mapping[str, Any]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan itself; a `PlanError` where another Sheaf made it in another form."""
+        return from_json(self.document)
+
+
+class Store:
+    """Workloads and plans; everything that has been given back is on the disk."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int], StoredWorkload] = OrderedDict()
+
+    def add_workload(self, bound: BoundWorkload, document: Mapping[str, Any]) -> StoredWorkload:
+        """Keep a workload under its name: as a new version, unless the latest says the same."""
+        try:
+            return self._add_workload(bound, document)
+        except IntegrityError:  # PostgreSQL, when another request added the same name or version
+            return self._add_workload(bound, document)
+
+    def _add_workload(self, bound: BoundWorkload, document: Mapping[str, Any]) -> StoredWorkload:
+        id = workload_id(bound.name)
+        with self._database.write() as session:
+            row = session.scalar(select(WorkloadRow).where(WorkloadRow.id == id).with_for_update())
+            if row is None:
+                row = WorkloadRow(id=id, name=bound.name, created=_now(), latest=0)
+                session.add(row)
+                session.flush()
+            version = session.get(VersionRow, (id, row.latest)) if row.latest else None
+            if version is None or _text(version.document) != _text(document):
+                row.latest += 1
+                version = VersionRow(
+                    workload=id,
+                    version=row.latest,
+                    created=_now(),
+                    queries=len(bound.queries),
+                    document=dict(document),
+                )
+                session.add(version)
+        return self._keep(_workload(row, version), bound)
+
+    def workloads(self, limit: int = 100, after: str | None = None) -> Page[StoredWorkload]:
+        """The latest version of each workload, in the order they first came."""
+        wanted = (
+            select(WorkloadRow, VersionRow)
+            .join(VersionRow, VersionRow.workload == WorkloadRow.id)
+            .where(VersionRow.version == WorkloadRow.latest)
+            .where(WorkloadRow.number > place(after))
+            .order_by(WorkloadRow.number)
+            .limit(limit + 1)
+        )
+        with self._database.read() as session:
+            rows = session.execute(wanted).all()
+        found = [_workload(row, version) for row, version in rows[:limit]]
+        more = len(rows) > limit and limit > 0
+        return Page(found, str(rows[limit - 1][0].number) if more else None)
+
+    def workload(self, id: str, version: int | None = None) -> StoredWorkload:
+        """One version of a workload, by default the latest."""
+        with self._database.read() as session:
+            row = self._row(session, id)
+            wanted = row.latest if version is None else version
+            found = session.get(VersionRow, (id, wanted))
+        if found is None:
+            raise UnknownIdError(
+                f"the workload '{id}' has no version {wanted}; its latest is {row.latest}"
+            )
+        return self._keep(_workload(row, found))
+
+    def versions(self, id: str) -> list[StoredWorkload]:
+        """All versions of a workload, the latest first."""
+        wanted = (
+            select(VersionRow).where(VersionRow.workload == id).order_by(VersionRow.version.desc())
+        )
+        with self._database.read() as session:
+            row = self._row(session, id)
+            return [_workload(row, version) for version in session.scalars(wanted)]
+
+    def add_plan(self, workload: StoredWorkload, plan: Plan) -> StoredPlan:
+        """Keep a plan; the same plan made again, for a later version perhaps, is kept once."""
+        try:
+            return self._add_plan(workload, plan)
+        except IntegrityError:
+            return self._add_plan(workload, plan)
+
+    def _add_plan(self, workload: StoredWorkload, plan: Plan) -> StoredPlan:
+        with self._database.write() as session:
+            row = session.scalar(select(PlanRow).where(PlanRow.id == plan.id).with_for_update())
+            if row is None:
+                row = PlanRow(
+                    id=plan.id, workload=workload.id, created=_now(), document=to_json(plan)
+                )
+                session.add(row)
+            row.version = workload.version
+        return _plan(row)
+
+    def plan(self, id: str) -> StoredPlan:
+        with self._database.read() as session:
+            row = session.scalar(select(PlanRow).where(PlanRow.id == id))
+        if row is None:
+            raise UnknownIdError(f"there is no plan '{id}'")
+        return _plan(row)
+
+    def plans(
+        self, workload: str | None = None, limit: int = 100, after: str | None = None
+    ) -> Page[StoredPlan]:
+        """Plans in the order they were made, of one workload or of all."""
+        wanted = select(PlanRow).where(PlanRow.number > place(after)).order_by(PlanRow.number)
+        if workload is not None:
+            wanted = wanted.where(PlanRow.workload == workload)
+        with self._database.read() as session:
+            rows = session.scalars(wanted.limit(limit + 1)).all()
+        more = len(rows) > limit and limit > 0
+        return Page(
+            [_plan(row) for row in rows[:limit]], str(rows[limit - 1].number) if more else None
+        )
+
+    def _row(self, session: Session, id: str) -> WorkloadRow:
+        row = session.scalar(select(WorkloadRow).where(WorkloadRow.id == id))
+        if row is None:
+            raise UnknownIdError(f"there is no workload '{id}'")
+        return row
+
+    def _keep(self, found: StoredWorkload, bound: BoundWorkload | None = None) -> StoredWorkload:
+        """The same, bound once for all who ask for this version."""
+        place = (found.id, found.version)
+        with self._lock:
+            known = self._known.get(place)
+            if known is not None and known.latest == found.latest:
+                self._known.move_to_end(place)
+                return known
+            if bound is None and known is not None:
+                bound = known.__dict__.get("bound")
+            if bound is not None:
+                found.__dict__["bound"] = bound
+            self._known[place] = found
+            while len(self._known) > KEPT_BOUND:
+                self._known.popitem(last=False)
+        return found
+
+
+def workload_id(name: str) -> str:
+    """A name as far as it goes into an address, and a digest of all of it."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:40].strip("-")
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{slug or 'workload'}-{digest[:8]}"
+
+
+def place(cursor: str | None) -> int:
+    """The number that a list goes on after."""
+    if cursor is None:
+        return 0
+    if not re.fullmatch(r"[0-9]{1,18}", cursor):
+        raise SheafError(f"'{cursor}' is no cursor: take the one that the page before gave")
+    return int(cursor)
+
+
+def _workload(row: WorkloadRow, version: VersionRow) -> StoredWorkload:
+    return StoredWorkload(
+        id=row.id,
+        name=row.name,
+        version=version.version,
+        latest=row.latest,
+        created=row.created,
+        changed=version.created,
+        queries=version.queries,
+        document=version.document,
+    )
+
+
+def _plan(row: PlanRow) -> StoredPlan:
+    return StoredPlan(row.id, row.created, row.workload, row.version, row.document)
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
