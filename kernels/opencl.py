@@ -116,11 +116,12 @@ class Device:
         self._context, self._queue, self._program = _program(handle, source, options)
         self._handle = handle
 
-    @property
-    def pieces(self) -> int:
-        """Into how many slices it is worth to cut runs."""
+    def pieces(self, out: Segments) -> int:
+        """Into how many slices it is worth to cut runs that may fill `out`."""
         per_unit = PER_CORE if self._is_processor else PER_UNIT
-        return per_unit * int(self._handle.max_compute_units)
+        at_once = per_unit * int(self._handle.max_compute_units)
+        size = 8 * (4 + int(out.values.shape[1])) * int((out.room - out.end).sum())
+        return at_once * (1 + size // CHUNK)
 
     @property
     def _is_processor(self) -> bool:
@@ -129,18 +130,10 @@ class Device:
         return bool(self._handle.type & cl.device_type.CPU)
 
     def given(self, array: Array, dtype: npt.DTypeLike) -> Any:
-        """A buffer to read, with a copy of an array."""
+        """A buffer with a copy of an array."""
         import pyopencl as cl
 
         # A buffer of no bytes is refused.
-        content = np.ascontiguousarray(array, dtype) if array.size else np.zeros(1, dtype)
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        return cl.Buffer(self._context, flags, hostbuf=content)
-
-    def changing(self, array: Array, dtype: npt.DTypeLike) -> Any:
-        """The same, to be written to as well."""
-        import pyopencl as cl
-
         content = np.ascontiguousarray(array, dtype) if array.size else np.zeros(1, dtype)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         return cl.Buffer(self._context, flags, hostbuf=content)
@@ -155,10 +148,11 @@ class Device:
         """Call a kernel for so many work-items."""
         import pyopencl as cl
 
-        # Groups of one item on a processor, whose cores each take a group at a time.
-        local = (1,) if self._is_processor else None
+        # Groups of one item on a processor, whose cores each take a group at a time; a GPU's
+        # driver chooses, but only a divisor of the whole.
+        local, size = ((1,), items) if self._is_processor else (None, -(-items // 64) * 64)
         # A kernel object of its own for each call, as it holds the arguments.
-        cl.Kernel(self._program, name)(self._queue, (items,), local, np.int32(items), *arguments)
+        cl.Kernel(self._program, name)(self._queue, (size,), local, np.int32(items), *arguments)
 
     def seen(self, buffer: Any, count: int, dtype: npt.DTypeLike, use: Callable[[Array], None]
     ) -> None:  # fmt: skip
@@ -231,7 +225,7 @@ def fill(
         for few in chunks(room.sum(axis=1) * row_bytes):
             base = bases(room[few].reshape(-1))
             rows = int(base[-1])
-            cursor = device.changing(base[:-1], np.int64)
+            cursor = device.given(base[:-1], np.int64)
             outputs = Outputs(
                 cursor,
                 device.room(rows),

@@ -46,7 +46,7 @@ def slide_product(
 ) -> bool:
     """As `kernels.product.slide_product`, on a device of pyopencl."""
     on = Device(device, "product.cl", (f"-DDUAL={int(dual)}",))
-    slices = cut(groups, begun, since, width, slide, on.pieces)
+    slices = cut(groups, begun, since, width, slide, on.pieces(out))
     queries, values = len(out.end), out.values.shape[1]
     logs = _logs(groups, slices, front, width + slide)
     size = _counters(back, front, dual) + queries

@@ -17,7 +17,7 @@ def slide_reversible(
 ) -> bool:  # fmt: skip
     """As `kernels.reversible.slide_reversible`, on a device of pyopencl."""
     on = Device(device, "reversible.cl")
-    slices = cut(groups, begun, since, width, slide, on.pieces)
+    slices = cut(groups, begun, since, width, slide, on.pieces(out))
     queries, counters = len(out.end), len(steps.start)
     size = counters + queries
     events = [
