@@ -201,6 +201,8 @@ def _fill(
 ) -> None:  # fmt: skip
     at = 0
     for r in range(first, behind):
+        if begin[r] >= end[r]:
+            continue
         opening = position[right.last[r]] - width
         closing = position[right.first[r]] + width
         start = moment[right.first[r]]

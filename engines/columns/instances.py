@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from engines.columns.evaluate import evaluate
 from engines.columns.vectors import Mask, Vector, truth
 from engines.events import Events
+from kernels.texts import number_texts
 from optimizer.ir import pattern as ir
 from optimizer.ir.query import BoundWorkload, Construction, Query, ReturnValue
 from workloads import expressions as ex
@@ -102,11 +104,9 @@ class Columns:
         codes = np.zeros(len(self.events), np.int64)
         meanings: list[frozenset[ir.Symbol]] = [frozenset()]
         if self._stream.type is not None and named:
-            indices, names = self._type_codes()
-            found = [frozenset(named.get(name or "", ())) for name in names]
-            meanings = list(dict.fromkeys([frozenset(), *found]))
-            # The last entry is for events without a type, whose code is -1.
-            codes = np.array([*map(meanings.index, found), 0], np.int64)[indices]
+            found = {name: frozenset(symbols) for name, symbols in named.items()}
+            meanings = list(dict.fromkeys([frozenset(), *found.values()]))
+            codes = self._numbered(found, meanings)
         for start in range(0, len(tested), _BITS):
             part = tested[start : start + _BITS]
             mask = np.zeros(len(codes), np.int64)
@@ -117,6 +117,34 @@ class Columns:
             kinds = [frozenset(s for b, s in enumerate(part) if bits >> b & 1) for bits in sets]
             meanings = [meanings[p // len(sets)] | kinds[p % len(sets)] for p in pairs.tolist()]
         return codes, meanings
+
+    def _numbered(
+        self, found: dict[str, frozenset[ir.Symbol]], meanings: list[frozenset[ir.Symbol]]
+    ) -> npt.NDArray[np.int64]:
+        """For each event the number of what its type means; 0 for types that are not named."""
+        assert self._stream.type is not None
+        column = self.events.column(self._stream.type)
+        if hasattr(self, "_codes") or not _is_plain_string(column.type):
+            indices, names = self._type_codes()
+            # The last entry is for events without a type, whose code is -1.
+            sets = [
+                found.get(name, frozenset()) if name is not None else frozenset() for name in names
+            ]
+            return np.array([*map(meanings.index, sets), 0], np.int64)[indices]
+        number = {meaning: i for i, meaning in enumerate(meanings)}
+        texts = [name.encode() for name in found]
+        offsets = np.cumsum([0, *map(len, texts)])
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        numbers = np.array([number[meaning] for meaning in found.values()], np.int64)
+        codes = np.empty(len(column), np.int64)
+        done = 0
+        for chunk in column.chunks:
+            part = codes[done : done + len(chunk)]
+            number_texts(*_bytes_of(chunk), offsets, data, numbers, part)
+            if chunk.null_count:
+                part[np.asarray(pc.is_null(chunk))] = 0
+            done += len(chunk)
+        return codes
 
     def _of_type(self, name: str) -> Mask:
         if name not in self._types:
@@ -196,6 +224,19 @@ def _is_string(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
+
+
+def _is_plain_string(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """Where each text of an array begins, and the last one ends, and the bytes of all."""
+    _, offsets, data = texts.buffers()
+    width = np.int32 if pa.types.is_string(texts.type) else np.int64
+    ends = np.zeros(1, width) if offsets is None else np.frombuffer(offsets, width)
+    bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return ends[texts.offset : texts.offset + len(texts) + 1], bytes_
 
 
 def _is_time(kind: pa.DataType) -> bool:
