@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -82,9 +84,74 @@ def sorted_results(results: Results) -> Results:
 
 
 def sorted_rows(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
-    """The rows by the given columns, nulls first."""
-    keys = [(name, "ascending", "at_start") for name in order]
-    return table.take(pc.sort_indices(table, sort_keys=keys))
+    """The rows by the given columns, nulls first.
+
+    Rows mostly come in order, query by query: numbers in place of the texts, and a sort that goes
+    along ascending stretches, take a fraction of the time of comparing texts.
+    """
+    if table.num_rows < 2:
+        return table
+    long = order[-1] == "match"  # long texts, nearly all different: looked at where all else ties
+    names = order[:-1] if long else order
+    ranks = [rank for name in names if (rank := _ranks(table.column(name))) is not None]
+    ranks = ranks or [np.zeros(table.num_rows, np.int64)]
+    joint = _combined(ranks)
+    if len(joint) == 1:
+        places = np.argsort(joint[0], kind="stable")
+    else:
+        places = np.lexsort(joint[::-1])
+    same = np.full(len(places) - 1, long)
+    for rank in joint if long else ():
+        ranked = rank[places]
+        same &= ranked[1:] == ranked[:-1]
+    if same.any():
+        tied = np.zeros(len(places), np.bool_)
+        tied[1:] |= same
+        tied[:-1] |= same
+        group = np.cumsum(np.append(True, ~same))[tied]
+        rows = places[tied]
+        last = pa.table({"group": group, "last": table.column(order[-1]).take(pa.array(rows))})
+        keys = [("group", "ascending", "at_start"), ("last", "ascending", "at_start")]
+        places[tied] = rows[pc.sort_indices(last, sort_keys=keys).to_numpy()]
+    if (places[1:] > places[:-1]).all():
+        return table
+    return table.take(pa.array(places))
+
+
+def _combined(ranks: list[npt.NDArray[np.int64]]) -> list[npt.NDArray[np.int64]]:
+    """The same ranks, neighbours as one number where 63 bits hold them."""
+    found = [ranks[0]]
+    spread = int(ranks[0].max()) - int(ranks[0].min()) + 1
+    for rank in ranks[1:]:
+        low, high = int(rank.min()), int(rank.max())
+        if spread * (high - low + 1) < 2**62:
+            found[-1] = (found[-1] - found[-1].min()) * (high - low + 1) + (rank - low)
+            spread *= high - low + 1
+        else:
+            found.append(rank)
+            spread = high - low + 1
+    return found
+
+
+def _ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64] | None:
+    """Numbers that compare as the values do, nulls least; None where all are the same."""
+    if column.null_count == len(column):
+        return None
+    if pa.types.is_string(column.type):
+        encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.chunk(0)
+        if len(encoded.dictionary) == 1 and not encoded.null_count:
+            return None
+        rank = np.empty(len(encoded.dictionary) + 1, np.int64)
+        rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+        rank[-1] = -1
+        found: npt.NDArray[np.int64] = rank[np.asarray(pc.fill_null(encoded.indices, -1))]
+        return found
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    numbers = pc.fill_null(column.cast(pa.int64()), -(2**63))
+    return np.asarray(numbers)
 
 
 def write_results(

@@ -12,8 +12,8 @@ import pyarrow.ipc
 
 from engines.results import sorted_rows
 
-RUN_BYTES = 64 * 2**20  # that are sorted in memory
-BATCH_ROWS = 4096  # of each run that a merge holds in memory
+RUN_BYTES = 256 * 2**20  # that are sorted in memory
+BATCH_ROWS = 32_768  # of each run that a merge holds in memory
 FAN_IN = 16  # runs that are merged at once
 
 

@@ -1,6 +1,7 @@
 """`sheaf run` over input that is larger than a slice, in disorder, or dirty."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -96,7 +97,14 @@ def test_slices_give_the_same_files(sheaf: Sheaf, tmp_path: Path, stored: str, e
     assert whole.keys() == slices.keys()
     assert len(whole) == 2
     if ending != "parquet":  # whose bytes depend on how rows were grouped
-        assert whole == slices
+        assert {name: rounded(content) for name, content in whole.items()} == {
+            name: rounded(content) for name, content in slices.items()
+        }
+
+
+def rounded(content: bytes) -> bytes:
+    """The same with doubles to 13 digits: sums are added in another order."""
+    return re.sub(rb"\d+\.\d{9,}", lambda found: f"{float(found[0]):.13g}".encode(), content)
 
 
 def test_the_first_rows_are_shown_of_any_number_of_slices(
