@@ -15,7 +15,7 @@ import numpy as np
 from kernels import product as kernel
 from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Operators, Segments
 
-_NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
+NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 
 
 def slide_product(
@@ -39,7 +39,7 @@ def slide_product(
         for window, boundary, asked in evaluations(
             groups, r, int(begun[r]), int(since[r]), triggered, len(out.end), width, slide
         ):
-            counts, values = _multiplied(groups, back, window)
+            counts, values = multiplied(groups, back, window)
             for q in asked:
                 count = sum(
                     int(front.start_counts[a]) * counts[b]
@@ -106,7 +106,7 @@ def _rows(tables: np.ndarray, by: int, of: int, i: int, size: int) -> list[tuple
     ]
 
 
-def _multiplied(
+def multiplied(
     groups: Groups, operators: Operators, window: list[int]
 ) -> tuple[list[int], list[float]]:
     """The counters and value counters after the groups of a window."""
@@ -122,21 +122,21 @@ def _multiplied(
             counts[target] = sum(before[s] for s in sources)
         for target, first, end in _rows(tables, kernel.VALUE_STAY, kernel.VALUE_STAYS, stay, 3):
             sources = tables[tables[kernel.VALUE_STAY_SOURCES] :][first:end]
-            values[target] = _NEUTRAL[kinds[target]]
+            values[target] = NEUTRAL[kinds[target]]
             for s in sources:
-                values[target] = _combined(kinds[target], values[target], before_values[s])
+                values[target] = combined(kinds[target], values[target], before_values[s])
         for e in range(groups.event[g], groups.event[g + 1]):
             letter = groups.move_letter[e]
             for target, source in _rows(tables, kernel.MOVE, kernel.MOVES, letter, 2):
                 counts[target] += before[source]
             for target, source in _rows(tables, kernel.VALUE_MOVE, kernel.VALUE_MOVES, letter, 2):
                 new = before_values[source]
-                values[target] = _combined(kinds[target], values[target], new)
+                values[target] = combined(kinds[target], values[target], new)
             for target, source, column in _rows(
                 tables, kernel.VALUE_TAG, kernel.VALUE_TAGS, letter, 3
             ):
                 new = _term(kinds[target], float(groups.inputs[column, e]), before[source])
-                values[target] = _combined(kinds[target], values[target], new)
+                values[target] = combined(kinds[target], values[target], new)
     return counts, values
 
 
@@ -147,22 +147,22 @@ def _values(
     first, end = readings[readings[kernel.VALUE] + q], readings[readings[kernel.VALUE] + q + 1]
     for v in range(first, end):
         kind = int(readings[readings[kernel.VALUE_KINDS] + v])
-        total = _NEUTRAL[kind]
+        total = NEUTRAL[kind]
         for in_front, a, in_back, b in _rows(readings, kernel.VALUE_PAIR, kernel.VALUE_PAIRS, v, 4):
             if in_front >= 0:
                 value, ways = float(front.start_values[in_front]), counts[b]
             else:
                 value, ways = values[in_back], int(front.start_counts[a])
             if ways > 0:
-                total = _combined(kind, total, value * ways if kind in (SUM, NUMBER) else value)
+                total = combined(kind, total, value * ways if kind in (SUM, NUMBER) else value)
         yield total
 
 
 def _term(kind: int, x: float, ways: int) -> float:
     if math.isnan(x) or not ways:
-        return _NEUTRAL[kind]
+        return NEUTRAL[kind]
     return {SUM: x * ways, NUMBER: float(ways)}.get(kind, x)
 
 
-def _combined(kind: int, a: float, b: float) -> float:
+def combined(kind: int, a: float, b: float) -> float:
     return {MIN: min(a, b), MAX: max(a, b)}.get(kind, a + b)

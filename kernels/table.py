@@ -19,6 +19,8 @@ from kernels import (
     chopconnect_reference,
     joins,
     joins_reference,
+    panes,
+    panes_reference,
     product,
     product_opencl,
     product_reference,
@@ -42,6 +44,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
             "opencl": product_opencl.slide_product,
             "python": product_reference.slide_product,
         },
+        "panes": {"numba": panes.slide_panes, "python": panes_reference.slide_panes},
         "reversible": {
             "numba": reversible.slide_reversible,
             "opencl": reversible_opencl.slide_reversible,

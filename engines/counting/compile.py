@@ -61,7 +61,7 @@ class Tables(NamedTuple):
 
 def compile_tables(terms: Sequence[Term], letters: Letters) -> Tables:
     """The tables of a group of queries for the letters of a stream."""
-    explored = _explored(terms, letters)
+    explored = explore_all(terms, letters)
     wanted: dict[int, dict[Value, None]] = defaultdict(dict)
     for term in terms:
         for machine in term.machines:
@@ -69,15 +69,15 @@ def compile_tables(terms: Sequence[Term], letters: Letters) -> Tables:
     back = Counters(explored, wanted, ("append",))
     front = Counters(explored, wanted, ("prepend",))
     return Tables(
-        _operators(back, letters, set()),
-        _operators(front, letters, {0}),
+        operators_of(back, letters, set()),
+        operators_of(front, letters, {0}),
         _readings(terms, letters, explored, back, front),
     )
 
 
 def compile_steps(terms: Sequence[Term], letters: Letters) -> Steps:
     """The same for queries whose counts can all be taken back."""
-    explored = _explored(terms, letters)
+    explored = explore_all(terms, letters)
     counters = Counters(explored, {}, ("append", "prepend"))
     level = np.array([counters.counts.start[e][1] for e in counters.shown], np.int64)
     levels = int(level.max(initial=0)) + 1
@@ -111,7 +111,8 @@ def triggered(terms: Sequence[Term], letters: Letters) -> list[list[int]]:
     ]
 
 
-def _explored(terms: Sequence[Term], letters: Letters) -> dict[int, Explored]:
+def explore_all(terms: Sequence[Term], letters: Letters) -> dict[int, Explored]:
+    """The machines of the queries, by their identity, with the states that the letters give."""
     machines = {id(machine): machine for term in terms for machine in term.machines}
     return {key: explore(machine, letters) for key, machine in machines.items()}
 
@@ -317,7 +318,7 @@ def _by_letter(letters: Letters, rows: dict[tuple[Symbol | None, int], Pairs]) -
         yield np.concatenate([none, *found])
 
 
-def _operators(counters: Counters, letters: Letters, logged_from: set[int]) -> kernel.Operators:
+def operators_of(counters: Counters, letters: Letters, logged_from: set[int]) -> kernel.Operators:
     """The counters' operators for every letter, as the product kernel takes them.
 
     The changes of counters of ways from `logged_from` are logged: what is read of a front.

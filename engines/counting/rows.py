@@ -15,6 +15,7 @@ from engines.columns.evaluate import evaluate
 from engines.columns.instances import Columns
 from engines.columns.keys import KeyTexts
 from engines.columns.vectors import Vector, truth
+from engines.counting.panes import count_panes
 from engines.counting.product import Counted, Plan, count, value_columns
 from engines.how import USUAL, How
 from engines.results import aggregate_schema
@@ -40,6 +41,22 @@ def counted_rows(
     counted = count(
         Plan(queries), arranged.columns, arranged.layout, width, slide, window.is_count, how
     )
+    if counted is None:
+        return None
+    return result_tables(queries, counted, _Batch(counted, arranged, queries[0]))
+
+
+def panes_rows(
+    queries: Sequence[Query], arranged: Arranged, always: bool = False
+) -> list[pa.Table] | None:
+    """The rows of countable queries of one key, each with a window in time and a slide of its own.
+
+    `None` where they cannot be made together, or are cheaper apart (see `panes.count_panes`).
+    """
+    tick = arranged.columns.events.tick
+    widths = [query.window.ticks(tick) for query in queries]
+    slides = [whole_ticks(query.slide or 0, tick, "slide") for query in queries]
+    counted = count_panes(Plan(queries), arranged.columns, arranged.layout, widths, slides, always)
     if counted is None:
         return None
     return result_tables(queries, counted, _Batch(counted, arranged, queries[0]))

@@ -16,7 +16,7 @@ from engines.columns.arranged import Arranged
 from engines.columns.instances import Columns
 from engines.columns.keys import KeyTexts
 from engines.columns.layout import arrange
-from engines.counting.rows import counted_rows
+from engines.counting.rows import counted_rows, panes_rows
 from engines.events import Events
 from engines.how import USUAL, How
 from engines.joins.aggregates import aggregate_rows
@@ -73,14 +73,43 @@ def _count(
         if countable(query) is None and _aggregates_numbers(query, columns):
             place = (query.key, query.window, query.slide) if how.sharing else query.name
             together.setdefault(place, []).append(query)
-    found: dict[str, list[pa.Table]] = {}
+    found = _count_by_panes(list(together.values()), columns, arrangements, how)
     for group in together.values():
+        if group[0].name in found:
+            continue
         try:
             tables = counted_rows(group, _arranged(group[0], columns, arrangements), how)
         except UnsupportedError as error:
             raise _named(error, group[0]) from error
         if tables is not None:
             found |= {query.name: [table] for query, table in zip(group, tables, strict=True)}
+    return found
+
+
+def _count_by_panes(
+    groups: Sequence[Sequence[Query]],
+    columns: Columns,
+    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
+    how: How,
+) -> dict[str, list[pa.Table]]:
+    """The rows of queries that slide in time, whatever their windows, where panes are cheaper.
+
+    Only without an OpenCL device, which has a kernel for one window and slide.
+    """
+    if not how.sharing or how.device != "cpu":
+        return {}
+    by_key: dict[Hashable, list[Query]] = {}
+    for group in groups:
+        if group[0].slide is not None and not group[0].window.is_count:
+            by_key.setdefault(group[0].key, []).extend(group)
+    found: dict[str, list[pa.Table]] = {}
+    for queries in by_key.values():
+        try:
+            tables = panes_rows(queries, _arranged(queries[0], columns, arrangements))
+        except UnsupportedError:
+            continue  # counted apart, the query at fault is named
+        if tables is not None:
+            found |= {query.name: [table] for query, table in zip(queries, tables, strict=True)}
     return found
 
 
