@@ -25,7 +25,7 @@ MODEL = Model(equality="hash", arrivals="poisson")
 SAMPLE = 512  # combinations of events that a condition is tried on
 
 
-def choose_tree(query: Query, pattern: Pattern, picked: Picked, shape: Shape) -> Tree:
+def choose_tree(query: Query, pattern: Pattern, statistics: Statistics, shape: Shape) -> Tree:
     """The tree of one OR-free reading of a query's pattern."""
     parts = parts_of(pattern)
     if isinstance(pattern, Event) or (
@@ -35,7 +35,7 @@ def choose_tree(query: Query, pattern: Pattern, picked: Picked, shape: Shape) ->
     named = {event.alias for event in components(pattern)}
     conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
     asked = replace(query, pattern=pattern, conditions=conditions)
-    return best_tree(asked, statistics_of(picked), model=MODEL, shape=shape).tree
+    return best_tree(asked, statistics, model=MODEL, shape=shape).tree
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from engines.columns.instances import Columns
 from engines.how import How
 from engines.joins.scan import Limits, refuse
 from engines.results import match_schema
+from engines.trees.common import Reading, common_trees
 from engines.trees.compile import Compiled, compile_tree
 from engines.trees.evaluation import Counts, Evaluation, Shared
 from engines.trees.picked import Picked
-from engines.trees.planning import choose_tree
+from engines.trees.planning import choose_tree, statistics_of
 from engines.trees.refusal import refusal
 from engines.trees.rows import match_tables_of
 from optimizer.ir.alternatives import alternatives
@@ -74,7 +75,7 @@ def _run_group(
 ) -> dict[str, pa.Table]:
     """Queries over the same events; those of one window share what is equal in their plans."""
     assert how.detection != "joins"
-    plans = {query.name: plan_query(query, picked, how.detection) for query in queries}
+    plans = plan_queries(queries, picked, widths, how.detection, how.sharing)
     shared: dict[Hashable, Shared] = {}
 
     def buffers(query: Query) -> Shared:
@@ -96,19 +97,33 @@ def _run_group(
     return found
 
 
-def plan_query(query: Query, picked: Picked, shape: Shape) -> list[Choice]:
-    """A tree for each OR-free reading of a query's pattern, as operators."""
-    return [
-        Choice(
-            pattern,
-            compile_tree(
-                choose_tree(query, pattern, picked, shape),
-                pattern,
-                query.conditions,
-            ),
-        )
-        for pattern in alternatives(query.pattern)
-    ]
+def plan_queries(
+    queries: Sequence[Query],
+    picked: Picked,
+    widths: dict[str, int],
+    shape: Shape,
+    sharing: bool,
+) -> dict[str, list[Choice]]:
+    """A tree for each OR-free reading of each query's pattern, as operators.
+
+    With `sharing`, queries of one window get the pieces that they have in common.
+    """
+    statistics = statistics_of(picked)
+    together: dict[Hashable, list[Reading]] = {}
+    for query in queries:
+        for pattern in alternatives(query.pattern):
+            group = widths[query.name] if sharing else query.name
+            together.setdefault(group, []).append(Reading(query, pattern))
+    plans: dict[str, list[Choice]] = {query.name: [] for query in queries}
+    for readings in together.values():
+        if sharing and shape == "bushy" and len(readings) > 1:
+            trees = common_trees(readings, statistics)
+        else:
+            trees = [choose_tree(*reading, statistics, shape) for reading in readings]
+        for (query, pattern), tree in zip(readings, trees, strict=True):
+            compiled = compile_tree(tree, pattern, query.conditions)
+            plans[query.name].append(Choice(pattern, compiled))
+    return plans
 
 
 def _rows(query: Query, choices: list[Choice], evaluation: Evaluation) -> pa.Table:

@@ -188,6 +188,46 @@ def test_larger_streams_match_as_the_joins_engine_says(
         assert multiset(Results(expected.aggregates, cut["q"])) == multiset(expected)
 
 
+FAMILIES = [
+    ["SEQ(A a, B b, C c)", "SEQ(A a, B x, D d)", "SEQ(B y, A a, B b, E e)"],
+    ["SEQ(A a, !C n, B b, D d)", "SEQ(A a, B b, !C m, D d)", "SEQ(A a, !C o, B b, E e)"],
+    [
+        "SEQ(A a, B b, C c) WHERE a.x < b.x",
+        "SEQ(A a, B b, D d) WHERE b.x > a.x",
+        "SEQ(A a, B b, E e) WHERE a.x < b.y",
+    ],
+    ["SEQ(A a, B b, A c, B d, E e)", "SEQ(A a, B b, D d)"],
+    ["SEQ(A a, OR(B b, C c), D d)", "SEQ(A a, B b, D d, !E e)", "AND(A a, SEQ(B b, D d))"],
+    [
+        "SEQ(A a, !SEQ(C n, D m), B b, D d) WHERE n.x = a.x",
+        "SEQ(A a, !SEQ(C n, D m), B b, E d) WHERE a.x = n.x",
+        "SEQ(A a, !SEQ(C n, D m), B b, D d) WHERE n.x = d.x",
+    ],
+]
+
+
+@pytest.mark.parametrize("patterns", FAMILIES)
+@pytest.mark.parametrize("key", ["", "PARTITION BY k "])
+def test_queries_with_common_pieces_match_as_the_joins_engine_says(
+    patterns: list[str], key: str
+) -> None:
+    workload = load_bound(
+        {
+            "name": "family",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": [
+                f"QUERY q{i} PATTERN {pattern} {key} RETURN a WITHIN 25 ms"
+                for i, pattern in enumerate(patterns)
+            ],
+        }
+    )
+    events = from_table(larger_stream(3).drop_columns(["seq"]), workload.stream)
+    expected = run_local(workload, events, UNLIMITED, How(detection="joins"))
+    for sharing in (True, False):
+        found = run_local(workload, events, UNLIMITED, How(sharing=sharing))
+        assert multiset(found) == multiset(expected)
+
+
 # --- how much is done ----------------------------------------------------------------------------
 
 
@@ -251,6 +291,32 @@ def test_what_queries_have_in_common_runs_once() -> None:
     assert shared.made == alone.made
     assert separate.made == 3 * alone.made
     assert shared.reused > 0 == separate.reused
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        ["SEQ(A a, B b, C c)", "SEQ(A a, B b, D d)", "SEQ(A a, B b, E e)"],  # prefix
+        ["SEQ(A a, C c, D d)", "SEQ(B b, C c, D d)", "SEQ(E e, C c, D d)"],  # suffix
+        [  # middle
+            "SEQ(A a, C c, D d, B b) WHERE c.x = d.k",
+            "SEQ(B b, C c, D d, A a) WHERE c.x = d.k",
+        ],
+        [
+            "SEQ(A a, B b, !C c, D d, E e) WHERE b.x < d.x",
+            "SEQ(E e, B o, !C n, D p, A a) WHERE p.x > o.x",
+        ],
+    ],
+)
+def test_a_piece_that_queries_have_in_common_runs_once(patterns: list[str]) -> None:
+    returned = ["a" if " a" in pattern else "c" for pattern in patterns]
+    queries = [
+        f"QUERY q{i} PATTERN {pattern} RETURN {name} WITHIN 90 ms"
+        for i, (pattern, name) in enumerate(zip(patterns, returned, strict=True))
+    ]
+    shared, separate = counted(queries), counted(queries, How(sharing=False))
+    assert shared.made < separate.made
+    assert shared.reused > 0
 
 
 def test_other_windows_and_other_conditions_are_not_the_same() -> None:
