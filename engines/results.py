@@ -113,8 +113,12 @@ def sorted_rows(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
         last = pa.table({"group": group, "last": table.column(order[-1]).take(pa.array(rows))})
         keys = [("group", "ascending", "at_start"), ("last", "ascending", "at_start")]
         places[tied] = rows[pc.sort_indices(last, sort_keys=keys).to_numpy()]
-    if (places[1:] > places[:-1]).all():
-        return table
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    if len(breaks) * 64 < len(places):  # whole stretches change places: nothing is copied
+        starts = np.append(0, breaks)
+        ends = np.append(breaks, len(places))
+        pieces = zip(places[starts].tolist(), (ends - starts).tolist(), strict=True)
+        return pa.concat_tables([table.slice(first, size) for first, size in pieces])
     return table.take(pa.array(places))
 
 
