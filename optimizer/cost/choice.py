@@ -1,0 +1,163 @@
+"""Which engine counts a group of queries for the least, by the measured cost model.
+
+Unit: nanoseconds of one core for a second of stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from optimizer.cost.counting import (
+    Counting,
+    Lengths,
+    aseq,
+    chopconnect,
+    panes,
+    pretree,
+    product,
+)
+from optimizer.cost.operations import NAMES, Operations, UnitCosts, nanoseconds
+from optimizer.ir.query import Query
+from optimizer.statistics.known import Statistics
+
+Engine = OneOf["product", "aseq", "pretree", "chopconnect", "panes"]
+ENGINES: tuple[Engine, ...] = ("product", "aseq", "pretree", "chopconnect", "panes")
+CALLED: dict[Engine, str] = {
+    "product": "the sliding product",
+    "aseq": "A-Seq, one query after the other",
+    "pretree": "PreTree",
+    "chopconnect": "Chop-Connect",
+    "panes": "products of panes",
+}
+# What takes the time, in words, for each kind of operation.
+_SAID = {
+    "seen": "looking up symbols",
+    "keyed": "preparing events",
+    "watched": "preparing events",
+    "spoken": "preparing events",
+    "reversible_events": "visiting events",
+    "reversible_adds": "adding to the counters of shared pieces",
+    "reversible_reads": "reading counts",
+    "stack_events": "visiting events",
+    "stack_adds": "adding to the counters of shared pieces",
+    "stack_front": "adding to the counters of shared pieces",
+    "stack_logged": "logging changes, as negations or values cannot be taken back",
+    "stack_reads": "reading counts",
+    "stack_pairs": "multiplying fronts and backs of windows",
+    "stack_floats": "counting in floating point too",
+    "stack_values": "carrying values",
+    "product_rows": "writing results",
+    "pane_events": "visiting events",
+    "pane_adds": "adding to the counters of panes",
+    "pane_cells": "opening panes",
+    "pane_pairs": "putting windows together from panes",
+    "tree_events": "visiting events once for each tree",
+    "tree_nodes": "finding the prefixes that an event extends",
+    "tree_laden": "carrying values or floating-point counts",
+    "tree_counters": "adding to the counters of active STARTs",
+    "tree_cells": "opening counters for STARTs",
+    "tree_reads": "reading counts",
+    "tree_totals": "summing up over active STARTs",
+    "tree_floats": "carrying values or floating-point counts",
+    "chop_events": "visiting events",
+    "chop_windows": "visiting events",
+    "chop_nodes": "finding the segments that an event extends",
+    "chop_laden": "carrying values or floating-point counts",
+    "chop_counters": "adding to the counters of active STARTs",
+    "chop_cells": "opening counters for STARTs",
+    "chop_snapshots": "taking snapshots",
+    "chop_rows": "writing snapshots",
+    "chop_products": "multiplying snapshots",
+    "chop_reads": "reading counts",
+    "chop_totals": "summing up over active STARTs",
+    "chop_connected": "connecting segments by their snapshots",
+    "chop_floats": "carrying values or floating-point counts",
+    "sorted_rows": "writing and sorting results",
+}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An engine, what it takes for a second of stream, and a sentence that says why."""
+
+    engine: Engine
+    nanoseconds: float
+    per_event: float
+    why: str
+    operations: Operations
+
+
+def cheapest(
+    queries: Sequence[Query],
+    statistics: Statistics,
+    unit_costs: UnitCosts,
+    allowed: Collection[Engine] = ("product", "aseq", "pretree"),
+    lengths: Lengths | None = None,
+) -> list[Ranked]:
+    """The engines that may count queries of one key, window and slide, the cheapest first.
+
+    `allowed` are those that can take all of them: only the product takes what is not one sequence
+    of single events. `lengths` are the segments for Chop-Connect; without any it is not looked at.
+    Equal costs come in the order of `ENGINES`.
+    """
+    group = Counting(tuple(queries), statistics)
+    found: list[tuple[Engine, Operations]] = []
+    for engine in ENGINES:
+        if engine not in allowed:
+            continue
+        match engine:
+            case "product":
+                found.append((engine, product(group)))
+            case "aseq":
+                found.append((engine, aseq(group)))
+            case "pretree":
+                found.append((engine, pretree(group)))
+            case "chopconnect":
+                if lengths:
+                    found.append((engine, chopconnect(group, lengths)))
+            case "panes":
+                found.append((engine, panes(queries, statistics)))
+    costs = {engine: nanoseconds(operations, unit_costs) for engine, operations in found}
+    ranked = sorted(found, key=lambda pair: costs[pair[0]])
+    rate = group.spoken or 1.0
+    return [
+        Ranked(
+            engine,
+            costs[engine],
+            costs[engine] / rate,
+            _why(engine, operations, costs, unit_costs, rate),
+            operations,
+        )
+        for engine, operations in ranked
+    ]
+
+
+def _why(
+    engine: Engine,
+    operations: Operations,
+    costs: dict[Engine, float],
+    unit_costs: UnitCosts,
+    rate: float,
+) -> str:
+    mine = costs[engine]
+    parts = {_SAID[name]: 0.0 for name in NAMES if getattr(operations, name)}
+    for name in NAMES:
+        if getattr(operations, name):
+            parts[_SAID[name]] += getattr(operations, name) * getattr(unit_costs.each, name)
+    largest = max(parts, key=lambda said: parts[said], default="nothing")
+    share = parts[largest] / mine if mine else 0.0
+    measured = "by default costs" if unit_costs.is_default else "as measured on this machine"
+    text = (
+        f"{CALLED[engine]} takes {mine / rate:,.0f} ns per event {measured}, "
+        f"{share:.0%} of it {largest}"
+    )
+    others = {other: cost for other, cost in costs.items() if other != engine}
+    if others:
+        best = min(others, key=lambda other: others[other])
+        if mine <= others[best]:
+            times = others[best] / mine if mine else 1.0
+            return f"{text}; {CALLED[best]} would take {times:.2g} times as long"
+        return f"{text}; {CALLED[best]} takes {others[best] / mine:.0%} of that"
+    return text

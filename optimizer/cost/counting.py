@@ -1,0 +1,460 @@
+"""How many elementary operations each counting engine does in a second of stream.
+
+The formulas follow the kernels: the sliding product changes a counter for each distinct piece of
+the queries' patterns, whatever the window holds; A-Seq (Qi's thesis, sections 3.2 and 3.3), PreTree
+(4.1) and Chop-Connect (4.2) keep counters for every active START, so that an event costs as many
+additions as STARTs are in the window, and the vector instructions that they are made with have a
+price for each node and a small one for each START.
+
+Rates are those of the stream, uniform or not. A symbol's rate is `statistics.rate`; an event of
+several symbols counts once for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.automaton import Symbols
+from optimizer.cost.arrivals import Arrivals, Wanted
+from optimizer.cost.operations import Operations
+from optimizer.cost.words import (
+    Changes,
+    Word,
+    changes,
+    explored,
+    value_changes,
+    words_of,
+)
+from optimizer.ir.alternatives import alternatives
+from optimizer.ir.pattern import Neg, Pattern, Symbol, events, positive_events, walk
+from optimizer.ir.query import Query, Window
+from optimizer.places import last_events
+from optimizer.statistics.known import Statistics
+from workloads.syntax import Plus
+
+Lengths = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """Aggregate queries of one key, window and slide over a stream: what engines count together."""
+
+    queries: tuple[Query, ...]
+    statistics: Statistics
+
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """The stream as they see it."""
+        first = self.queries[0]
+        return Arrivals(self.statistics, first.key, first.window, first.slide)
+
+    @cached_property
+    def choices(self) -> list[tuple[Pattern, ...]]:
+        """The OR-free alternatives of each query."""
+        return [tuple(alternatives(query.pattern)) for query in self.queries]
+
+    @cached_property
+    def words(self) -> list[tuple[Word, ...] | None]:
+        """Each query's alternatives as words; None where one of them is none."""
+        return [words_of(query) for query in self.queries]
+
+    @cached_property
+    def chains(self) -> list[Word]:
+        """Each query as one word, which is what the engines that keep STARTs take."""
+        found = []
+        for query, words in zip(self.queries, self.words, strict=True):
+            if words is None or len(words) != 1:
+                raise ValueError(f"{query.name} is not one sequence of single events")
+            found.append(words[0])
+        return found
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """All that the queries speak of."""
+        return frozenset(event.symbol for query in self.queries for event in events(query.pattern))
+
+    @cached_property
+    def triggers(self) -> list[Symbols]:
+        """By query, the symbols whose events are evaluated, where no slide says when."""
+        return [
+            frozenset(e.symbol for choice in choices for e in last_events(choice, frozenset()))
+            for choices in self.choices
+        ]
+
+    @cached_property
+    def spoken(self) -> float:
+        """Events per second that the queries speak of."""
+        return self.rate(self.symbols)
+
+    def rate(self, symbols: Symbols) -> float:
+        """Events per second of these symbols: of one type at most as many as it has."""
+        by_type: dict[str, float] = defaultdict(float)
+        for symbol in symbols:
+            by_type[symbol.type] += self.arrivals.rate(symbol)
+        return math.fsum(
+            min(rate, self.statistics.rates.get(name, rate)) for name, rate in by_type.items()
+        )
+
+    @cached_property
+    def seen(self) -> float:
+        """Events per second of the stream, as far as it is known."""
+        if self.statistics.events is not None and self.statistics.span:
+            return max(self.spoken, self.statistics.total_rate)
+        return self.spoken
+
+    @cached_property
+    def dual(self) -> bool:
+        """Is there a query that has to be counted in floating point too? Then all are."""
+        return any(
+            self.arrivals.could_overflow([e.symbol for e in positive_events(choice)], len(choices))
+            or any(
+                isinstance(e.quantifier, Plus) and self.arrivals.most(e.symbol) >= 50
+                for e in positive_events(choice)
+            )
+            for choices in self.choices
+            for choice in choices
+        )
+
+    @cached_property
+    def evaluations(self) -> NDArray[np.float64]:
+        """By query, how often a second it is evaluated."""
+        if self.arrivals.slide:
+            return np.full(len(self.queries), self.arrivals.evaluations(self.symbols))
+        return np.array([self.rate(triggers) for triggers in self.triggers])
+
+    @cached_property
+    def rows(self) -> NDArray[np.float64]:
+        """By query, result rows a second: evaluations of windows that hold a match."""
+        wanted = []
+        owner = []
+        for q, choices in enumerate(self.choices):
+            words = self.words[q]
+            for i, choice in enumerate(choices):
+                if words is not None:
+                    wanted.append(Wanted(words[i].symbols, words[i].gaps))
+                else:
+                    symbols = tuple(e.symbol for e in positive_events(choice))
+                    wanted.append(Wanted(symbols, (frozenset(),) * (len(symbols) + 1)))
+                owner.append(q)
+        none = np.ones(len(self.queries))
+        distinct = list(dict.fromkeys(wanted))
+        chance = dict(zip(distinct, self.arrivals.chances(distinct), strict=True))
+        for word, q in zip(wanted, owner, strict=True):
+            none[q] *= 1 - chance[word]
+        found: NDArray[np.float64] = self.evaluations * (1 - none)
+        return found
+
+    def common(self) -> Operations:
+        """What every engine does before it counts."""
+        keyed = self.seen if self.arrivals.key else 0.0
+        negates = any(
+            isinstance(node, Neg) for query in self.queries for node in walk(query.pattern)
+        )
+        return Operations(
+            seen=self.seen,
+            keyed=keyed,
+            spoken=self.spoken,
+            watched=self.spoken if negates else 0.0,
+        )
+
+
+# --- the sliding product -------------------------------------------------------------------------
+
+
+def product(group: Counting) -> Operations:
+    """The sliding product: of the queries whose events can be taken back, and of the others."""
+    reversible = [q for q in range(len(group.queries)) if _is_reversible(group, q)]
+    others = sorted(set(range(len(group.queries))) - set(reversible))
+    found = group.common() + Operations(product_rows=float(group.rows.sum()))
+    if reversible:
+        found += _reversible(group, reversible)
+    if others:
+        found += _two_stacks(group, others)
+    return found
+
+
+def _is_reversible(group: Counting, q: int) -> bool:
+    words = group.words[q]
+    if group.dual:
+        return False
+    if words is not None:
+        return not any(word.has_negation or word.values for word in words)
+    return _is_plain_machine(group.choices[q]) and not _values(group, q)
+
+
+def _is_plain_machine(choices: Sequence[Pattern]) -> bool:
+    """Neither groups nor negations: all components are single and bound by a match."""
+    return all(
+        not any(isinstance(e.quantifier, Plus) for e in positive_events(choice))
+        and len(list(events(choice))) == len(list(positive_events(choice)))
+        for choice in choices
+    )
+
+
+def _values(group: Counting, q: int) -> int:
+    """How many numbers a query carries beside its count."""
+    words = group.words[q]
+    if words is not None:
+        return max((sum(weight for *_, weight in word.values) for word in words), default=0)
+    output = group.queries[q].output
+    items = getattr(output, "items", ())
+    return sum(2 for item in items if getattr(item, "operand", None) is not None)
+
+
+def _changes(group: Counting, chosen: Sequence[int]) -> Changes:
+    words = [word for q in chosen for word in group.words[q] or ()]
+    machines = {
+        choice: None for q in chosen if group.words[q] is None for choice in group.choices[q]
+    }
+    found = changes(words)
+    for choice in machines:
+        found += explored(choice).changes
+    return found
+
+
+def _per_second(group: Counting, numbers: Mapping[Symbol, float]) -> float:
+    return sum(number * group.arrivals.rate(symbol) for symbol, number in numbers.items())
+
+
+def _reversible(group: Counting, chosen: Sequence[int]) -> Operations:
+    found = _changes(group, chosen)
+    alternatives_ = [len(group.choices[q]) for q in chosen]
+    return Operations(
+        reversible_events=group.spoken,
+        reversible_adds=_per_second(group, found.arriving) + _per_second(group, found.leaving),
+        reversible_reads=float(group.evaluations[list(chosen)] @ np.array(alternatives_)),
+    )
+
+
+def _two_stacks(group: Counting, chosen: Sequence[int]) -> Operations:
+    found = _changes(group, chosen)
+    words = [word for q in chosen for word in group.words[q] or ()]
+    carried = value_changes(words)
+    back, front = _per_second(group, found.arriving), _per_second(group, found.leaving)
+    logged = _per_second(group, found.first)
+    values = sum(
+        _per_second(group, which) for which in (carried.arriving, carried.leaving, carried.first)
+    )
+    evaluations = group.evaluations[list(chosen)]
+    pairs = np.array([_pairs(group, q) for q in chosen])
+    read = float(evaluations @ pairs)
+    values += float(
+        2 * group.rows[list(chosen)] @ (pairs * np.array([_values(group, q) for q in chosen]))
+    )
+    return Operations(
+        stack_events=group.spoken,
+        stack_adds=back,
+        stack_front=front,
+        stack_logged=logged,
+        stack_reads=float(evaluations.sum()),
+        stack_pairs=read,
+        stack_floats=back + front + logged + read if group.dual else 0.0,
+        stack_values=values,
+    )
+
+
+def _pairs(group: Counting, q: int) -> int:
+    """Ways to cut a match in a front and a back."""
+    words = group.words[q]
+    if words is not None:
+        return sum(len(word.symbols) + 1 for word in words)
+    return sum(explored(choice).states for choice in group.choices[q])
+
+
+def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
+    """Products of panes, for queries of one key with any windows and slides in time.
+
+    The stream is cut where a window opens or closes, and an event is multiplied to its pane once
+    for all queries. A window is put together from the products of its panes that hold an event,
+    each of which is applied to what stands behind it, for every piece.
+    """
+    spans: dict[tuple[int, int], list[Query]] = defaultdict(list)
+    for query in queries:
+        if query.slide is None or query.window.is_count:
+            raise ValueError(f"{query.name} does not slide in time, which panes are for")
+        spans[query.window.size, query.slide].append(query)
+    every = Counting(tuple(queries), statistics)
+    numbers = range(len(queries))
+    found = _changes(every, numbers)
+    carried = value_changes([word for q in numbers for word in every.words[q] or ()])
+    adds = _per_second(every, found.arriving) + _per_second(every, carried.arriving)
+    counters = sum(found.arriving.values()) + sum(carried.arriving.values())
+    # Windows close at multiples of the slide, and open there too if that divides them.
+    cuts = {(slide, -phase % slide) for size, slide in spans for phase in (0, size)}
+    mean = 1 / sum(1 / slide for slide, _ in cuts)  # nanoseconds of a pane
+    pane = Arrivals(statistics, queries[0].key, Window(math.ceil(mean)), math.ceil(mean))
+    pairs = rows = 0.0
+    for members in spans.values():
+        group = Counting(tuple(members), statistics)
+        # Equal queries are put together once.
+        distinct = {words or group.choices[q]: q for q, words in enumerate(group.words)}
+        pieces = sum(_pairs(group, q) * (_pairs(group, q) + 1) / 2 for q in distinct.values())
+        pairs += pieces * group.arrivals.evaluated_panes(every.symbols, mean)
+        rows += float(group.rows.sum())
+    twice = 2 if every.dual else 1
+    return every.common() + Operations(
+        pane_events=every.spoken,
+        pane_adds=adds * twice,
+        pane_cells=pane.evaluations(every.symbols) * counters,
+        pane_pairs=pairs * twice,
+        product_rows=rows,
+    )
+
+
+# --- counters for every START --------------------------------------------------------------------
+
+
+def aseq(group: Counting) -> Operations:
+    """A-Seq: the queries one by one, each over all events that the group speaks of."""
+    trees: list[Sequence[int]] = [[q] for q in range(len(group.queries))]
+    return _trees(group, trees)
+
+
+def pretree(group: Counting) -> Operations:
+    """PreTree: queries that begin with the same symbol share their STARTs and common prefixes."""
+    trees: dict[Symbol, list[int]] = {}
+    for q, word in enumerate(group.chains):
+        trees.setdefault(word.symbols[0], []).append(q)
+    return _trees(group, list(trees.values()))
+
+
+def _trees(group: Counting, trees: Sequence[Sequence[int]]) -> Operations:
+    arrivals = group.arrivals
+    nodes = laden = counters = cells = reads = totals = floats = 0.0
+    for tree in trees:
+        start = group.chains[tree[0]].symbols[0]
+        active = arrivals.met(start)
+        # A node is a prefix with what is negated after each of its symbols.
+        found = {
+            tuple(zip(word.symbols[:n], word.gaps[1 : n + 1], strict=True))
+            for word in (group.chains[q] for q in tree)
+            for n in range(1, len(word.symbols) + 1)
+        }
+        extended = sum(arrivals.rate(node[-1][0]) for node in found if len(node) > 1)
+        cleared = sum(group.rate(node[-1][1]) for node in found)
+        starts = arrivals.rate(start)
+        nodes += extended + cleared
+        if group.dual or any(group.chains[q].values for q in tree):
+            laden += extended + cleared
+        counters += (extended + cleared) * active
+        cells += starts * len(found)
+        evaluated = float(group.evaluations[list(tree)].sum())
+        reads += evaluated
+        totals += evaluated * active
+        floats += _slots(group, tree) * active
+        if group.dual:
+            floats += (extended + cleared + evaluated) * active
+    return group.common() + Operations(
+        tree_events=group.spoken * len(trees),
+        tree_nodes=nodes,
+        tree_laden=laden,
+        tree_counters=counters,
+        tree_cells=cells,
+        tree_reads=reads,
+        tree_totals=totals,
+        tree_floats=floats,
+        sorted_rows=float(group.rows.sum()),
+    )
+
+
+def _slots(group: Counting, tree: Sequence[int]) -> float:
+    """Values carried along prefixes that are extended, or read, for each START."""
+    found: dict[tuple[object, ...], float] = {}
+    for q in tree:
+        word = group.chains[q]
+        for place, what, weight in word.values:
+            for n in range(place + 1, len(word.symbols) + 1):
+                node = (word.symbols[:n], word.gaps[1 : n + 1], place, what)
+                found[node] = weight * group.arrivals.rate(word.symbols[n - 1])
+            found[q, place, what] = weight * float(group.rows[q])
+    return sum(found.values())
+
+
+def chopconnect(group: Counting, lengths: Lengths | None = None) -> Operations:
+    """Chop-Connect: each query in segments of the lengths given under its name, or whole.
+
+    A segment's counters are kept for its own STARTs, once for all queries that have it. Where it
+    is not the first, each START of it takes a snapshot of what precedes it, for every STARTs of the
+    first segment; and a query is read by a look into the snapshot of each START of its last.
+    """
+    arrivals = group.arrivals
+    chopped = [
+        _chop(word, tuple((lengths or {}).get(query.name, (len(word.symbols),))), query.name)
+        for query, word in zip(group.queries, group.chains, strict=True)
+    ]
+    nodes = counters = cells = floats = 0.0
+    segments = dict.fromkeys(part for parts in chopped for part in parts)
+    for segment in segments:
+        active = arrivals.met(segment[0][0])
+        extended = sum(arrivals.rate(symbol) for symbol, _ in segment[1:])
+        cleared = sum(group.rate(gap) for _, gap in segment)
+        nodes += extended + cleared + arrivals.rate(segment[0][0])
+        counters += (extended + cleared) * active
+        cells += arrivals.rate(segment[0][0]) * len(segment)
+        floats += (extended + cleared) * active if group.dual else 0.0
+    links = dict.fromkeys(
+        (parts[: n + 1], word.gaps[0])
+        for parts, word in zip(chopped, group.chains, strict=True)
+        for n in range(1, len(parts))
+    )
+    snapshots = rows = products = 0.0
+    for path, _ in links:
+        root, before, connecting = path[0][0][0], path[-2][0][0], path[-1][0][0]
+        taken = arrivals.rate(connecting)
+        snapshots += taken
+        if len(path) == 2:
+            rows += taken * arrivals.met(root)
+        else:
+            # Of an earlier snapshot's rows, those are left whose STARTs are still in the window:
+            # on average half of them.
+            rows += taken * arrivals.met(root)
+            products += taken * arrivals.met_both(before, root) / 2
+    totals = connected = 0.0
+    for parts, evaluated in zip(chopped, group.evaluations.tolist(), strict=True):
+        active = evaluated * arrivals.met(parts[-1][0][0])
+        if len(parts) == 1:
+            totals += active
+        else:
+            connected += active
+    if group.dual:
+        floats += rows + products + totals + connected
+    floats += sum(_slots(group, [q]) * arrivals.met(p[-1][0][0]) for q, p in enumerate(chopped))
+    return group.common() + Operations(
+        chop_events=group.spoken,
+        chop_windows=group.spoken * len(segments) if arrivals.slide else 0.0,
+        chop_nodes=nodes,
+        chop_laden=nodes if group.dual or any(word.values for word in group.chains) else 0.0,
+        chop_counters=counters,
+        chop_cells=cells,
+        chop_snapshots=snapshots,
+        chop_rows=rows,
+        chop_products=products,
+        chop_reads=float(group.evaluations.sum()),
+        chop_totals=totals,
+        chop_connected=connected,
+        chop_floats=floats,
+        sorted_rows=float(group.rows.sum()),
+    )
+
+
+_Segment = tuple[tuple[Symbol, Symbols], ...]  # symbols, and what is negated after each
+
+
+def _chop(word: Word, lengths: tuple[int, ...], name: str) -> tuple[_Segment, ...]:
+    if sum(lengths) != len(word.symbols) or min(lengths) < 1:
+        raise ValueError(
+            f"segments of {lengths} do not make up the {len(word.symbols)} components of {name}"
+        )
+    whole = tuple(zip(word.symbols, word.gaps[1:], strict=True))
+    found, at = [], 0
+    for length in lengths:
+        found.append(whole[at : at + length])
+        at += length
+    return tuple(found)

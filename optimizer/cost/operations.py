@@ -1,0 +1,181 @@
+"""Elementary operations of the counting engines, and what each takes on a machine.
+
+Counts are per second of stream; unit costs are nanoseconds. Both have the same fields, one for each
+kind of operation that the engines' kernels are made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from workloads.errors import SheafError
+
+VERSION = 1
+
+
+class UnitCostsError(SheafError):
+    """A document that holds no unit costs; says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """How often each kind of operation happens in a second of stream."""
+
+    # Common to all: events of the stream, and those that a query speaks of, made into letters.
+    seen: float = 0.0
+    keyed: float = 0.0  # events that stand in the order of a partition key
+    spoken: float = 0.0
+    watched: float = 0.0  # those again, where negations look at all that occurs at one time
+    # The product whose events can be taken back (kernels/reversible.py).
+    reversible_events: float = 0.0  # that arrive, and leave later
+    reversible_adds: float = 0.0  # one counter to another, or taken off again
+    reversible_reads: float = 0.0  # of a query's counter
+    # The product of two stacks (kernels/product.py).
+    stack_events: float = 0.0
+    stack_adds: float = 0.0  # to counters of the back
+    stack_front: float = 0.0  # to counters of the front, looked at for the log first
+    stack_logged: float = 0.0  # written to the log, and taken back from it
+    stack_reads: float = 0.0
+    stack_pairs: float = 0.0  # front times back
+    stack_floats: float = 0.0  # adds and pairs again, in floating point
+    stack_values: float = 0.0  # the same of values
+    product_rows: float = 0.0  # result rows, written query by query
+    # Panes: products of stretches, combined at each evaluation.
+    pane_events: float = 0.0
+    pane_adds: float = 0.0
+    pane_cells: float = 0.0  # counters of a new pane
+    pane_pairs: float = 0.0  # a pane's counter times one of the window behind it
+    # Prefix counters for every active START (kernels/aseq.py).
+    tree_events: float = 0.0  # looked at, once by each tree
+    tree_nodes: float = 0.0  # that an event extends or clears
+    tree_laden: float = 0.0  # of these, nodes that carry more than one count for each START
+    tree_counters: float = 0.0  # added: a node's, one for each START
+    tree_cells: float = 0.0  # set to zero for a new START
+    tree_reads: float = 0.0
+    tree_totals: float = 0.0  # counters summed up
+    tree_floats: float = 0.0  # counters, again in floating point, and values
+    # Segments, connected by snapshots (kernels/chopconnect.py).
+    chop_events: float = 0.0
+    chop_windows: float = 0.0  # segments whose STARTs are looked through, at events that slide
+    chop_nodes: float = 0.0
+    chop_laden: float = 0.0
+    chop_counters: float = 0.0
+    chop_cells: float = 0.0
+    chop_snapshots: float = 0.0  # one for each link at each CNET
+    chop_rows: float = 0.0  # of snapshots over one segment
+    chop_products: float = 0.0  # rows of earlier snapshots, multiplied into later ones
+    chop_reads: float = 0.0
+    chop_totals: float = 0.0
+    chop_connected: float = 0.0  # STARTs looked up in their snapshots
+    chop_floats: float = 0.0
+    sorted_rows: float = 0.0  # result rows, written as they come and sorted by query
+
+    def __add__(self, other: Operations) -> Operations:
+        return Operations(*(a + b for a, b in zip(_numbers(self), _numbers(other), strict=True)))
+
+    def times(self, factor: float) -> Operations:
+        """All of them so many times."""
+        return Operations(*(factor * number for number in _numbers(self)))
+
+
+NAMES = tuple(field.name for field in fields(Operations))
+DEFAULT = "defaults"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCosts:
+    """Nanoseconds for each kind of operation; `source` says where they were measured."""
+
+    each: Operations
+    source: str = DEFAULT
+
+    @property
+    def is_default(self) -> bool:
+        """Was nothing measured on this machine?"""
+        return self.source == DEFAULT
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain values, `version` first."""
+        return {"version": VERSION, "source": self.source, "nanoseconds": asdict(self.each)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> UnitCosts:
+        """What `to_document` made these values from."""
+        if not isinstance(document, Mapping) or document.get("version") != VERSION:
+            raise UnitCostsError(
+                f"these are not unit costs of version {VERSION}; run 'sheaf calibrate'"
+            )
+        source, costs = document.get("source"), document.get("nanoseconds")
+        if not isinstance(source, str) or not isinstance(costs, Mapping):
+            raise UnitCostsError("these are not unit costs: source or nanoseconds is missing")
+        if costs.keys() != set(NAMES):
+            wrong = ", ".join(sorted(set(NAMES) ^ costs.keys()))
+            raise UnitCostsError(f"these are not unit costs: {wrong} is missing or not known")
+        for name, cost in costs.items():
+            is_number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
+            if not is_number or not (cost >= 0 and math.isfinite(cost)):
+                raise UnitCostsError(f"these are not unit costs: {name} is {cost}")
+        return cls(Operations(**{name: float(costs[name]) for name in NAMES}), source)
+
+
+# What an operation takes where nobody has calibrated: measured as `sheaf calibrate` does, but on 93
+# workloads, on one core of an x86-64 server (Linux, Python 3.11, numba 0.68).
+DEFAULTS = UnitCosts(
+    Operations(
+        seen=11.5,
+        keyed=3.11,
+        spoken=35,
+        watched=7,
+        reversible_events=77.3,
+        reversible_adds=1.12,
+        reversible_reads=4.47,
+        stack_events=266,
+        stack_adds=0.632,
+        stack_front=0.5,
+        stack_logged=5.87,
+        stack_reads=91.6,
+        stack_pairs=3.41,
+        stack_floats=1.36,
+        stack_values=2.14,
+        product_rows=15.6,
+        pane_events=36.4,
+        pane_adds=3.64,
+        pane_cells=1.21,
+        pane_pairs=2.43,
+        tree_events=28.1,
+        tree_nodes=28.2,
+        tree_laden=73.6,
+        tree_counters=0.0555,
+        tree_cells=18,
+        tree_reads=0.236,
+        tree_totals=0.0536,
+        tree_floats=0.32,
+        chop_events=6.86,
+        chop_windows=4.74,
+        chop_nodes=59.6,
+        chop_laden=46.6,
+        chop_counters=0.05,
+        chop_cells=23.4,
+        chop_snapshots=139,
+        chop_rows=5.02,
+        chop_products=1.4,
+        chop_reads=4,
+        chop_totals=0.162,
+        chop_connected=5.22,
+        chop_floats=0.758,
+        sorted_rows=58.6,
+    )
+)
+
+
+def nanoseconds(operations: Operations, unit_costs: UnitCosts) -> float:
+    """What operations take: in a second of stream, nanoseconds of one core."""
+    each = zip(_numbers(operations), _numbers(unit_costs.each), strict=True)
+    return math.fsum(number * cost for number, cost in each)
+
+
+def _numbers(operations: Operations) -> tuple[float, ...]:
+    return tuple(getattr(operations, name) for name in NAMES)

@@ -1,0 +1,282 @@
+"""Queries as words of letters, and the distinct stretches of many words.
+
+A product has a counter for each distinct piece of the queries' patterns (DESIGN section 5): a
+stretch of symbols with what is negated before, between and behind them. Stretches of one length are
+numbered from those that are one shorter, on arrays, so that a thousand queries take milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.automaton import Machine, Position, Symbols
+from optimizer.ir.alternatives import alternatives
+from optimizer.ir.pattern import Event, Neg, Pattern, Seq, Symbol
+from optimizer.ir.query import Aggregation, Query
+from workloads import expressions as ex
+from workloads.syntax import One
+
+Ints = NDArray[np.int64]
+_WEIGHTS = {"sum": 2, "avg": 2, "min": 1, "max": 1}  # numbers that are carried: a sum has its count
+
+
+@dataclass(frozen=True)
+class Word:
+    """`SEQ(!gaps[0], E1, !gaps[1], E2, …, En, !gaps[n])`, every E and every negated part one event.
+
+    `values` are the components whose attributes are aggregated, with how many numbers each takes.
+    """
+
+    symbols: tuple[Symbol, ...]
+    gaps: tuple[Symbols, ...]
+    values: tuple[tuple[int, str, int], ...] = ()  # place, what, numbers
+
+    @property
+    def has_negation(self) -> bool:
+        """Can an event take counts away?"""
+        return any(self.gaps)
+
+
+def word_of(choice: Pattern, output: Aggregation | None = None) -> Word | None:
+    """An OR-free pattern as a word, or None where it is none."""
+    gaps: list[Symbols] = [frozenset()]
+    symbols: list[Symbol] = []
+    places: dict[str, int] = {}
+    for part in choice.parts if isinstance(choice, Seq) else (choice,):
+        match part:
+            case Event(symbol, alias, One()):
+                places[alias] = len(symbols)
+                symbols.append(symbol)
+                gaps.append(frozenset())
+            case Neg(Event(symbol, _, One())):
+                gaps[-1] |= {symbol}
+            case _:
+                return None
+    wanted = _wanted(output) if output is not None else ()
+    values = {
+        (places[operand.alias], f"{function} {operand.name}", _WEIGHTS[function])
+        for function, operand in wanted
+        if operand.alias in places
+    }
+    return Word(tuple(symbols), tuple(gaps), tuple(sorted(values)))
+
+
+def _wanted(output: Aggregation) -> Iterator[tuple[str, ex.Attribute]]:
+    """The values that an output needs, counts apart."""
+    for item in output.items:
+        if item.operand is not None:
+            yield item.function, item.operand
+    for node in ex.walk(output.having) if output.having is not None else ():
+        if isinstance(node, ex.Call) and isinstance(node.argument, ex.Attribute):
+            yield node.function, node.argument
+
+
+def words_of(query: Query) -> tuple[Word, ...] | None:
+    """A query's alternatives as words, or None where one of them is none."""
+    output = query.output if isinstance(query.output, Aggregation) else None
+    found = [word_of(choice, output) for choice in alternatives(query.pattern)]
+    words = tuple(word for word in found if word is not None)
+    return words if len(words) == len(found) else None
+
+
+# --- stretches -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many counters an event of each symbol changes.
+
+    `arriving`: of pieces that end with it; `leaving`: of those that begin with it; `first`: of
+    those among these that begin a query, which is what is read of a front.
+    """
+
+    arriving: Mapping[Symbol, float] = field(default_factory=dict)
+    leaving: Mapping[Symbol, float] = field(default_factory=dict)
+    first: Mapping[Symbol, float] = field(default_factory=dict)
+
+    def __add__(self, other: Changes) -> Changes:
+        return Changes(
+            _sum(self.arriving, other.arriving),
+            _sum(self.leaving, other.leaving),
+            _sum(self.first, other.first),
+        )
+
+
+def _sum(a: Mapping[Symbol, float], b: Mapping[Symbol, float]) -> dict[Symbol, float]:
+    found: dict[Symbol, float] = defaultdict(float, a)
+    for symbol, number in b.items():
+        found[symbol] += number
+    return dict(found)
+
+
+def changes(words: Iterable[Word]) -> Changes:
+    """What events do to the counters of these words, where equal pieces are one counter."""
+    distinct = list(dict.fromkeys((word.symbols, word.gaps) for word in words))
+    rows = [
+        [(gaps[i], symbol, gaps[i + 1], False) for i, symbol in enumerate(symbols)]
+        for symbols, gaps in distinct
+    ]
+    return _stretches(rows) + _cleared(distinct)
+
+
+def value_changes(words: Iterable[Word]) -> Changes:
+    """The same for values that travel with the counts: in pieces that hold their component."""
+    total = Changes()
+    by_weight: dict[int, list[list[_Letter]]] = defaultdict(list)
+    for word in words:
+        for place, what, weight in word.values:
+            by_weight[weight].append(
+                [
+                    (word.gaps[i], symbol, word.gaps[i + 1], what if i == place else False)
+                    for i, symbol in enumerate(word.symbols)
+                ]
+            )
+    for weight, rows in by_weight.items():
+        found = _stretches(list({tuple(row): row for row in rows}.values()), marked=True)
+        for _ in range(weight):
+            total += found
+    return total
+
+
+_Letter = tuple[Symbols, Symbol, Symbols, Hashable]
+
+
+def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Changes:
+    """Distinct stretches by their first and their last symbol; `marked`: only with a mark."""
+    if not rows:
+        return Changes()
+    letters: dict[_Letter, int] = {}
+    symbols: dict[Symbol, int] = {}
+    for row in rows:
+        for letter in row:
+            letters.setdefault(letter, len(letters))
+            symbols.setdefault(letter[1], len(symbols))
+    numbers = np.array([letters[letter] for row in rows for letter in row], np.int64)
+    symbol = np.array([symbols[letter[1]] for row in rows for letter in row], np.int64)
+    mark = np.array([letter[3] is not False for row in rows for letter in row], np.bool_)
+    sizes = np.array([len(row) for row in rows], np.int64)
+    ends = np.repeat(np.cumsum(sizes), sizes)
+    begins = np.zeros(len(numbers), np.bool_)
+    begins[np.cumsum(sizes) - sizes] = True
+    at = np.arange(len(numbers))
+    marks = np.concatenate([[0], np.cumsum(mark)])
+    last, first, prefix = (np.zeros(len(symbols)) for _ in range(3))
+    length = 1
+    while len(at):
+        _, shown, numbers_here = np.unique(numbers[at], return_index=True, return_inverse=True)
+        place = at[shown]
+        starting = np.zeros(len(shown), np.bool_)
+        starting[numbers_here[begins[at]]] = True
+        if marked:
+            held = marks[place + length] > marks[place]
+            place, starting = place[held], starting[held]
+        last += np.bincount(symbol[place + length - 1], minlength=len(symbols))
+        first += np.bincount(symbol[place], minlength=len(symbols))
+        prefix += np.bincount(symbol[place[starting]], minlength=len(symbols))
+        # One longer: a stretch and the one that begins a letter later, which ends a letter later.
+        full = np.full(len(numbers) + 1, -1, np.int64)
+        full[at] = numbers_here
+        length += 1
+        at = at[at + length <= ends[at]]
+        numbers = full[:-1] * (len(shown) + len(letters) + 1) + full[1:]
+    names = list(symbols)
+    return Changes(*(dict(zip(names, n.tolist(), strict=True)) for n in (last, first, prefix)))
+
+
+def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) -> Changes:
+    """Counters that negated events set to zero: of pieces that end, or begin, at their gap."""
+    behind: set[tuple[Symbol, Hashable]] = set()
+    before: set[tuple[Symbol, Hashable]] = set()
+    first: set[tuple[Symbol, Hashable]] = set()
+    for symbols, gaps in words:
+        for j, gap in enumerate(gaps):
+            for negated in gap:
+                for i in range(j + 1):
+                    behind.add((negated, (gaps[i : j + 1], symbols[i:j])))
+                for k in range(j, len(symbols) + 1):
+                    before.add((negated, (gaps[j : k + 1], symbols[j:k])))
+                    if j == 0:
+                        first.add((negated, (gaps[: k + 1], symbols[:k])))
+    return Changes(*(dict(Counter(s for s, _ in found)) for found in (behind, before, first)))
+
+
+# --- machines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What events do to the entries of a machine's product, and how many states it has."""
+
+    changes: Changes
+    states: int
+
+
+def explored(choice: Pattern) -> Explored:
+    """The same for patterns that are no words, by their machine: one counter for each entry.
+
+    Events are taken to come one at a time.
+    """
+    machine = Machine(choice)
+    numbers: dict[Position, int] = {machine.start: 0}
+    states = [machine.start]
+    moves: list[tuple[Symbol, int, int]] = []
+    stays: list[tuple[Symbol, int, int | None]] = []
+
+    def number(state: Position) -> int:
+        if state not in numbers:
+            numbers[state] = len(states)
+            states.append(state)
+        return numbers[state]
+
+    done = 0
+    while done < len(states):
+        state = states[done]
+        for symbol in sorted(machine.symbols, key=str):
+            alone = frozenset([symbol])
+            present = alone & machine.watched_symbols
+            steps = machine.steps(state, alone, present)
+            moves += [(symbol, done, number(step.target)) for step in steps]
+            after = machine.stay(state, present)
+            target = None if after is None else number(after)
+            if target != done:
+                stays.append((symbol, done, target))
+        done += 1
+    edges = [(i, j) for _, i, j in moves] + [(i, j) for _, i, j in stays if j is not None]
+    after_all = _reached(len(states), edges)
+    before_all = _reached(len(states), [(j, i) for i, j in edges])
+    arriving: Counter[Symbol] = Counter()
+    leaving: Counter[Symbol] = Counter()
+    first: Counter[Symbol] = Counter()
+    for symbol, i, j in moves:
+        arriving[symbol] += before_all[i]
+        leaving[symbol] += after_all[j]
+        first[symbol] += after_all[j] if i == 0 else 0
+    for symbol, i, target in stays:
+        arriving[symbol] += before_all[i]
+        leaving[symbol] += after_all[i]
+        first[symbol] += after_all[i] if i == 0 else 0
+        if target is not None:
+            arriving[symbol] += before_all[i]
+            leaving[symbol] += after_all[target]
+    return Explored(Changes(dict(arriving), dict(leaving), dict(first)), len(states))
+
+
+def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """How many states can be reached from each, itself included."""
+    following: dict[int, set[int]] = defaultdict(set)
+    for i, j in edges:
+        following[i].add(j)
+    found = []
+    for i in range(size):
+        seen, todo = {i}, [i]
+        while todo:
+            for j in following[todo.pop()] - seen:
+                seen.add(j)
+                todo.append(j)
+        found.append(len(seen))
+    return found
