@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
@@ -11,10 +11,12 @@ from fastapi.concurrency import run_in_threadpool
 
 from api import problems
 from api.body_limit import BodyLimit
-from api.jobs import Jobs, Runner
+from api.jobs.process import COMMAND
+from api.jobs.queue import Jobs
 from api.routes import health, jobs, plans, workloads
 from api.settings import Settings, from_environment
 from api.store import Store, open_database
+from api.store.jobs import JobRecords
 
 DESCRIPTION = """\
 Post a workload of event-pattern queries, look at the plan it gets, run the plan as a Spark job,
@@ -22,21 +24,25 @@ fetch the results. Errors are `application/problem+json` with a stable `type`.
 """
 
 
-def create_app(settings: Settings | None = None, runner: Runner | None = None) -> FastAPI:
-    """The service; `runner` does the jobs, by default in a Spark session of this process."""
+def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND) -> FastAPI:
+    """The service; `worker` is the command that does a job in a process of its own."""
     settings = settings or from_environment()
-    if runner is None:
-        from api.runner import SparkRunner
-
-        runner = SparkRunner()
-
-    settings.data.mkdir(parents=True, exist_ok=True)
+    jobs_folder = settings.data / "jobs"
+    jobs_folder.mkdir(parents=True, exist_ok=True)
     database = open_database(settings.database)
-    queue = Jobs(runner)
+    store = Store(database)
+    queue = Jobs(
+        JobRecords(database),
+        jobs_folder,
+        lambda plan: store.plan(plan).document["document"],
+        settings.jobs_at_once,
+        settings.max_queued,
+        worker,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        queue.start()
+        await run_in_threadpool(queue.start)
         yield
         await run_in_threadpool(queue.close)
         database.close()
@@ -48,7 +54,7 @@ def create_app(settings: Settings | None = None, runner: Runner | None = None) -
         description=DESCRIPTION,
         lifespan=lifespan,
     )
-    app.state.store = Store(database)
+    app.state.store = store
     app.state.jobs = queue
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from api.store import UnknownIdError
+from api.store.jobs import QueueFullError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
 
 MEDIA_TYPE = "application/problem+json"
@@ -28,6 +29,7 @@ PROBLEMS = {
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),
     "results-not-ready": (409, "The job has no results"),
+    "queue-full": (429, "Too many jobs wait"),
     "unavailable": (503, "The service is not ready"),
     "not-implemented": (501, "This is not built yet"),
     "failed": (422, "It cannot be done"),
@@ -166,7 +168,11 @@ def install(app: FastAPI) -> None:
             first = error.diagnostics[0].message if many else "it cannot be read"
             more = f", and {many - 1} more" if many > 1 else ""
             return problem_response("invalid-workload", first + more, error.diagnostics)
-        kinds = ((UnknownIdError, "not-found"), (UnsupportedError, "not-implemented"))
+        kinds = (
+            (UnknownIdError, "not-found"),
+            (QueueFullError, "queue-full"),
+            (UnsupportedError, "not-implemented"),
+        )
         kind = next((kind for cls, kind in kinds if isinstance(error, cls)), "failed")
         return problem_response(kind, str(error))
 

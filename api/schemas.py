@@ -181,13 +181,15 @@ class JobIn(_In):
 
 
 class ProgressOut(BaseModel):
-    done: int = Field(description="Tasks that are done.")
-    known: int = Field(description="Tasks that are known of so far.")
+    done: int = Field(description="Parts of the work that are done.")
+    known: int = Field(description="Parts that are known of so far.")
 
 
 class JobOut(BaseModel):
     id: str = Field(examples=["job-1-5f3a9c1b"])
     plan: str
+    workload: str = Field(description="The id of the workload.")
+    workload_version: int
     source: Location
     sink: Location | None
     mode: OneOf["batch"] = "batch"
@@ -195,6 +197,7 @@ class JobOut(BaseModel):
     device: str
     master: str
     status: OneOf["queued", "running", "succeeded", "failed", "cancelled"]
+    position: int | None = Field(default=None, description="Its place in the queue, from 1.")
     stage: str = Field(description="What is under way, in a word or two.")
     reason: str | None = Field(description="Why it failed or was cancelled.")
     progress: ProgressOut | None = None

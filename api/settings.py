@@ -22,6 +22,8 @@ class Settings:
     data: Path
     store: str | None = None  # a file of its own under `data`, unless this is a database's URL
     max_body: int = 16 * 1024 * 1024  # bytes; a workload of 10,000 queries is some 3 MB
+    jobs_at_once: int = 1  # a Spark job takes all the cores there are
+    max_queued: int = 1000  # jobs that wait
 
     @property
     def database(self) -> str:
@@ -56,4 +58,6 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "data": Path,
     "store": str,
     "max_body": _positive,
+    "jobs_at_once": _positive,
+    "max_queued": _positive,
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from api.jobs import Job
+from api.jobs.folder import JobFolder
+from api.jobs.model import Job
+from api.result_files import read_rows, stretch
 from api.rows import rows
 from api.schemas import (
     AggregateRow,
@@ -22,11 +22,6 @@ from api.store import StoredPlan, StoredWorkload
 from optimizer.ir.pattern import events, print_pattern
 from optimizer.ir.query import Aggregation, Query
 from optimizer.physical.operators import print_window
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from engines.results import Results
 
 
 def workload_summary(stored: StoredWorkload) -> WorkloadSummary:
@@ -74,13 +69,16 @@ def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:
     request, done = job.request, job.done
     out = JobOut(
         id=job.id,
-        plan=request.plan.id,
+        plan=request.plan,
+        workload=request.workload,
+        workload_version=request.version,
         source=Location(path=request.source),
         sink=Location(path=request.sink) if request.sink else None,
         engine=request.engine,
         device=request.device,
         master=request.master,
         status=job.status,
+        position=job.position,
         stage=job.stage,
         reason=job.reason,
         progress=ProgressOut(done=progress[0], known=progress[1]) if progress else None,
@@ -91,36 +89,27 @@ def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:
     if done is not None:
         out.events = done.events
         out.seconds = dict(done.seconds)
-        out.rows = _totals(done.results)
+        out.rows = {kind: done.total(kind) for kind in done.rows}
         out.files = list(done.files) or None
     return out
 
 
 def results_out(
-    job: str, results: Results, query: str | None, offset: int, limit: int
+    job: Job, folder: JobFolder, query: str | None, offset: int, limit: int
 ) -> ResultsOut:
     """One page of each kind of row; `key` and `match` as objects, timestamps in ISO 8601."""
-    chosen = results if query is None else _of_query(results, query)
+    assert job.done is not None
+    stretches = {kind: stretch(job.done.rows[kind], query) for kind in job.done.rows}
+    pages = {}
+    for kind, (start, stop) in stretches.items():
+        first = min(start + offset, stop)
+        table = read_rows(folder.rows(kind), first, min(first + limit, stop))
+        pages[kind] = rows(table, 0, limit)
     return ResultsOut(
-        job=job,
-        total=_totals(chosen),
+        job=job.id,
+        total={kind: stop - start for kind, (start, stop) in stretches.items()},
         offset=offset,
         limit=limit,
-        aggregates=[AggregateRow(**row) for row in rows(chosen.aggregates, offset, limit)],
-        matches=[MatchRow(**row) for row in rows(chosen.matches, offset, limit)],
+        aggregates=[AggregateRow(**row) for row in pages["aggregates"]],
+        matches=[MatchRow(**row) for row in pages["matches"]],
     )
-
-
-def _of_query(results: Results, query: str) -> Results:
-    import pyarrow.compute as pc
-
-    from engines.results import Results
-
-    def only(table: pa.Table) -> pa.Table:
-        return table.filter(pc.equal(table["query"], query))
-
-    return Results(only(results.aggregates), only(results.matches))
-
-
-def _totals(results: Results) -> dict[str, int]:
-    return {"aggregates": results.aggregates.num_rows, "matches": results.matches.num_rows}

@@ -21,6 +21,9 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="A PostgreSQL database in place of a file; SHEAF_STORE."),
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once, 1 by default; or SHEAF_JOBS_AT_ONCE.")
+    ] = None,
 ) -> None:
     """Run the HTTP service; its documentation is at /docs."""
     import uvicorn
@@ -28,5 +31,5 @@ def serve(
     from api.app import create_app
     from api.settings import from_environment
 
-    app = create_app(from_environment(data=data, store=store))
+    app = create_app(from_environment(data=data, store=store, jobs_at_once=jobs))
     uvicorn.run(app, host=host, port=port, log_level="info")

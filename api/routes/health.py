@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel
 
-from api.jobs import Jobs
+from api.jobs.queue import Jobs
 from api.problems import ProblemError, responses
 from api.routes.state import jobs
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
+from fastapi.responses import PlainTextResponse
 
 from api.execution import choose_how
-from api.jobs import Jobs, Request
+from api.jobs.model import Request
+from api.jobs.queue import Jobs
 from api.problems import ProblemError, responses
 from api.routes.state import jobs, store
 from api.schemas import JobIn, JobOut, ResultsOut
@@ -19,10 +22,13 @@ from workloads.errors import UnsupportedError
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 MAX_ROWS = 100_000
+MAX_LOG = 1_000_000  # bytes
 
 
 @router.post(
-    "", status_code=201, responses=responses("not-found", "invalid-request", "not-implemented")
+    "",
+    status_code=201,
+    responses=responses("not-found", "invalid-request", "queue-full", "not-implemented"),
 )
 def post_job(
     wanted: JobIn,
@@ -30,14 +36,17 @@ def post_job(
     store: Annotated[Store, Depends(store)],
     jobs: Annotated[Jobs, Depends(jobs)],
 ) -> JobOut:
-    """Put a job in the queue; it runs as soon as those before it are over."""
+    """Put a job in the queue; it runs in a process of its own when its turn comes."""
     if wanted.mode == "stream":
         raise UnsupportedError("live streams are not built yet; use mode 'batch'")
     choose_how(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None:
         check_sink(wanted.sink.path)
+    plan = store.plan(wanted.plan)
     request = Request(
-        plan=store.plan(wanted.plan).plan,
+        plan=plan.id,
+        workload=plan.workload,
+        version=plan.version,
         source=wanted.source.path,
         sink=wanted.sink.path if wanted.sink else None,
         engine=wanted.engine,
@@ -52,39 +61,57 @@ def post_job(
 @router.get("")
 def list_jobs(jobs: Annotated[Jobs, Depends(jobs)]) -> list[JobOut]:
     """All jobs, in the order they came."""
-    return [job_out(job, None) for job in jobs.list()]
+    return [job_out(job, jobs.progress(job)) for job in jobs.records.page().items]
 
 
 @router.get("/{id}", responses=responses("not-found"))
 def get_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> JobOut:
     """One job: its status, how far it is, and why it failed if it did."""
-    job = jobs.get(id)
+    job = jobs.records.get(id)
     return job_out(job, jobs.progress(job))
+
+
+@router.get(
+    "/{id}/log",
+    response_class=PlainTextResponse,
+    responses=responses("not-found"),
+)
+def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
+    """What the job's process printed, and the traceback if it failed; the last of it if long."""
+    log = jobs.folder(jobs.records.get(id).id).log
+    return PlainTextResponse(last_of(log, MAX_LOG) if log.exists() else "")
 
 
 @router.get("/{id}/results", responses=responses("not-found", "results-not-ready"))
 def get_results(
     id: str,
     jobs: Annotated[Jobs, Depends(jobs)],
+    store: Annotated[Store, Depends(store)],
     query: Annotated[str | None, Query(description="Only rows of this query.")] = None,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=0, le=MAX_ROWS)] = 10_000,
 ) -> ResultsOut:
     """What a job found, sorted by query, key and time, a page at a time."""
-    job = jobs.get(id)
+    job = jobs.records.get(id)
     if job.done is None:
         why = f": {job.reason}" if job.reason else ""
         raise ProblemError("results-not-ready", f"the job is {job.status}{why}")
-    if query is not None and query not in job.request.plan.queries:
+    if query is not None and query not in store.plan(job.request.plan).document["queries"]:
         raise ProblemError("not-found", f"the plan has no query '{query}'")
-    return results_out(job.id, job.done.results, query, offset, limit)
+    return results_out(job, jobs.folder(id), query, offset, limit)
 
 
 @router.delete("/{id}", responses={202: {"model": JobOut}, **responses("not-found")})
 def delete_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
     """Cancel a job that waits or runs (202), or drop one that is over, with its results (204)."""
-    if jobs.get(id).is_over:
-        jobs.forget(id)
+    if jobs.forget(id):
         return Response(status_code=204)
     body = job_out(jobs.cancel(id), None).model_dump_json()
     return Response(body, status_code=202, media_type="application/json")
+
+
+def last_of(path: Path, size: int) -> str:
+    """The end of a file, which may be much longer."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read().decode(errors="replace")

@@ -6,7 +6,7 @@ from typing import cast
 
 from fastapi import Request
 
-from api.jobs import Jobs
+from api.jobs.queue import Jobs
 from api.store import Store
 
 

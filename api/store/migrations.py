@@ -53,7 +53,36 @@ def workloads_and_plans(connection: Connection) -> None:
     metadata.create_all(connection, checkfirst=False)
 
 
-MIGRATIONS: tuple[Step, ...] = (workloads_and_plans,)
+def jobs(connection: Connection) -> None:
+    metadata = MetaData()
+    Table("plans", metadata, Column("id", String, primary_key=True))
+    table = Table(
+        "jobs",
+        metadata,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("id", String, nullable=False, unique=True),
+        Column("plan", String, ForeignKey("plans.id"), nullable=False, index=True),
+        Column("request", Text, nullable=False),
+        Column("status", String, nullable=False, index=True),
+        Column("stage", String, nullable=False),
+        Column("reason", Text),
+        Column("created", Text, nullable=False),
+        Column("started", Text),
+        Column("finished", Text),
+        Column("done", Text),
+    )
+    events = Table(
+        "job_events",
+        metadata,
+        Column("job", String, primary_key=True),
+        Column("number", Integer, primary_key=True, autoincrement=False),
+        Column("time", Text, nullable=False),
+        Column("data", Text, nullable=False),
+    )
+    metadata.create_all(connection, [table, events], checkfirst=False)
+
+
+MIGRATIONS: tuple[Step, ...] = (workloads_and_plans, jobs)
 
 
 def migrate(connection: Connection, steps: Sequence[Step] = MIGRATIONS) -> int:

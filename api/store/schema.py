@@ -52,3 +52,32 @@ class PlanRow(Base):
     version: Mapped[int]
     created: Mapped[datetime]
     document: Mapped[dict[str, Any]]
+
+
+class JobRow(Base):
+    """A job: what was asked for, where it stands, and what came of it."""
+
+    __tablename__ = "jobs"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(unique=True)
+    plan: Mapped[str] = mapped_column(ForeignKey("plans.id"), index=True)
+    request: Mapped[dict[str, Any]]
+    status: Mapped[str] = mapped_column(index=True)
+    stage: Mapped[str]
+    reason: Mapped[str | None] = mapped_column(Json)
+    created: Mapped[datetime]
+    started: Mapped[datetime | None]
+    finished: Mapped[datetime | None]
+    done: Mapped[dict[str, Any] | None]
+
+
+class EventRow(Base):
+    """Something that happened to a job, in the order of its numbers."""
+
+    __tablename__ = "job_events"
+
+    job: Mapped[str] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    time: Mapped[datetime]
+    data: Mapped[dict[str, Any]]

@@ -1,11 +1,13 @@
 """What the tests of the service share: databases to keep things in."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.api.databases import postgresql
+from tests.api.service import write_rows
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,11 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "store.db")
     made: str = request.getfixturevalue("new_postgresql")()
     return made
+
+
+@pytest.fixture(scope="session")
+def pretend(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command of a job's process that only pretends to work."""
+    results = tmp_path_factory.mktemp("results")
+    write_rows(results)
+    return [sys.executable, str(Path(__file__).with_name("pretend.py")), str(results)]

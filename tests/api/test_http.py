@@ -1,140 +1,39 @@
-"""The HTTP interface, with a runner that only pretends to run; Spark is in test_service.py."""
+"""The HTTP interface, with jobs that only pretend to run; Spark is in test_service.py."""
 
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pyarrow as pa
 import pytest
 import yaml
 
 from api.app import create_app
 from api.embedded import serving
-from api.jobs import Done, Request
 from api.schemas import EXAMPLE_WORKLOAD
 from api.settings import Settings
-from engines.results import Results, aggregate_schema, match_schema
 from optimizer.physical.plan import from_json
+from tests.api.service import at_work, finished, is_problem, posted_job, posted_plan
 from workloads import bundled
-from workloads.errors import SheafError
 
-AGGREGATES = pa.Table.from_pylist(
-    [
-        {
-            "query": "purchases",
-            "key": '{"user": "u1"}',
-            "time": time,
-            "seq": None,
-            "aggregate": "COUNT(*)",
-            "value": 2.0,
-            "count": 2,
-            "exact": True,
-        }
-        for time in (10, 20, 30)
-    ],
-    schema=aggregate_schema(pa.int64()),
-)
-MATCHES = pa.Table.from_pylist(
-    [
-        {
-            "query": "abandoned",
-            "key": '{"user": "u1"}',
-            "start": 5,
-            "end": 5,
-            "time": 300_005,
-            "match": '{"c": {"item": "case", "price": 9.5}}',
-        }
-    ],
-    schema=match_schema(pa.int64()),
-)
 HALF_A_CHARACTER = json.dumps(EXAMPLE_WORKLOAD | {"name": "\ud800"})
 
 
-class Pretend:
-    """Ends as its source says: at once, with an error, or when it is told to."""
-
-    def __init__(self) -> None:
-        self.go = threading.Event()
-        self.ran: list[str] = []
-
-    def run(self, id: str, request: Request, stage: Callable[[str], None]) -> Done:
-        self.ran.append(request.source)
-        stage("running")
-        if request.source == "waits":
-            self.go.wait(10)
-            stage("writing")
-        if request.source == "missing":
-            raise SheafError("there are no events at 'missing'")
-        if request.source == "bug":
-            raise ZeroDivisionError("division by zero")
-        return Done(Results(AGGREGATES, MATCHES), 7, {"run": 0.5})
-
-    def cancel(self, id: str) -> None:
-        self.go.set()
-
-    def progress(self, id: str) -> tuple[int, int] | None:
-        return 1, 4
-
-    def close(self) -> None:
-        self.go.set()
-
-
 @pytest.fixture
-def runner() -> Pretend:
-    return Pretend()
-
-
-@pytest.fixture
-def fresh(runner: Pretend, tmp_path: Path) -> Iterator[httpx.Client]:
+def fresh(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
     """A service of the test's own."""
-    app = create_app(Settings(tmp_path / "data"), runner)
+    app = create_app(Settings(tmp_path / "data"), pretend)
     with serving(app) as address, httpx.Client(base_url=address) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(pretend: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that all tests share."""
-    app = create_app(Settings(tmp_path_factory.mktemp("data"), max_body=200_000), Pretend())
+    app = create_app(Settings(tmp_path_factory.mktemp("data"), max_body=200_000), pretend)
     with serving(app) as address, httpx.Client(base_url=address) as client:
         yield client
-
-
-def posted_plan(client: httpx.Client) -> dict[str, Any]:
-    workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
-    plan: dict[str, Any] = client.post(f"/v1/workloads/{workload['id']}/plans", json={}).json()
-    return plan
-
-
-def posted_job(client: httpx.Client, source: str, **more: Any) -> dict[str, Any]:
-    body = {"plan": posted_plan(client)["id"], "source": {"path": source}, **more}
-    response = client.post("/v1/jobs", json=body)
-    assert response.status_code == 201, response.text
-    job: dict[str, Any] = response.json()
-    return job
-
-
-def finished(client: httpx.Client, id: str) -> dict[str, Any]:
-    for _ in range(200):
-        job: dict[str, Any] = client.get(f"/v1/jobs/{id}").json()
-        if job["status"] in ("succeeded", "failed", "cancelled"):
-            return job
-        time.sleep(0.02)
-    raise AssertionError(f"the job is still {job['status']}")
-
-
-def is_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    problem: dict[str, Any] = response.json()
-    assert problem["type"] == f"urn:sheaf:problem:{kind}"
-    assert problem["status"] == status
-    assert problem["detail"]
-    return problem
 
 
 # --- workloads ---------------------------------------------------------------------------------
@@ -380,20 +279,18 @@ def test_a_job_that_fails_says_why(client: httpx.Client) -> None:
 def test_a_bug_fails_its_job_and_no_other(client: httpx.Client) -> None:
     first, second = posted_job(client, "bug"), posted_job(client, "fine")
     assert finished(client, first["id"])["reason"] == "ZeroDivisionError: division by zero"
+    assert "it was here" in client.get(f"/v1/jobs/{first['id']}/log").text
     assert finished(client, second["id"])["status"] == "succeeded"
 
 
 def test_jobs_wait_for_one_another_and_can_be_cancelled(
-    fresh: httpx.Client, runner: Pretend
+    fresh: httpx.Client, tmp_path: Path
 ) -> None:
     client = fresh
     running, waiting = posted_job(client, "waits"), posted_job(client, "never")
-    for _ in range(200):
-        if (now := client.get(f"/v1/jobs/{running['id']}").json())["status"] == "running":
-            break
-        time.sleep(0.02)
-    assert now["progress"] == {"done": 1, "known": 4}
-    assert client.get(f"/v1/jobs/{waiting['id']}").json()["status"] == "queued"
+    assert at_work(client, running["id"])["progress"] == {"done": 1, "known": 4}
+    now = client.get(f"/v1/jobs/{waiting['id']}").json()
+    assert (now["status"], now["position"]) == ("queued", 1)
     is_problem(client.get(f"/v1/jobs/{running['id']}/results"), 409, "results-not-ready")
 
     response = client.delete(f"/v1/jobs/{waiting['id']}")
@@ -401,7 +298,7 @@ def test_jobs_wait_for_one_another_and_can_be_cancelled(
     assert client.delete(f"/v1/jobs/{running['id']}").status_code == 202
     over = finished(client, running["id"])
     assert (over["status"], over["reason"]) == ("cancelled", "cancelled while it ran")
-    assert runner.ran == ["waits"]
+    assert (tmp_path / "data/jobs/ran").read_text().split() == [running["id"]]
 
 
 def test_a_job_that_is_over_can_be_dropped(client: httpx.Client) -> None:
@@ -409,14 +306,6 @@ def test_a_job_that_is_over_can_be_dropped(client: httpx.Client) -> None:
     finished(client, id)
     assert client.delete(f"/v1/jobs/{id}").status_code == 204
     is_problem(client.get(f"/v1/jobs/{id}"), 404, "not-found")
-
-
-def test_a_service_that_stops_cancels_its_jobs(runner: Pretend, tmp_path: Path) -> None:
-    app = create_app(Settings(tmp_path), runner)
-    with serving(app) as address, httpx.Client(base_url=address) as client:
-        posted_job(client, "waits")
-        posted_job(client, "never")
-    assert "never" not in runner.ran
 
 
 @pytest.mark.parametrize(
@@ -477,6 +366,7 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
         "/v1/plans/{id}",
         "/v1/jobs",
         "/v1/jobs/{id}",
+        "/v1/jobs/{id}/log",
         "/v1/jobs/{id}/results",
         "/healthz",
         "/readyz",

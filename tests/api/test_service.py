@@ -1,17 +1,18 @@
 """The whole way over HTTP, with jobs that Spark really runs."""
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
 from api.app import create_app
 from api.embedded import serving
-from api.runner import SparkRunner
+from api.jobs.process import session
 from api.settings import Settings
 from engines.events import from_table, read_table
 from engines.local.run import run_local
@@ -20,15 +21,10 @@ from optimizer.bind import load_bound
 from workloads import bundled
 from workloads.generators import write_events
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 @pytest.fixture(scope="module")
-def client(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path_factory.mktemp("data")), SparkRunner(spark))
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    app = create_app(Settings(tmp_path_factory.mktemp("data")))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -64,13 +60,24 @@ def over(client: httpx.Client, id: str) -> dict[str, Any]:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("engine", ["spark", "local"])
+# Each job on Spark starts a JVM of its own, which takes seconds.
+ENGINES = [pytest.param("spark", marks=pytest.mark.spark), "local"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_results_are_those_of_the_local_engine(
-    client: httpx.Client, plan: str, events: Path, engine: str
+    client: httpx.Client, plan: str, events: Path, tmp_path: Path, engine: str
 ) -> None:
-    job = run(client, {"plan": plan, "source": {"path": str(events)}, "engine": engine})
+    body = {
+        "plan": plan,
+        "source": {"path": str(events)},
+        "sink": {"path": str(tmp_path / "out.csv")},
+        "engine": engine,
+        "master": "local[2]",
+    }
+    job = run(client, body)
     assert (job["status"], job["events"]) == ("succeeded", 2_000), job["reason"]
-    assert job["seconds"].keys() >= {"read", "run"}
+    assert job["seconds"].keys() >= {"read", "run", "write"}
     found = client.get(f"/v1/jobs/{job['id']}/results", params={"limit": 100_000}).json()
 
     bound = load_bound(bundled.path("hospital"))
@@ -82,25 +89,18 @@ def test_results_are_those_of_the_local_engine(
                 if row.get(name) is not None:
                     row[name] = json.loads(row[name])
         assert found[kind] == expected
-        assert found["total"][kind] == len(expected) > 0
-
-
-def test_results_are_written_to_the_sink(
-    client: httpx.Client, plan: str, events: Path, tmp_path: Path
-) -> None:
-    body = {
-        "plan": plan,
-        "source": {"path": str(events)},
-        "sink": {"path": str(tmp_path / "out.parquet")},
-    }
-    job = run(client, body)
-    assert job["files"] == [str(tmp_path / f"out.{kind}.parquet") for kind in job["rows"]]
-    for kind, path in zip(job["rows"], job["files"], strict=True):
-        assert read_table(path).num_rows == job["rows"][kind]
+        assert found["total"][kind] == job["rows"][kind] == len(expected) > 0
+        written = tmp_path / f"out.{kind}.csv"
+        assert read_table(str(written)).num_rows == len(expected)
+    assert job["files"] == [str(tmp_path / f"out.{kind}.csv") for kind in job["rows"]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.aggregates.csv",
+        "out.matches.csv",
+    ]
 
 
 def test_a_job_over_a_missing_file_fails_with_a_reason(client: httpx.Client, plan: str) -> None:
-    job = run(client, {"plan": plan, "source": {"path": "no-such-file.parquet"}})
+    job = run(client, {"plan": plan, "source": "no-such-file.parquet", "engine": "local"})
     assert job["status"] == "failed"
     assert "there is no file 'no-such-file.parquet'" in job["reason"]
 
@@ -109,21 +109,29 @@ def test_a_job_over_events_of_another_kind_fails_with_a_reason(
     client: httpx.Client, plan: str, tmp_path: Path
 ) -> None:
     path = write_events(bundled.stream("shop", events=10), tmp_path / "shop.parquet")
-    job = run(client, {"plan": plan, "source": {"path": str(path)}})
+    job = run(client, {"plan": plan, "source": {"path": str(path)}, "engine": "local"})
     assert job["status"] == "failed"
     assert "no column 'step'" in job["reason"]
+    assert "Traceback" in client.get(f"/v1/jobs/{job['id']}/log").text
 
 
-def test_a_running_job_is_cancelled_and_the_next_one_runs(
-    client: httpx.Client, plan: str, events: Path
+@pytest.mark.spark
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_cancelling_a_job_on_spark_ends_all_its_processes(
+    client: httpx.Client, plan: str, events: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    body = {"plan": plan, "source": {"path": str(events)}}
-    first = client.post("/v1/jobs", json=body).json()["id"]
-    while client.get(f"/v1/jobs/{first}").json()["stage"] != "run":
+    body = {"plan": plan, "source": {"path": str(events)}, "master": "local[2]"}
+    id = client.post("/v1/jobs", json=body).json()["id"]
+    data = tmp_path_factory.getbasetemp()
+    worker = 0
+    while not (worker and session(worker)):  # the JVM, started by the job's process
+        locks = list(data.glob(f"data*/jobs/{id}/lock"))
+        worker = int(locks[0].read_text() or 0) if locks else 0
         time.sleep(0.01)
-    assert client.delete(f"/v1/jobs/{first}").status_code == 202
-    assert over(client, first)["status"] == "cancelled"
-    assert run(client, body)["status"] == "succeeded"
+    assert client.delete(f"/v1/jobs/{id}").status_code == 202
+    assert over(client, id)["status"] == "cancelled"
+    assert session(worker) == []
+    assert not list(data.glob(f"data*/jobs/{id}/tmp"))
 
 
 def test_a_plan_can_be_made_from_a_sample_of_events(client: httpx.Client, events: Path) -> None:

@@ -1,0 +1,74 @@
+"""What a job is to do, where it stands, and what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from typing import Literal as OneOf
+
+Status = OneOf["queued", "running", "succeeded", "failed", "cancelled"]
+Engine = OneOf["spark", "local"]
+Device = OneOf["auto", "cpu", "opencl"]
+Kind = OneOf["aggregates", "matches"]
+
+OVER = ("succeeded", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job is to do: run a plan over the events at `source`."""
+
+    plan: str
+    workload: str
+    version: int
+    source: str
+    sink: str | None = None
+    engine: Engine = "spark"
+    device: Device = "auto"
+    master: str = "local[*]"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a job has done; `rows` are numbers of rows by kind and query, in the files' order."""
+
+    events: int
+    seconds: Mapping[str, float]
+    rows: Mapping[str, Mapping[str, int]]
+    kinds: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+    def total(self, kind: str) -> int:
+        return sum(self.rows[kind].values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job's state at one moment; `position` is its place in the queue, from 1."""
+
+    number: int
+    id: str
+    request: Request
+    status: Status
+    created: datetime
+    stage: str
+    reason: str | None = None
+    started: datetime | None = None
+    finished: datetime | None = None
+    done: Done | None = None
+    position: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in OVER
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a job; numbers count from 1 in each job."""
+
+    number: int
+    time: datetime
+    data: Mapping[str, Any]

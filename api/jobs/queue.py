@@ -1,0 +1,256 @@
+"""The queue: which jobs run, each in a process of its own, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from api.jobs.folder import JobFolder, show, sweep_sink
+from api.jobs.model import Done, Job, Request
+from api.jobs.process import COMMAND, JobProcess, why_it_ended
+from api.store.jobs import JobRecords
+
+log = logging.getLogger(__name__)
+
+STOPPED = "the service was stopped while the job ran; post it again"
+NOT_SEEN = "the service could not see it through; its own log says why"
+INTERRUPTED = "the service ended while the job ran, and the job with it; post it again"
+
+
+@dataclass
+class _Running:
+    """A job that has been claimed; `process` is there once it has been started."""
+
+    job: Job
+    cancelled: bool = False
+    process: JobProcess | None = None
+    progress: tuple[int, int] | None = None
+    thread: threading.Thread | None = field(default=None, repr=False)
+
+
+class Jobs:
+    """Starts jobs from the queue, as many at once as may be, and sees them to their end.
+
+    `document` gives the workload that a plan is of. `ended` hears of every job that is over.
+    """
+
+    def __init__(
+        self,
+        records: JobRecords,
+        folder: Path,
+        document: Callable[[str], Mapping[str, Any]],
+        at_once: int = 1,
+        max_queued: int = 1000,
+        command: Sequence[str] = COMMAND,
+        ended: Callable[[Job], None] = lambda job: None,
+    ) -> None:
+        self.records = records
+        self._folder, self._document = folder, document
+        self._at_once, self._max_queued = at_once, max_queued
+        self._command, self._ended = command, ended
+        self._changed = threading.Condition()
+        self._running: dict[str, _Running] = {}
+        self._stopping = False
+        self._news = 0
+        self._thread = threading.Thread(target=self._dispatch, name="sheaf-jobs", daemon=True)
+
+    # --- for everyone --------------------------------------------------------------------------
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def news(self) -> int:
+        """Changes whenever something about any job does."""
+        return self._news
+
+    def submit(self, request: Request) -> Job:
+        job = self.records.add(request, self._max_queued)
+        self.wake()
+        return job
+
+    @property
+    def max_queued(self) -> int:
+        return self._max_queued
+
+    def wake(self) -> None:
+        """Look at the queue: something in the store has changed."""
+        with self._changed:
+            self._news += 1
+            self._changed.notify_all()
+
+    def progress(self, job: Job) -> tuple[int, int] | None:
+        """What is done and what is known of, while the job runs."""
+        running = self._running.get(job.id)
+        return running.progress if running else None
+
+    def folder(self, id: str) -> JobFolder:
+        return JobFolder(self._folder / id)
+
+    def cancel(self, id: str) -> Job:
+        """Cancel a job that waits or runs; one that is over stays as it is."""
+        job = self.records.cancel(id)
+        with self._changed:
+            running = self._running.get(id)
+            if running is not None:
+                running.cancelled = True
+                if running.process is not None:
+                    running.process.kill()
+        self.wake()
+        return job
+
+    def forget(self, id: str) -> bool:
+        """Drop a job that is over, and its results; False if it is not over."""
+        if not self.records.forget(id):
+            return False
+        self.folder(id).remove()
+        self.wake()
+        return True
+
+    # --- from start to end ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Find out what became of jobs that ran when an earlier service ended, and begin."""
+        for job in self.records.with_status("running"):
+            self._recover(job)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End what runs and wait for it; what waits is run by the next service on this store."""
+        with self._changed:
+            self._stopping = True
+            for running in self._running.values():
+                if running.process is not None:
+                    running.process.kill()
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _recover(self, job: Job) -> None:
+        folder = self.folder(job.id)
+        if not folder.was_created:  # claimed, and no process started
+            folder.remove()
+            self.records.put_back(job.id)
+            return
+        folder.settle()
+        self._settle(job, folder, job.stage == "cancelling", INTERRUPTED)
+
+    def _dispatch(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopping:
+                    break
+                room = len(self._running) < self._at_once
+                before = self._news
+            job = self._claim() if room else None
+            with self._changed:
+                if job is not None:
+                    running = _Running(job)
+                    running.thread = threading.Thread(
+                        target=self._run, args=(running,), name=f"sheaf-{job.id}", daemon=True
+                    )
+                    self._running[job.id] = running
+                    self._news += 1
+                    running.thread.start()
+                elif self._news == before and not self._stopping:
+                    self._changed.wait(5)
+        for thread in [r.thread for r in list(self._running.values()) if r.thread is not None]:
+            thread.join()
+
+    def _claim(self) -> Job | None:
+        try:
+            return self.records.claim()
+        except Exception:  # the database may be away for a while; jobs wait for it
+            log.exception("the queue could not be read")
+            return None
+
+    def _run(self, running: _Running) -> None:
+        """See one job from its start to its end."""
+        job, folder = running.job, self.folder(running.job.id)
+        try:
+            self._supervise(running, folder)
+        except Exception:
+            log.exception("a job could not be seen to its end: %s", job.id)
+            self._settle(job, folder, running.cancelled, NOT_SEEN)
+        finally:
+            with self._changed:
+                self._running.pop(job.id, None)
+            self.wake()
+
+    def _supervise(self, running: _Running, folder: JobFolder) -> None:
+        job = running.job
+        request = {
+            **asdict(job.request),
+            "id": job.id,
+            "document": dict(self._document(job.request.plan)),
+        }
+        folder.create(request)
+        with self._changed:
+            # Under the lock, so that whoever cancels either sees the process or prevents it.
+            if not running.cancelled and not self._stopping:
+                running.process = JobProcess(folder, self._command)
+        if running.process is None and not running.cancelled:  # the service stops: the next runs it
+            folder.remove()
+            self.records.put_back(job.id)
+            return
+        code = 0
+        if running.process is not None:
+            for line in running.process.messages():
+                self._hear(running, line)
+            code = running.process.wait()
+        why = STOPPED if self._stopping else why_it_ended(code)
+        self._settle(job, folder, running.cancelled, why)
+
+    def _hear(self, running: _Running, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return
+        if "stage" in message:
+            self.records.stage(running.job.id, str(message["stage"]))
+        if "progress" in message:
+            done, known = message["progress"]
+            running.progress = int(done), int(known)
+        self.wake()
+
+    def _settle(self, job: Job, folder: JobFolder, cancelled: bool, why: str) -> None:
+        """Say how a job ended whose process is no more; `why` if it did not say so itself."""
+        outcome = None if cancelled else folder.outcome()
+        try:
+            done = _done(job, outcome) if outcome else None
+            why = why if outcome is None else str(outcome.get("reason"))
+        except OSError as error:
+            done, why = None, f"the results cannot be put in their place: {error.strerror}"
+        if done is None:
+            # Before it is said to be over: whoever hears that finds nothing half-written.
+            if job.request.sink is not None:
+                sweep_sink(job.request.sink, job.id)
+            folder.drop_results()
+        if cancelled:
+            over = self.records.end(job.id, "cancelled", "cancelled while it ran")
+        elif done is None:
+            over = self.records.end(job.id, "failed", why)
+        else:
+            over = self.records.end(job.id, "succeeded", None, done)
+        folder.clean()
+        log.info("job over", extra={"job": job.id, "status": over.status, "reason": over.reason})
+        self._ended(over)
+
+
+def _done(job: Job, outcome: Mapping[str, Any]) -> Done | None:
+    """What a job that succeeded has done, with its files under their names; else None."""
+    if outcome["status"] != "succeeded":
+        return None
+    return Done(
+        events=outcome["events"],
+        seconds=outcome["seconds"],
+        rows=outcome["rows"],
+        kinds=tuple(outcome["kinds"]),
+        files=show(outcome["files"], job.id),
+    )

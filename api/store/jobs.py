@@ -1,0 +1,216 @@
+"""Jobs as they are kept: every change is one transaction, with what it tells those who follow."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from api.jobs.model import OVER, Done, Event, Job, Request, Status
+from api.store.database import Database
+from api.store.schema import EventRow, JobRow
+from api.store.workloads import Page, UnknownIdError, place
+from workloads.errors import SheafError
+
+
+class QueueFullError(SheafError):
+    """As many jobs wait as may."""
+
+
+class JobRecords:
+    """All jobs there have been, but for those that were dropped."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, request: Request, max_queued: int) -> Job:
+        """Put a job at the end of the queue."""
+        with self._database.write() as session:
+            return self.add_within(session, request, max_queued)
+
+    def add_within(self, session: Session, request: Request, max_queued: int) -> Job:
+        """The same in a transaction of the caller's."""
+        waiting = session.scalar(
+            select(func.count()).select_from(JobRow).where(JobRow.status == "queued")
+        )
+        if (waiting or 0) >= max_queued:
+            raise QueueFullError(f"{waiting:,} jobs are waiting already; try again later")
+        # A number to read in order, and chance so that no two services use the same id.
+        token = secrets.token_hex(4)
+        row = JobRow(
+            id=token,
+            plan=request.plan,
+            request=asdict(request),
+            status="queued",
+            stage="waiting",
+            created=_now(),
+        )
+        session.add(row)
+        session.flush()
+        row.id = f"job-{row.number}-{token}"
+        session.add(EventRow(job=row.id, number=1, time=row.created, data=_told(row)))
+        session.flush()
+        return _job(row, (waiting or 0) + 1)
+
+    def get(self, id: str) -> Job:
+        with self._database.read() as session:
+            row = _row(session, id)
+            return _job(row, _position(session, row))
+
+    def page(
+        self, limit: int = 100, after: str | None = None, status: Status | None = None
+    ) -> Page[Job]:
+        """Jobs in the order they came."""
+        wanted = select(JobRow).where(JobRow.number > place(after)).order_by(JobRow.number)
+        if status is not None:
+            wanted = wanted.where(JobRow.status == status)
+        with self._database.read() as session:
+            rows = session.scalars(wanted.limit(limit + 1)).all()
+            found = _with_positions(session, rows[:limit])
+        more = len(rows) > limit and limit > 0
+        return Page(found, str(rows[limit - 1].number) if more else None)
+
+    def with_status(self, status: Status) -> list[Job]:
+        wanted = select(JobRow).where(JobRow.status == status).order_by(JobRow.number)
+        with self._database.read() as session:
+            return [_job(row) for row in session.scalars(wanted)]
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs there are of each status."""
+        wanted = select(JobRow.status, func.count()).group_by(JobRow.status)
+        with self._database.read() as session:
+            return {row[0]: row[1] for row in session.execute(wanted)}
+
+    def claim(self) -> Job | None:
+        """The first job in the queue, which runs from now on."""
+        wanted = (
+            select(JobRow)
+            .where(JobRow.status == "queued")
+            .order_by(JobRow.number)
+            .limit(1)
+            .with_for_update()
+        )
+        with self._database.write() as session:
+            row = session.scalar(wanted)
+            if row is None:
+                return None
+            row.status, row.stage, row.started = "running", "starting", _now()
+            _tell(session, row)
+            return _job(row)
+
+    def put_back(self, id: str) -> None:
+        """Let a job wait again that was claimed and never begun."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            row.status, row.stage, row.started = "queued", "waiting", None
+            _tell(session, row)
+
+    def stage(self, id: str, stage: str) -> None:
+        """Say what a running job is at; nothing for one that is being cancelled, or is over."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            if row.status == "running" and row.stage not in ("cancelling", stage):
+                row.stage = stage
+                _tell(session, row)
+
+    def cancel(self, id: str) -> Job:
+        """Cancel a job that waits, or say that a running one is to end; others stay as they are."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            if row.status == "queued":
+                row.status, row.stage, row.finished = "cancelled", "over", _now()
+                row.reason = "cancelled while it waited"
+                _tell(session, row)
+            elif row.status == "running" and row.stage != "cancelling":
+                row.stage = "cancelling"
+                _tell(session, row)
+            return _job(row)
+
+    def end(self, id: str, status: Status, reason: str | None, done: Done | None = None) -> Job:
+        """Say how a job ended."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            row.status, row.stage, row.finished, row.reason = status, "over", _now(), reason
+            row.done = asdict(done) if done is not None else None
+            _tell(session, row)
+            return _job(row)
+
+    def forget(self, id: str) -> bool:
+        """Drop a job that is over; False if it is not."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            if row.status not in OVER:
+                return False
+            session.execute(delete(EventRow).where(EventRow.job == id))
+            session.delete(row)
+            return True
+
+    def events(self, id: str, after: int = 0) -> list[Event]:
+        """What happened to a job since the event of that number."""
+        wanted = (
+            select(EventRow)
+            .where(EventRow.job == id, EventRow.number > after)
+            .order_by(EventRow.number)
+        )
+        with self._database.read() as session:
+            return [Event(row.number, row.time, row.data) for row in session.scalars(wanted)]
+
+
+def _row(session: Session, id: str) -> JobRow:
+    row = session.scalar(select(JobRow).where(JobRow.id == id))
+    if row is None:
+        raise UnknownIdError(f"there is no job '{id}'")
+    return row
+
+
+def _tell(session: Session, row: JobRow) -> None:
+    last = select(func.max(EventRow.number)).where(EventRow.job == row.id)
+    number = (session.scalar(last) or 0) + 1
+    session.add(EventRow(job=row.id, number=number, time=_now(), data=_told(row)))
+
+
+def _told(row: JobRow) -> dict[str, Any]:
+    return {"status": row.status, "stage": row.stage, "reason": row.reason}
+
+
+def _position(session: Session, row: JobRow) -> int | None:
+    if row.status != "queued":
+        return None
+    before = select(func.count()).where(JobRow.status == "queued", JobRow.number <= row.number)
+    return session.scalar(before)
+
+
+def _with_positions(session: Session, rows: Sequence[JobRow]) -> list[Job]:
+    """Jobs in order; the first of them that waits tells where the others are."""
+    waiting = [row for row in rows if row.status == "queued"]
+    first = _position(session, waiting[0]) if waiting else None
+    places = {row.number: (first or 1) + i for i, row in enumerate(waiting)}
+    return [_job(row, places.get(row.number)) for row in rows]
+
+
+def _job(row: JobRow, position: int | None = None) -> Job:
+    done = row.done
+    return Job(
+        number=row.number,
+        id=row.id,
+        request=Request(**row.request),
+        status=cast(Status, row.status),
+        created=row.created,
+        stage=row.stage,
+        reason=row.reason,
+        started=row.started,
+        finished=row.finished,
+        done=Done(**{**done, "kinds": tuple(done["kinds"]), "files": tuple(done["files"])})
+        if done
+        else None,
+        position=position,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
