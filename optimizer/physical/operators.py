@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optimizer.ir.pattern import events, positive_events, print_pattern
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Pattern,
+    events,
+    parts_of,
+    positive_events,
+    print_pattern,
+)
 from optimizer.ir.query import Aggregation, BoundWorkload, Query, Window
 from optimizer.physical.plan import Operator
 from workloads.document import print_nanoseconds
@@ -64,6 +72,7 @@ def _engine(group: Together) -> dict[str, Any]:
         "engine": group.engine,
         "queries": [query.name for query in group.queries],
         "patterns": [print_pattern(pattern) for pattern in patterns],
+        "reads": [list(dict.fromkeys(_reads(pattern))) for pattern in patterns],
         "types": sorted(positive),
         "negated": sorted(negated),
         "window": print_window(first.window),
@@ -71,6 +80,14 @@ def _engine(group: Together) -> dict[str, Any]:
     if first.slide is not None:
         detail["slide"] = print_window(first.window, first.slide)
     return detail
+
+
+def _reads(pattern: Pattern, mark: str = "") -> Iterator[str]:
+    """The types of a pattern in order, with a `!` where they are negated."""
+    if isinstance(pattern, Event):
+        yield mark + pattern.symbol.type
+    for part in parts_of(pattern):
+        yield from _reads(part, "!" if isinstance(pattern, Neg) else mark)
 
 
 def print_window(window: Window, slide: int | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 
 from workloads.errors import SheafError
 
-VERSION = 2
+VERSION = 3
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]

@@ -1,209 +1,232 @@
-"""A plan as a picture: event types on the left, what runs in the middle, queries on the right."""
+"""A plan as a picture: event types on the left, what is computed once in the middle, queries right.
+
+Every box and line has a tooltip. Those that are about certain queries name them in `data-query`, so
+that a page can light up one query's way with `[data-query~="name"]`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
+from math import log10
 
-from optimizer.physical.plan import Operator, Plan
+from optimizer.physical.blocks import Block, Drawn, Shown, blocks, some
+from optimizer.physical.drawing import (
+    COLOURS,
+    PADDING,
+    STYLE,
+    Box,
+    edge,
+    labelled,
+    rectangle,
+    text,
+    width_of,
+)
+from optimizer.physical.layout import (
+    ALONE,
+    LINE,
+    MARGIN,
+    Layout,
+    Placed,
+    ends,
+    pattern_label,
+    piece_label,
+)
+from optimizer.physical.plan import Plan
 
-# Pixels. The texts are monospaced, so their widths are known without a font at hand.
-CHARACTER = 7.3
-LINE = 17
-BOX = 2 * LINE + 12
-GAP = 12
-PILL = 26
-MARGIN = 24
-HEADING = 84
-SPACE = 150  # between columns, for the edges
-PADDING = 12
-WIDEST = 64  # characters of a pattern that are shown
-
-# One colour a type, in turn; dark enough for lines on white.
-COLOURS = ("#2f6f9f", "#b4552d", "#4f7f3a", "#8a4f9e", "#a8862a", "#3b8686", "#a33f5f", "#5b62a8")
-
-STYLE = """
-text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #1f2933 }
-.title { font-weight: bold; font-size: 14px } .quiet { fill: #66727f }
-.panel { fill: #f4f6f8; stroke: #d5dbe1 } .box { fill: #ffffff; stroke: #8695a4 }
-.aggregates { fill: #e6f0e2; stroke: #7d9c6f } .matches { fill: #fbeadd; stroke: #c08a63 }
-.edge { fill: none; stroke-width: 1.4; opacity: 0.55 } .negated { stroke-dasharray: 4 3 }
-"""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a box is."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def left(self) -> tuple[float, float]:
-        return self.x, self.y + self.height / 2
-
-    @property
-    def right(self) -> tuple[float, float]:
-        return self.x + self.width, self.y + self.height / 2
+MANY = 40  # queries; if there are more they are small pills without their patterns
+MOST_QUERIES = 600  # that are drawn
+MOST_PIECES = 14  # of one block
+QUIET = "#8695a4"
 
 
 def render_svg(plan: Plan) -> str:
     """The picture; the same plan gives the same bytes."""
-    return "\n".join(_Picture(plan).lines()) + "\n"
+    total = len(plan.queries)
+    many = total > MANY
+    drawn = blocks(plan, MOST_PIECES, merged=many)
+    if many:
+        fair = MOST_QUERIES / max(total, MOST_QUERIES)
+        drawn = [block.limited(max(1, int(len(block.queries) * fair))) for block in drawn]
+    return "\n".join(_lines(plan, Layout(drawn, many))) + "\n"
 
 
-class _Picture:
-    """Places everything first, then draws edges below boxes."""
+class _Scale:
+    """Widths of lines for events per second, logarithmic."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.partitions = [o for o in plan.operators if o.kind == "partition"]
-        self.sinks = {
-            source: sink.id
-            for sink in plan.operators
-            if sink.kind == "sink"
-            for source in sink.inputs
-        }
-        engines = [o for o in plan.operators if o.kind == "engine"]
-        self.members = {
-            p.id: [engine for engine in engines if p.id in engine.inputs] for p in self.partitions
-        }
-        self.engines = [engine for p in self.partitions for engine in self.members[p.id]]
-        self.types = _ordered_types(self.engines)
-        self.colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(self.types)}
-        self._place()
+    def __init__(self, rates: Mapping[str, float], types: Sequence[str]) -> None:
+        self.rates = rates
+        used = [rates[name] for name in types if rates.get(name, 0.0) > 0] or [1.0]
+        self.low, self.high = min(used), max(max(used), 10 * min(used))
 
-    def _place(self) -> None:
-        type_width = _width(self.types)
-        engine_x = MARGIN + type_width + SPACE
-        engine_width = _width(line for engine in self.engines for line in _texts(engine))
-        query_x = engine_x + engine_width + PADDING + SPACE * 0.5
-        query_width = _width(name for engine in self.engines for name in engine.detail["queries"])
-        self.boxes: dict[str, _Place] = {}
-        self.panels: list[tuple[str, _Place]] = []
-        self.queries: dict[str, _Place] = {}
-        y: float = HEADING
-        for partition in self.partitions:
-            top = y
-            y += LINE + PADDING
-            for engine in self.members[partition.id]:
-                names = engine.detail["queries"]
-                # A line for each pattern, level with its query, and one for the engine.
-                height = BOX if len(names) == 1 else len(names) * (PILL + 4) + LINE + 10
-                self.boxes[engine.id] = _Place(engine_x, y, engine_width, height)
-                first = y + 4 if len(names) > 1 else y + (height - PILL) / 2
-                for i, name in enumerate(names):
-                    self.queries[name] = _Place(query_x, first + i * (PILL + 4), query_width, PILL)
-                y += height + GAP
-            panel = _Place(
-                engine_x - PADDING, top, engine_width + 2 * PADDING, y - top - GAP + PADDING
-            )
-            key = ", ".join(partition.detail["key"])
-            self.panels.append((f"partition by {key}" if key else "no partition", panel))
-            y += PADDING + GAP
-        self.height = max(y, HEADING + len(self.types) * (PILL + 6)) + MARGIN
-        self.width = query_x + query_width + MARGIN
-        step = (self.height - HEADING - MARGIN) / max(1, len(self.types))
-        self.type_boxes = {
-            name: _Place(MARGIN, HEADING + (i + 0.5) * step - PILL / 2, type_width, PILL)
-            for i, name in enumerate(self.types)
-        }
+    def width(self, rate: float) -> float:
+        """Pixels."""
+        if rate <= self.low:
+            return 1.0
+        return 1.0 + 4.5 * log10(min(rate, self.high) / self.low) / log10(self.high / self.low)
 
-    def lines(self) -> Iterator[str]:
-        plan = self.plan
-        yield (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" '
-            f'height="{self.height:.0f}" viewBox="0 0 {self.width:.0f} {self.height:.0f}">'
-        )
-        yield f"<title>{escape(f'{plan.id} of {plan.workload}')}</title>"
-        yield f"<style>{STYLE}</style>"
-        yield f'<rect width="{self.width:.0f}" height="{self.height:.0f}" fill="#ffffff"/>'
-        yield _text(MARGIN, 26, f"{plan.workload}: {len(plan.queries)} queries", "title")
-        cost = f"{plan.cost.shared:,.6g} of {plan.cost.separate:,.6g} {plan.cost.unit}"
-        yield _text(MARGIN, 46, f"{plan.id}, {plan.solver}, {plan.status}; {cost}", "quiet")
-        legend = "green: aggregates, orange: matches; a dashed line: must not occur"
-        yield _text(MARGIN, 64, legend, "quiet")
-        for label, panel in self.panels:
-            yield _rectangle(panel, "panel", 8)
-            yield _text(panel.x + PADDING, panel.y + LINE + 2, label, "quiet")
-        for engine in self.engines:
-            yield from self._edges(engine)
-        for name, place in self.type_boxes.items():
-            yield _rectangle(place, "box", PILL / 2)
-            yield _text(place.x + PADDING, place.y + 17, name)
-        for engine in self.engines:
-            yield from self._engine(engine)
-        yield "</svg>"
-
-    def _edges(self, engine: Operator) -> Iterator[str]:
-        target = self.boxes[engine.id]
-        for kind in ("types", "negated"):
-            for name in engine.detail[kind]:
-                start = self.type_boxes[name].right
-                yield _edge(start, target.left, self.colour[name], kind == "negated")
-        for name in engine.detail["queries"]:
-            pill = self.queries[name].left
-            level = (
-                target.right if len(engine.detail["queries"]) == 1 else (target.right[0], pill[1])
-            )
-            yield _edge(level, pill, "#8695a4", False)
-
-    def _engine(self, engine: Operator) -> Iterator[str]:
-        place = self.boxes[engine.id]
-        yield _rectangle(place, "box", 4)
-        *patterns, last = _texts(engine)
-        step = LINE if len(patterns) == 1 else PILL + 4
-        for i, line in enumerate(patterns):
-            yield _text(place.x + PADDING, place.y + (18 if step == LINE else 21) + i * step, line)
-        yield _text(place.x + PADDING, place.y + place.height - 11, last, "quiet")
-        for name in engine.detail["queries"]:
-            pill = self.queries[name]
-            yield _rectangle(pill, self.sinks.get(engine.id, "box"), PILL / 2)
-            yield _text(pill.x + PADDING, pill.y + 17, name)
+    def of(self, types: Sequence[str]) -> float:
+        """Events per second of all these types."""
+        return sum(self.rates.get(name, 0.0) for name in dict.fromkeys(types))
 
 
-def _ordered_types(engines: list[Operator]) -> list[str]:
-    """Each type near the middle of the engines that read it, so that fewer edges cross."""
-    rows: dict[str, list[int]] = {}
-    for row, engine in enumerate(engines):
-        for name in (*engine.detail["types"], *engine.detail["negated"]):
-            rows.setdefault(name, []).append(row)
-    return sorted(rows, key=lambda name: (sum(rows[name]) / len(rows[name]), name))
-
-
-def _texts(engine: Operator) -> list[str]:
-    """What stands in a box: the pattern of each query, then how they run."""
-    detail = engine.detail
-    patterns = [p if len(p) <= WIDEST else p[: WIDEST - 1] + "…" for p in detail["patterns"]]
-    slide = f" every {detail['slide']}" if "slide" in detail else ""
-    together = f"{len(patterns)} counted together, " if len(patterns) > 1 else ""
-    return [*patterns, f"{together}{detail['engine']}, {detail['window']}{slide}"]
-
-
-def _width(texts: Iterator[str] | list[str]) -> float:
-    return max((len(text) for text in texts), default=0) * CHARACTER + 2 * PADDING
-
-
-def _rectangle(place: _Place, css: str, radius: float) -> str:
-    return (
-        f'<rect class="{css}" x="{place.x:.1f}" y="{place.y:.1f}" width="{place.width:.1f}" '
-        f'height="{place.height:.1f}" rx="{radius:.0f}"/>'
+def _lines(plan: Plan, layout: Layout) -> Iterator[str]:
+    scale = _Scale(plan.rates, list(layout.types))
+    width, height = f"{layout.width:.0f}", f"{layout.height:.0f}"
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}">'
     )
+    yield f"<style>{STYLE}</style>"
+    yield f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
+    yield from _heading(plan, scale)
+    for placed in layout.placed:
+        yield rectangle(placed.panel, "panel", 8)
+    colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(layout.types)}
+    for placed in layout.placed:
+        yield from _into(placed, layout, colour, scale)
+        yield from _shared(placed, scale)
+    for name, box in layout.types.items():
+        yield labelled(box, name, "type", f"{name}: {_number(scale.of([name]))} events a second")
+    for placed in layout.placed:
+        yield from _titles(placed)
+        yield from _boxes(plan, placed, layout.many)
+    yield "</svg>"
 
 
-def _text(x: float, y: float, text: str, css: str = "") -> str:
-    shown = f' class="{css}"' if css else ""
-    return f'<text{shown} x="{x:.1f}" y="{y:.1f}">{escape(text, quote=False)}</text>'
+def _heading(plan: Plan, scale: _Scale) -> Iterator[str]:
+    """What it is a picture of, and what its lines and colours mean."""
+    many = "query" if len(plan.queries) == 1 else "queries"
+    yield text(MARGIN, 28, f"{plan.workload}: {len(plan.queries):,} {many}", "title")
+    cost = f"{_number(plan.cost.shared)} of {_number(plan.cost.separate)} {plan.cost.unit}"
+    yield text(MARGIN, 48, f"{plan.id}, {plan.solver}, {plan.status}; {cost}", "quiet")
+    x: float = MARGIN
+    middle = (scale.low * scale.high) ** 0.5
+    for rate in (scale.low, middle, scale.high):
+        yield _sample(x, scale.width(rate), "edge")
+        label = f"{rate:,.2g}/s" if rate < 100 else f"{rate:,.0f}/s"
+        yield text(x + 32, 70, label, "quiet")
+        x += 32 + width_of([label])
+    yield _sample(x, 1.6, "edge negated")
+    yield text(x + 32, 70, "must not occur", "quiet")
+    x += 32 + width_of(["must not occur"])
+    for kind in ("aggregates", "matches"):
+        yield f'<g class="{kind}">{rectangle(Box(x, 59, 26, 14), radius=7)}</g>'
+        yield text(x + 32, 70, kind, "quiet")
+        x += 32 + width_of([kind])
 
 
-def _edge(start: tuple[float, float], end: tuple[float, float], colour: str, negated: bool) -> str:
-    (x1, y1), (x2, y2) = start, end
-    bend = (x2 - x1) / 2
-    css = "edge negated" if negated else "edge"
-    return (
-        f'<path class="{css}" stroke="{colour}" d="M{x1:.1f} {y1:.1f} '
-        f'C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"/>'
-    )
+def _sample(x: float, width: float, css: str) -> str:
+    """A piece of a line, for the legend."""
+    line = f'stroke="{QUIET}" stroke-width="{width:.1f}" d="M{x:.1f} 66 h26"'
+    return f'<path class="{css}" {line}/>'
+
+
+def _into(
+    placed: Placed, layout: Layout, colour: Mapping[str, str], scale: _Scale
+) -> Iterator[str]:
+    """The lines from types to pieces and queries."""
+    for flow, end, target in ends(placed):
+        match target:
+            case Shown():
+                css, name, queries = "to-piece", target.label, target.queries
+            case Drawn():
+                css, name, queries = "to-query", target.name, (target.name,)
+            case Block():
+                css, name = "to-query", "queries on their own"
+                queries = tuple(query.name for query in target.queries if flow in query.own)
+        css += (" faint" if layout.many else "") + (" negated" if flow.negated else "")
+        what = "must not occur in" if flow.negated else "into"
+        rate = scale.of([flow.type])
+        tooltip = f"{flow.type} {what} {name}: {_number(rate)} events a second"
+        start = layout.types[flow.type].right
+        yield edge(start, end, colour[flow.type], scale.width(rate), css, tooltip, queries)
+
+
+def _shared(placed: Placed, scale: _Scale) -> Iterator[str]:
+    """The lines from pieces to queries: through a row of pills at once, where there are rows."""
+    block = placed.block
+    on_rail: set[tuple[int, int]] = set()
+    for rail in placed.rails:
+        names = tuple(block.queries[i].name for i in rail.queries)
+        first, last = placed.queries[rail.queries[0]], placed.queries[rail.queries[-1]]
+        if rail.piece is None:
+            if placed.alone is not None:
+                tooltip = f"on their own: {some(names)}"
+                start, colour = placed.alone.right, QUIET
+                yield edge(start, first.left, colour, 1.2, "rail", tooltip, names, last.x)
+            continue
+        on_rail.update((rail.piece, i) for i in rail.queries)
+        shown, colour = block.pieces[rail.piece], COLOURS[rail.piece % len(COLOURS)]
+        tooltip = f"{shown.label}, computed once for {some(names)}"
+        width = scale.width(_rate(shown, scale))
+        start = placed.pieces[rail.piece].right
+        yield edge(start, first.left, colour, width, "rail", tooltip, names, last.x)
+    for number, (shown, box) in enumerate(zip(block.pieces, placed.pieces, strict=True)):
+        rate = _rate(shown, scale)
+        for i, query in enumerate(block.queries):
+            if number in query.parts and (number, i) not in on_rail:
+                width, css = (1.2, "faint") if placed.rails else (scale.width(rate), "from-piece")
+                what = f"{query.name} has {shown.label}, computed once"
+                tooltip = f"{what}: {_number(rate)} events a second"
+                colour = COLOURS[number % len(COLOURS)]
+                end = placed.queries[i].left
+                yield edge(box.right, end, colour, width, css, tooltip, (query.name,))
+
+
+def _rate(shown: Shown, scale: _Scale) -> float:
+    return scale.of([flow.type for flow in shown.flows if not flow.negated])
+
+
+def _titles(placed: Placed) -> Iterator[str]:
+    panel, block = placed.panel, placed.block
+    if placed.starts_partition:
+        yield text(panel.x, panel.y - 6, block.partition, "quiet halo outside")
+    if block.title:
+        yield text(panel.x + PADDING, panel.y + LINE, block.title, "quiet halo")
+
+
+def _boxes(plan: Plan, placed: Placed, many: bool) -> Iterator[str]:
+    block = placed.block
+    for number, (shown, box) in enumerate(zip(block.pieces, placed.pieces, strict=True)):
+        colour = COLOURS[number % len(COLOURS)]
+        tooltip = _about_piece(plan, shown)
+        yield labelled(box, piece_label(shown), "piece", tooltip, shown.queries, colour, many)
+    if placed.alone is not None:
+        own = tuple(query.name for query in block.queries if query.own)
+        tooltip = f"what {len(own):,} queries read besides the pieces that are drawn"
+        yield labelled(placed.alone, ALONE, "alone", tooltip, own, small=many)
+    for query, box in zip(block.queries, placed.queries, strict=True):
+        css, tooltip = f"query {query.kind}", _about_query(query, block)
+        yield labelled(box, query.name, css, tooltip, (query.name,), small=many)
+        if many:
+            continue
+        x, y = box.x + box.width + PADDING, box.left[1]
+        if block.title:
+            yield text(x, y + 4.2, pattern_label(query))
+        else:
+            yield text(x, y - 3.5, pattern_label(query))
+            yield text(x, y + 11.5, query.how, "quiet")
+
+
+def _about_piece(plan: Plan, shown: Shown) -> str:
+    piece = shown.piece
+    lines = [shown.label, f"computed once ({shown.engine}) for {some(piece.queries)}"]
+    if through := [name for name in piece.queries if name not in shown.queries]:
+        lines.append(f"{some(through)}: drawn through other pieces")
+    if piece.benefit is not None:
+        lines.append(f"Chop-Connect by {plan.model}: {_number(piece.benefit)} {plan.cost.unit}")
+        lines.append(piece.why)
+    return "\n".join(lines)
+
+
+def _about_query(query: Drawn, block: Block) -> str:
+    lines = [query.name, query.pattern, query.how]
+    for number in dict.fromkeys(query.parts):
+        shown = block.pieces[number]
+        others = [name for name in shown.piece.queries if name != query.name]
+        lines.append(f"shares {shown.label} with {some(others)}")
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:,.4g}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optimizer.physical.plan import Candidate, Operator, Plan
+from optimizer.physical.pieces import computed_once
+from optimizer.physical.plan import Operator, Plan
 
 _NAME_WIDTH = 22
 _LISTED = 6
@@ -109,38 +110,13 @@ def _reasons(plan: Plan) -> Iterator[str]:
 def _shared(plan: Plan) -> Iterator[str]:
     """What each group of several queries computes once: the longest pieces that they share."""
     lines = []
-    for group in plan.groups:
-        mine = set(group.queries)
-        inside = [c for c in plan.candidates if mine.issuperset(c.queries)]
-        if len(group.queries) < 2 or not inside:
-            continue
-        for candidate in _longest(inside):
-            who = _some(list(candidate.queries))
-            lines.append(f"  {', '.join(candidate.pattern)}: {group.engine}, for {who}")
+    for number, pieces in computed_once(plan).items():
+        for piece in pieces:
+            who = _some(list(piece.queries))
+            lines.append(f"  {', '.join(piece.steps)}: {plan.groups[number].engine}, for {who}")
     if lines:
         yield "computed once"
         yield from _most(lines)
-
-
-def _longest(candidates: list[Candidate]) -> list[Candidate]:
-    """Those that are no part of a longer one for the same queries."""
-
-    def within(one: Candidate, other: Candidate) -> bool:
-        size = len(one.pattern)
-        return size < len(other.pattern) and any(
-            other.pattern[at : at + size] == one.pattern
-            for at in range(len(other.pattern) - size + 1)
-        )
-
-    by_queries: dict[tuple[str, ...], list[Candidate]] = {}
-    for candidate in candidates:
-        by_queries.setdefault(candidate.queries, []).append(candidate)
-    return [
-        one
-        for same in by_queries.values()
-        for one in same
-        if not any(within(one, other) for other in same)
-    ]
 
 
 def _candidates(plan: Plan) -> Iterator[str]:

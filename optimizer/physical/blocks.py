@@ -1,0 +1,170 @@
+"""What a picture of a plan shows: blocks of queries, the pieces they share, and what they read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from optimizer.physical.pieces import Piece, computed_once, cover, steps_of
+from optimizer.physical.plan import Group, Operator, Plan
+
+_LISTED = 12
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+
+
+class Flow(NamedTuple):
+    """Events of a type that something reads, or that must not occur there."""
+
+    type: str
+    negated: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A piece as it is drawn: `queries` lead through it, `piece.queries` all contain it."""
+
+    piece: Piece
+    engine: str
+    queries: tuple[str, ...]
+    flows: tuple[Flow, ...]
+
+    @property
+    def label(self) -> str:
+        """Its steps."""
+        return ", ".join(self.piece.steps)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A query: `parts` are pieces of its block, by number, and `own` is what it reads besides."""
+
+    name: str
+    pattern: str
+    how: str
+    kind: str
+    parts: tuple[int, ...]
+    own: tuple[Flow, ...]
+
+    def main(self, otherwise: int) -> int:
+        """The first of its pieces."""
+        return min(self.parts, default=otherwise)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Queries that are drawn together: a group, or groups of one query each."""
+
+    partition: str
+    title: str
+    queries: tuple[Drawn, ...]
+    pieces: tuple[Shown, ...] = ()
+
+    def together(self, other: Block) -> Block:
+        """Both as one; neither has pieces."""
+        return replace(self, queries=self.queries + other.queries)
+
+    def limited(self, most: int) -> Block:
+        """With at most so many queries, those of one piece side by side."""
+        ordered = sorted(self.queries, key=lambda query: query.main(len(self.pieces)))
+        if len(ordered) <= most:
+            return replace(self, queries=tuple(ordered))
+        title = f"{self.title}; {len(ordered) - most:,} queries are not drawn"
+        return replace(self, queries=tuple(ordered[:most]), title=title)
+
+
+def blocks(plan: Plan, most_pieces: int, merged: bool) -> list[Block]:
+    """The plan's groups by partition; with `merged`, lone queries of an engine are one block."""
+    sinks = {
+        source: sink.id for sink in plan.operators if sink.kind == "sink" for source in sink.inputs
+    }
+    partitions = {o.id: ", ".join(o.detail["key"]) for o in plan.operators if o.kind == "partition"}
+    engines = [o for o in plan.operators if o.kind == "engine"]
+    order = {partition: i for i, partition in enumerate(partitions)}
+    numbers = {group.queries[0]: number for number, group in enumerate(plan.groups)}
+    once = computed_once(plan)
+    found: dict[object, Block] = {}
+    for engine in sorted(engines, key=lambda o: order[o.inputs[0]]):
+        number = numbers[engine.detail["queries"][0]]
+        key = partitions[engine.inputs[0]]
+        block = _block(
+            engine,
+            plan.groups[number],
+            once.get(number, []),
+            f"partition by {key}" if key else "no partition",
+            sinks.get(engine.id, "aggregates"),
+            most_pieces,
+        )
+        alone = merged and len(block.queries) == 1
+        place = (key, engine.detail["engine"]) if alone else engine.id
+        found[place] = found[place].together(block) if place in found else block
+    return [_titled(block) for block in found.values()]
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of many names."""
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _block(
+    engine: Operator,
+    group: Group,
+    pieces: Sequence[Piece],
+    partition: str,
+    kind: str,
+    most: int,
+) -> Block:
+    detail = engine.detail
+    types = sorted({*detail["types"], *detail["negated"]}, key=lambda name: (-len(name), name))
+    steps = steps_of(group) if pieces else {}
+    covered = cover(pieces, steps, most)
+    shown = tuple(
+        Shown(
+            piece,
+            group.engine,
+            covered.queries(number),
+            tuple(dict.fromkeys(f for step in piece.steps for f in flows(step, types))),
+        )
+        for number, piece in enumerate(covered.pieces)
+    )
+    drawn = []
+    rows = zip(detail["queries"], detail["patterns"], detail["reads"], strict=True)
+    for name, pattern, reads in rows:
+        own = [Flow(read.removeprefix("!"), read.startswith("!")) for read in reads]
+        parts = tuple(number for _, number in covered.places.get(name, ()))
+        if parts:
+            left = {f for step in covered.uncovered(name, steps[name]) for f in flows(step, types)}
+            through = {f for number in parts for f in shown[number].flows}
+            own = [flow for flow in own if flow in left or flow not in through]
+        drawn.append(Drawn(name, pattern, _how(detail), kind, parts, tuple(own)))
+    title = f"{len(drawn):,} queries together: {_how(detail)}" if len(drawn) > 1 else ""
+    if len(shown) < len(pieces):
+        title += f"; {len(shown):,} of {len(pieces):,} pieces in common are drawn"
+    return Block(partition, title, tuple(drawn), shown)
+
+
+def _titled(block: Block) -> Block:
+    if block.title or len(block.queries) == 1:
+        return block
+    engine = block.queries[0].how.split(",")[0]
+    return replace(block, title=f"{len(block.queries):,} queries, each alone: {engine}")
+
+
+def _how(detail: Mapping[str, Any]) -> str:
+    slide = f" every {detail['slide']}" if "slide" in detail else ""
+    return f"{detail['engine']}, {detail['window']}{slide}"
+
+
+def flows(step: str, types: Iterable[str]) -> list[Flow]:
+    """What a step such as `A[x > 1] !B` reads, of types of which longer ones come first."""
+    plain = _QUOTED.sub("''", step)
+    found = []
+    for negated, before in ((False, "^"), (True, " !")):
+        for name in types:
+            if re.search(rf"{before}{re.escape(name)}(?=[\[ ]|$)", plain):
+                found.append(Flow(name, negated))
+                if not negated:
+                    break
+    return found

@@ -1,0 +1,138 @@
+"""Plans as golden files, and run: text and JSON beside each workload of this folder.
+
+`REGENERATE=1 pytest tests/plans` writes them anew; read the difference before you commit it. The
+plan's id is left out, and numbers may differ in their last digits, as processors do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from api.benchmarks.ways import WAYS, case_of, counting
+from engines.counting import chopconnect
+from engines.events import Events, from_table
+from engines.how import How
+from engines.local.run import run_local
+from engines.oracle import run_oracle
+from engines.results import Results
+from optimizer.bind import bind, load_bound
+from optimizer.ir.query import BoundWorkload
+from optimizer.physical.plan import Plan, from_json, to_json
+from optimizer.physical.text import render_text
+from sharing.planner import make_plan
+from workloads.document import to_document
+from workloads.loading import load_workload
+
+HERE = Path(__file__).parent
+WORKLOADS = sorted(HERE.glob("*.yaml"))
+each = pytest.mark.parametrize("path", WORKLOADS, ids=lambda path: path.stem)
+
+
+def planned(path: Path) -> Plan:
+    workload = load_workload(path)
+    return make_plan(bind(workload), to_document(workload))
+
+
+def shown(plan: Plan) -> str:
+    return re.sub(r"plan-[0-9a-f]{12}", "plan-…", render_text(plan))
+
+
+def golden(path: Path, ending: str, content: str) -> str:
+    beside = path.with_suffix(ending)
+    if os.environ.get("REGENERATE"):
+        beside.write_text(content, encoding="utf-8")
+    return beside.read_text(encoding="utf-8")
+
+
+def expected_plan(path: Path) -> Plan:
+    return from_json(json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+
+
+def near(value: Any) -> Any:
+    """Values to compare with: numbers with some tolerance, wherever they are."""
+    if isinstance(value, dict):
+        return {key: near(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [near(one) for one in value]
+    return pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+
+
+@each
+def test_the_text_of_a_plan(path: Path) -> None:
+    text = shown(planned(path))
+    assert text == golden(path, ".txt", text)
+
+
+@each
+def test_the_json_of_a_plan(path: Path) -> None:
+    content = {key: value for key, value in to_json(planned(path)).items() if key != "id"}
+    written = golden(path, ".json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    assert content == near(json.loads(written))
+
+
+# --- what the plans give -------------------------------------------------------------------------
+
+
+def small_stream(workload: BoundWorkload, seed: int) -> Events:
+    """160 events of few users, an eighth of them at the time of another."""
+    rng = np.random.default_rng(seed)
+    number = 160
+    table = pa.table(
+        {
+            "ts": pa.array(np.sort(rng.integers(0, number * 150, number)) // 500 * 500),
+            "kind": pa.array(rng.choice(list("ABCDEF"), number)),
+            "user": pa.array(rng.integers(0, 2, number)),
+            "x": pa.array(rng.integers(0, 9, number)),
+        }
+    )
+    return from_table(table, workload.stream)
+
+
+def rows(results: Results) -> tuple[Counter[Any], Counter[Any]]:
+    return (
+        Counter(tuple(row.values()) for row in results.aggregates.to_pylist()),
+        Counter(tuple(row.values()) for row in results.matches.to_pylist()),
+    )
+
+
+@each
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shared_plan_gives_what_separate_queries_give(path: Path, seed: int) -> None:
+    workload = load_bound(expected_plan(path).document)
+    events = small_stream(workload, seed)
+    shared = rows(run_local(workload, events))
+    assert shared == rows(run_local(workload, events, how=How(sharing=False)))
+    assert {row[0] for part in shared for row in part} == {q.name for q in workload.queries}
+
+
+def test_a_plan_gives_what_its_queries_mean() -> None:
+    """By brute force, where windows are short enough for it."""
+    workload = load_bound(expected_plan(HERE / "assumed.yaml").document)
+    events = small_stream(workload, 0)
+    assert rows(run_local(workload, events)) == rows(run_oracle(workload, events))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chop_connect_with_the_segments_of_a_plan_gives_the_same(seed: int) -> None:
+    plan = expected_plan(HERE / "shared.yaml")
+    (group,) = plan.groups
+    assert group.uses is not None
+    assert group.segments is not None
+    lengths = {
+        name: [len(group.segments[number]) for number in numbers]
+        for name, numbers in group.uses.items()
+    }
+    assert any(len(parts) > 1 for parts in lengths.values())
+    workload = load_bound(plan.document)
+    case = case_of(workload, workload.queries, small_stream(workload, seed))
+    chopped, alone = counting(chopconnect, case, lengths=lengths), WAYS["A-Seq"](case)
+    assert chopped.found(chopped.run()) == alone.found(alone.run())
