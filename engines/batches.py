@@ -46,7 +46,8 @@ class Source:
     """The files under a path; `schema` has the union of their columns.
 
     Raises `EventsError` where a file as a whole is no stream of events; what is wrong with single
-    rows goes to `faults`. `progress` hears how much has been read, from 0 to 1.
+    rows goes to `faults`. `progress` hears how much has been read, from 0 to 1. Where a `schema` is
+    given, columns are read as it says, whatever they look like here.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Source:
         faults: Faults,
         batch_rows: int = BATCH_ROWS,
         progress: Callable[[float], None] = lambda part: None,
+        schema: pa.Schema | None = None,
     ) -> None:
         self.path, self._stream, self.faults = path, stream, faults
         self._batch_rows, self._told = batch_rows, progress
@@ -75,7 +77,7 @@ class Source:
             else _open_lines(file, stream, self._progress)
             for file in files
         ]
-        self.schema = self._unified()
+        self.schema = self._unified() if schema is None else schema
 
     @property
     def tick(self) -> int:

@@ -176,41 +176,50 @@ class JsonFile:
     def parse(self, block: bytes, schema: pa.Schema) -> Parsed:
         # Where whole events are wanted, a field that came up too late to be known would be lost.
         strict = set(self.schema.names) <= set(schema.names)
-        try:
-            table = pyarrow.json.read_json(
-                pa.BufferReader(block),
-                parse_options=pyarrow.json.ParseOptions(
-                    explicit_schema=schema,
-                    unexpected_field_behavior="error" if strict else "ignore",
-                ),
-            )
-            return table.select(schema.names), np.arange(table.num_rows), []
-        except pa.ArrowInvalid:
-            return self._parse_rows(block, schema, strict)
+        return parse_json(block, schema, strict, self._whole)
 
-    def _parse_rows(self, block: bytes, schema: pa.Schema, strict: bool) -> Parsed:
-        lines = [line for line in block.splitlines() if line.strip()]
-        known = set(schema.names)
-        objects: list[dict[str, Any]] = []
-        rows: list[int] = []
-        faults: list[Fault] = []
-        for number, line in enumerate(lines):
-            try:
-                found = json.loads(line)
-            except ValueError as error:
-                faults.append(Fault(number + 1, "unparsable", f"it is no JSON: {error}"))
-                continue
-            if not isinstance(found, dict):
-                faults.append(Fault(number + 1, "unparsable", "it is no JSON object"))
-            elif strict and not found.keys() <= known:
-                name = min(found.keys() - known)
-                message = "no row before has this field; declare it under attributes"
-                faults.append(Fault(number + 1, "wrong type", message, name))
-            else:
-                objects.append(found)
-                rows.append(number)
-        columns = {f.name: [o.get(f.name) for o in objects] for f in schema}
-        return _typed(columns, np.array(rows, np.int64), faults, schema, self._whole)
+
+def parse_json(block: bytes, schema: pa.Schema, strict: bool = False, whole: bool = True) -> Parsed:
+    """Objects, one a line, as the columns of `schema`; `strict`: they have no other fields.
+
+    `whole`: the types were not guessed from a part of the lines.
+    """
+    try:
+        table = pyarrow.json.read_json(
+            pa.BufferReader(block),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=schema,
+                unexpected_field_behavior="error" if strict else "ignore",
+            ),
+        )
+        return table.select(schema.names), np.arange(table.num_rows), []
+    except pa.ArrowInvalid:
+        return _parse_rows(block, schema, strict, whole)
+
+
+def _parse_rows(block: bytes, schema: pa.Schema, strict: bool, whole: bool) -> Parsed:
+    lines = [line for line in block.splitlines() if line.strip()]
+    known = set(schema.names)
+    objects: list[dict[str, Any]] = []
+    rows: list[int] = []
+    faults: list[Fault] = []
+    for number, line in enumerate(lines):
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            faults.append(Fault(number + 1, "unparsable", f"it is no JSON: {error}"))
+            continue
+        if not isinstance(found, dict):
+            faults.append(Fault(number + 1, "unparsable", "it is no JSON object"))
+        elif strict and not found.keys() <= known:
+            name = min(found.keys() - known)
+            message = "no row before has this field; declare it under attributes"
+            faults.append(Fault(number + 1, "wrong type", message, name))
+        else:
+            objects.append(found)
+            rows.append(number)
+    columns = {f.name: [o.get(f.name) for o in objects] for f in schema}
+    return _typed(columns, np.array(rows, np.int64), faults, schema, whole)
 
 
 class Progress(Protocol):

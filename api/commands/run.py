@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.commands.stream import Live, run_live
 from api.execution import (
     Device,
     Engine,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from workloads.model import Workload
 
 ROWS_SHOWN = 20
+STREAMS = "Live streams"
 
 
 def run(
@@ -63,6 +65,50 @@ def run(
             "--slice", metavar="EVENTS", min=1, help="Events in memory at a time. Local engine."
         ),
     ] = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Follow a folder that grows, or kafka://HOST:PORT/TOPIC. Spark engine.",
+            rich_help_panel=STREAMS,
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Where to go on from.", rich_help_panel=STREAMS),
+    ] = None,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End with the events there are.", rich_help_panel=STREAMS),
+    ] = False,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish",
+            help="Then no more will come: give the rows that wait for more.",
+            rich_help_panel=STREAMS,
+        ),
+    ] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Time between batches.", rich_help_panel=STREAMS),
+    ] = None,
+    buckets: Annotated[
+        int | None,
+        typer.Option(min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS),
+    ] = None,
+    files: Annotated[
+        int | None,
+        typer.Option(min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="A file of events like those that will come.",
+            rich_help_panel=STREAMS,
+        ),
+    ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
     from sharing.planner import make_plan
@@ -70,15 +116,22 @@ def run(
 
     stages = Stages()
     how = choose_how(device, sharing=not no_sharing)
-    if engine != "local" and (on_error != "stop" or disorder or slice_rows):
+    live = Live(checkpoint, once, finish, every, buckets, files, schema)
+    if engine != "local" and (disorder or slice_rows or (on_error != "stop" and not stream)):
         raise SheafError("--on-error, --disorder and --slice are for the local engine")
+    if stream and engine != "spark":
+        raise SheafError("--stream is for --engine spark")
     late = None if disorder is None else _nanoseconds(disorder)
-    if out is not None:
-        check_sink(out)
+    if not stream:
+        live.refuse()
+        if out is not None:
+            check_sink(out)
     with stages("plan"):
         parsed, bound = open_workload(workload)
         plan = make_plan(bound, to_document(parsed), sharing=not no_sharing)
-    if engine == "local":
+    if stream:
+        done = run_live(parsed, events, stages, out, live, on_error, how)
+    elif engine == "local":
         from engines.faults import Faults
 
         faults = Faults(on_error)

@@ -77,11 +77,25 @@ class Continued:
         self._slide = slide if window.is_count else whole_ticks(slide, tick, "slide")
         self._plan = Plan(queries)
         self._compiled = Compiled()
+        self.clear()
+
+    def clear(self) -> None:
+        """Start afresh."""
         none = np.zeros(0, np.int64)
         start = np.zeros(1, np.int64)
         inputs = np.zeros((len(self._plan.inputs), 0))
         keys = pa.array([], pa.string())
         self.state = State(keys, none, none, none, start, none, start, none, inputs, ())
+
+    @property
+    def due(self) -> int | None:
+        """The first time that may give rows, or let go of all state, if no further event comes."""
+        if self._is_count or not len(self.state.position):
+            return None
+        gone = int(self.state.position.max()) + self._width
+        if not self._slide:
+            return gone
+        return min(gone, (int(self.state.since.min()) // self._slide + 1) * self._slide)
 
     def add(self, arranged: Arranged, until: int | None) -> list[pa.Table]:
         """The rows of each query that are certain once all events up to `until` have come.

@@ -98,6 +98,36 @@ class LiveRun:
             sizes["matches"] = 0 if self._kept is None else len(self._kept)
         return sizes
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is held, so that going on is the same as starting afresh."""
+        if any(len(group.state) for group in self._counted.values()):
+            return False
+        return not self._kept and not self._sliced.carried_events()
+
+    @property
+    def due(self) -> int | None:
+        """The first time that may give rows, or let go of state, if no further event comes."""
+        times = [group.due for group in self._counted.values()] + [self._rest_due()]
+        return min((time for time in times if time is not None), default=None)
+
+    def _rest_due(self) -> int | None:
+        if not self._kept:
+            return None
+        reach, ticks = self._sliced.reach, self._kept.ticks
+        # Then all that is kept is out of reach.
+        due = int(ticks[-1]) + reach.back + reach.ahead - 1
+        if self._start is None:
+            return due
+        undecided = int(np.searchsorted(ticks, self._start))
+        if undecided < len(ticks):
+            due = min(due, int(ticks[undecided]) + reach.ahead)
+        for query in self._sliced.queries:
+            if query.slide is not None:
+                slide = max(query.slide // self._tick, 1)
+                due = min(due, -(-self._start // slide) * slide + reach.ahead)
+        return due
+
     def save(self) -> bytes:
         """The whole state."""
         tables = {f"counted/{name}": group.save() for name, group in self._counted.items()}
@@ -111,7 +141,8 @@ class LiveRun:
     def restore(self, blob: bytes) -> None:
         """Go on with a saved state.
 
-        Groups that were not there start afresh: their windows open with the next event.
+        Groups that were not there start afresh: their windows open with the next event. What this
+        one held is gone.
         """
         tables, about = from_bytes(blob)
         if about["tick"] != self._tick:
@@ -119,6 +150,7 @@ class LiveRun:
                 f"the saved state counts time in units of {about['tick']} ns, and the stream now "
                 f"in units of {self._tick} ns; start afresh"
             )
+        self.clear()
         self._start = about["start"]
         for name, group in self._counted.items():
             if f"counted/{name}" in tables:
@@ -133,8 +165,20 @@ class LiveRun:
             }
         )
 
+    def clear(self) -> None:
+        """Start afresh."""
+        self._start, self._kept = None, None
+        for group in self._counted.values():
+            group.clear()
+        self._sliced.carry({})
+
     def _trimmed(self, table: pa.Table) -> pa.Table:
         return table.select(needed_columns(self._workload, table.column_names))
+
+
+def group_of(query: Query) -> str:
+    """What state a query shares with others: the same in every process."""
+    return _name(query) if _continues(query) else "matches"
 
 
 def _continues(query: Query) -> bool:

@@ -83,6 +83,11 @@ class SlicedRun:
         )
 
     @property
+    def queries(self) -> tuple[Query, ...]:
+        """All queries that it runs."""
+        return self._workload.queries
+
+    @property
     def unbounded(self) -> tuple[str, ...]:
         """The queries that need all events at once."""
         return tuple(query.name for query in self._unbounded.queries)

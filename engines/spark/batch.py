@@ -99,7 +99,7 @@ def run_batch(
         packed = routed.groupBy("route", "bucket").applyInArrow(evaluate, schema).toArrow()
         read = int(counted.get["number"])
     except (PySparkException, Py4JError) as error:
-        raise JobError(_said(error)) from error
+        raise JobError(said(error)) from error
     return sorted_results(_unpacked(packed, source.events)), read
 
 
@@ -194,7 +194,7 @@ def _unpacked(packed: pa.Table, events: Events) -> Results:
     )
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """The last line of a Python traceback in Spark's message, or the first line of it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in reversed(lines):

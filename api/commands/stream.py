@@ -1,0 +1,183 @@
+"""`sheaf run --stream`: a workload over events that keep coming."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import typer
+
+from api.execution import OnError, Stages
+from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    from engines.how import How
+    from engines.spark.live_source import LiveSource
+    from engines.spark.stream import Progress
+    from workloads.model import Workload
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the options say about a stream."""
+
+    checkpoint: str | None = None
+    once: bool = False
+    finish: bool = False
+    every: float | None = None
+    buckets: int | None = None
+    files: int | None = None
+    schema: str | None = None
+
+    def refuse(self) -> None:
+        """Raise where there is no stream that they could be about."""
+        if self != Live():
+            raise SheafError(
+                "--checkpoint, --once, --finish, --every, --buckets, --files and --schema are for "
+                "--stream"
+            )
+
+
+def run_live(
+    workload: Workload,
+    path: str,
+    stages: Stages,
+    out: str | None,
+    live: Live,
+    on_error: OnError,
+    how: How,
+) -> dict[str, Any]:
+    """Run until there is nothing more, or until it is stopped; gives what goes to the report."""
+    from engines.events import column_kinds
+    from engines.session import spark_session
+    from engines.spark.checkpoint import read_manifest
+    from engines.spark.live_source import KAFKA, KAFKA_PACKAGE, open_live_source
+    from engines.spark.stream import SETTINGS, StreamOptions, finish_stream, start_stream
+    from optimizer.bind import bind
+
+    if live.checkpoint is None or out is None:
+        raise SheafError("--stream needs --checkpoint DIR, for its state, and --out DIR, for rows")
+    if live.finish and not live.once:
+        raise SheafError("--finish ends a stream that ends by itself: give --once too")
+    with stages("read"):
+        before = read_manifest(live.checkpoint)
+        known = None if before is None else before.schema
+        source = open_live_source(path, workload.stream, live.schema, known, on_error)
+        bound = bind(workload, column_kinds(source.schema))
+    options = StreamOptions(
+        live.checkpoint,
+        out,
+        buckets=live.buckets,
+        files_per_batch=live.files,
+        every=live.every,
+        once=live.once,
+    )
+    settings = dict(SETTINGS)
+    if path.startswith(KAFKA):
+        import pyspark
+
+        settings["spark.jars.packages"] = f"{KAFKA_PACKAGE}:{pyspark.__version__}"
+    totals = _Totals()
+    with ExitStack() as sessions:
+        with stages("start"):
+            spark = sessions.enter_context(spark_session(conf=settings))
+        with stages("run"), _shown(source) as show:
+
+            def told(progress: Progress) -> None:
+                totals.add(progress)
+                show(progress)
+
+            stream = start_stream(spark, bound, source, options, how, told)
+            if stream.afresh:
+                typer.echo(f"note: {', '.join(stream.afresh)} start afresh", err=True)
+            with _interruptible():
+                try:
+                    while not stream.wait(1):
+                        pass
+                except KeyboardInterrupt:
+                    stream.stop()
+            if live.finish:
+                told(finish_stream(spark, bound, source, options, how))
+    if totals.late:
+        typer.echo(f"{totals.late:,} events came too late; they are in {out}/late", err=True)
+    if totals.bad:
+        typer.echo(f"left out {totals.bad:,} rows; the first: {totals.first_bad}", err=True)
+    return {
+        "events": totals.read,
+        "skipped": totals.bad,
+        "late": totals.late,
+        "batches": totals.batches,
+        "rows": {"aggregates": totals.aggregates, "matches": totals.matches},
+    }
+
+
+@dataclass
+class _Totals:
+    """All batches of a run."""
+
+    batches: int = 0
+    read: int = 0
+    bad: int = 0
+    late: int = 0
+    aggregates: int = 0
+    matches: int = 0
+    first_bad: str | None = None
+
+    def add(self, progress: Progress) -> None:
+        self.batches += 1
+        self.read += progress.read
+        self.bad += progress.bad
+        self.late += progress.late
+        self.aggregates += progress.aggregates
+        self.matches += progress.matches
+        self.first_bad = self.first_bad or progress.first_bad
+
+
+@contextmanager
+def _shown(source: LiveSource) -> Iterator[Callable[[Progress], None]]:
+    """A line on the terminal that says how it goes; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+
+    from engines.events import from_table
+
+    none = from_table(source.schema.empty_table(), source.stream)
+
+    def text(progress: Progress) -> str:
+        rows = progress.aggregates + progress.matches
+        parts = [
+            f"batch {progress.batch}",
+            f"{progress.read:,} events in",
+            f"{rows:,} rows out",
+            f"{progress.seconds:.1f} s",
+            f"state {progress.state / 2**20:.1f} MB",
+        ]
+        if progress.until is not None:
+            parts.append(f"up to {none.times(np.array([progress.until]))[0].as_py()}")
+        if progress.late:
+            parts.append(f"{progress.late:,} too late")
+        return " · ".join(parts)
+
+    with Console(stderr=True).status("starting; Ctrl-C ends it") as status:
+        yield lambda progress: status.update(text(progress))
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A request to end is heard like Ctrl-C."""
+
+    def end(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,140 @@
+"""One bucket of keys of a live stream: events wait until their time has passed, then they run.
+
+So events are processed in the order of time whatever order they come in. All that a bucket holds
+between two turns is one sequence of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from engines.events import Events, from_table
+from engines.how import USUAL, How
+from engines.live.blob import from_bytes, to_bytes
+from engines.live.bucketing import HOME
+from engines.live.run import LiveRun
+from engines.local.slices import between
+from engines.results import Results, empty_results
+from optimizer.ir.query import BoundWorkload
+
+_LENGTH = 8  # bytes that say how long the first part of a state is
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What comes of a turn.
+
+    `late` are events whose time had passed before they came. `state` is None where nothing is held.
+    `due` is the first time that gives rows, or lets go of state, though nothing more arrives.
+    """
+
+    results: Results
+    late: pa.Table
+    waiting: int
+    held: Mapping[str, int]
+    state: bytes | None
+    due: int | None
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What a bucket holds: events that wait, and the state of the queries up to a time."""
+
+    waiting: pa.Table
+    until: int | None = None
+    live: bytes = b""
+    due: int | None = None
+    held: Mapping[str, int] = field(default_factory=dict)
+
+
+class Bucket:
+    """Takes turns for any number of buckets with the same queries, each with its own state.
+
+    `schema` has the columns that arrive, in types that `from_table` leaves as they are.
+    """
+
+    def __init__(
+        self, workload: BoundWorkload, schema: pa.Schema, tick: int, how: How = USUAL
+    ) -> None:
+        self._stream, self._schema = workload.stream, schema
+        self._live = LiveRun(workload, tick, how)
+        self._time_type = self._events(schema.empty_table()).time_type
+
+    def turn(self, state: bytes | None, arrived: Sequence[pa.Table], until: int | None) -> Turn:
+        """All events up to the time `until` have come; None: that is known of no time yet."""
+        before = self._read(state)
+        late = self._schema.empty_table()
+        waiting = before.waiting
+        if arrived:
+            new = self._events(pa.concat_tables(arrived))
+            if until is not None:
+                late = self._answered_for(between(new, None, until + 1).table)
+                new = between(new, until + 1, None)
+            waiting = pa.concat_tables([waiting, new.table.select(self._schema.names)])
+        events = self._events(waiting)
+        found = empty_results(self._time_type)
+        after = replace(before, waiting=events.table)
+        if until is not None and until != before.until:
+            ready, events = between(events, None, until + 1), between(events, until + 1, None)
+            after = replace(after, waiting=events.table, until=until)
+            if before.live or len(ready):
+                self._restore(before.live)
+                found = self._live.add(ready, until)
+                live = b"" if self._live.is_empty else self._live.save()
+                after = replace(after, live=live, due=self._live.due, held=self._live.held)
+        return Turn(found, late, len(events), after.held, _written(after), _due(after, events))
+
+    def finish(self, state: bytes) -> Turn:
+        """The rows that are left: no more events will come."""
+        before = self._read(state)
+        self._restore(before.live)
+        found = self._live.add(self._events(before.waiting), None)
+        return Turn(found, self._schema.empty_table(), 0, {}, None, None)
+
+    def _events(self, table: pa.Table) -> Events:
+        return from_table(table, self._stream)
+
+    def _answered_for(self, table: pa.Table) -> pa.Table:
+        if HOME in table.column_names:
+            table = table.filter(table.column(HOME))
+        return table.select(self._schema.names)
+
+    def _restore(self, live: bytes) -> None:
+        if live:
+            self._live.restore(live)
+        else:
+            self._live.clear()
+
+    def _read(self, state: bytes | None) -> _Held:
+        if state is None:
+            return _Held(self._schema.empty_table())
+        size = int.from_bytes(state[:_LENGTH], "big")
+        tables, about = from_bytes(state[_LENGTH : _LENGTH + size])
+        none = self._schema.empty_table()
+        # A column that was of no use to the queries of that time is null in what waited then.
+        waiting = pa.concat_tables([none, tables["waiting"]], promote_options="default")
+        return _Held(
+            waiting.select(none.column_names),
+            about["until"],
+            state[_LENGTH + size :],
+            about["due"],
+            about["held"],
+        )
+
+
+def _written(after: _Held) -> bytes | None:
+    if not after.live and not after.waiting.num_rows:
+        return None
+    about = {"until": after.until, "due": after.due, "held": dict(after.held)}
+    first = to_bytes({"waiting": after.waiting}, about)
+    return len(first).to_bytes(_LENGTH, "big") + first + after.live
+
+
+def _due(after: _Held, waiting: Events) -> int | None:
+    times = [] if after.due is None else [after.due]
+    if len(waiting):
+        times.append(int(waiting.ticks[0]))
+    return min(times, default=None)

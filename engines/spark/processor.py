@@ -1,0 +1,154 @@
+"""What an executor does with a bucket of a live stream: state in, rows out, and a timer."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from engines.how import How
+from engines.spark.live_source import (
+    ACCOUNT,
+    bytes_table,
+    complete_until,
+    table_bytes,
+    watermark_for,
+)
+from optimizer.ir.query import BoundWorkload
+
+if TYPE_CHECKING:
+    from engines.live.bucket import Bucket, Turn
+
+STATE = "bucket"  # the name of the state variable
+KINDS = ("aggregates", "matches", "late")  # of rows, each a table in one value
+FOUND = "about string, " + ", ".join(f"`{kind}` binary" for kind in KINDS)
+
+# Queries that have been made ready in this process. Spark makes a processor for every task anew.
+_ready: dict[tuple[str, str], Bucket] = {}
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The queries of each route, and the columns that arrive.
+
+    `plan` is a name for all of it.
+    """
+
+    plan: str
+    routes: Mapping[str, BoundWorkload]
+    schema: pa.Schema
+    tick: int
+    how: How
+
+    def bucket(self, route: str) -> Bucket | None:
+        """What takes turns for a route; None for one that no query needs any more."""
+        if route not in self.routes:
+            return None
+        # Imported here: Spark also starts a process that only asks what the state is called.
+        from engines.live.bucket import Bucket
+
+        # Spark runs a worker on each core: a device that is the processor takes one for each.
+        os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
+        if (self.plan, route) not in _ready:
+            for other in [place for place in _ready if place[0] != self.plan]:
+                del _ready[other]
+            bucket = Bucket(self.routes[route], self.schema, self.tick, self.how)
+            _ready[self.plan, route] = bucket
+        return _ready[self.plan, route]
+
+    def finished(self, states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that are left in buckets, given as columns `route`, `bucket` and `state`."""
+        for batch in states:
+            for row in batch.to_pylist():
+                bucket = self.bucket(row["route"])
+                if bucket is not None:
+                    about = {"route": row["route"], "bucket": row["bucket"]}
+                    frame = found(bucket.finish(row["state"]), about)
+                    yield pa.RecordBatch.from_pandas(frame, _ARROW, preserve_index=False)
+
+
+_ARROW = pa.schema([("about", pa.string()), *((kind, pa.binary()) for kind in KINDS)])
+
+
+class BucketProcessor(StatefulProcessor):
+    """One turn for each bucket that events arrive for, or that the watermark makes due."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self._buckets = buckets
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = handle.getValueState(STATE, "timer bigint, state binary")
+
+    def handleInputRows(  # noqa: N802, Spark calls it so
+        self, key: Any, rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        arrived = [value for frame in rows for value in frame["events"]]
+        watermark = timerValues.getCurrentWatermarkInMs()
+        if key[0] == ACCOUNT:
+            yield _told(arrived, complete_until(watermark, self._buckets.tick))
+        else:
+            yield from self._turn(key, arrived, watermark)
+
+    def handleExpiredTimer(  # noqa: N802, Spark calls it so
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[pd.DataFrame]:
+        yield from self._turn(key, [], timerValues.getCurrentWatermarkInMs())
+
+    def _turn(self, key: Any, arrived: list[bytes], watermark: int) -> Iterator[pd.DataFrame]:
+        timer, state = self._state.get() or (None, None)
+        bucket = self._buckets.bucket(key[0])
+        if bucket is None:  # a route of queries that have been taken away
+            self._state.clear()
+            return
+        tick = self._buckets.tick
+        until = complete_until(watermark, tick)
+        tables = [bytes_table(value) for value in arrived]
+        turn = bucket.turn(None if state is None else bytes(state), tables, until)
+        wanted = None if turn.due is None else watermark_for(turn.due, tick)
+        # A timer that has fired is taken away by Spark itself.
+        if arrived and timer is not None and timer != wanted:
+            self._handle.deleteTimer(timer)
+        if wanted is not None and wanted != timer:
+            self._handle.registerTimer(wanted)
+        if turn.state is not None:
+            self._state.update((wanted, turn.state))
+        elif state is not None:
+            self._state.clear()
+        yield found(turn, {"route": key[0], "bucket": int(key[1]), "until": until})
+
+
+def found(turn: Turn, about: dict[str, Any]) -> pd.DataFrame:
+    """One row: what is to be written, and what is to be told."""
+    tables = (turn.results.aggregates, turn.results.matches, turn.late)
+    about |= {
+        "waiting": turn.waiting,
+        "held": dict(turn.held),
+        "state": 0 if turn.state is None else len(turn.state),
+    }
+    about |= {kind: table.num_rows for kind, table in zip(KINDS, tables, strict=True)}
+    values = [table_bytes(table) if table.num_rows else None for table in tables]
+    columns: dict[str, list[Any]] = {kind: [v] for kind, v in zip(KINDS, values, strict=True)}
+    return pd.DataFrame({"about": [json.dumps(about)], **columns})
+
+
+def _told(accounts: list[bytes], until: int | None) -> pd.DataFrame:
+    parts = [json.loads(value) for value in accounts]
+    about = {
+        "read": sum(part["read"] for part in parts),
+        "bad": sum(part["bad"] for part in parts),
+        "first": next((part["first"] for part in parts if part["first"]), None),
+        "until": until,
+    }
+    return pd.DataFrame({"about": [json.dumps(about)], **{kind: [None] for kind in KINDS}})
