@@ -65,7 +65,7 @@ class Operators(NamedTuple):
     logged: np.ndarray  # bool: counters whose changes are logged
     logged_values: np.ndarray  # bool
     in_place: np.ndarray  # bool, by move letter: has it sections?
-    section: np.ndarray  # int64 pointers by move letter and section
+    section: np.ndarray  # uint64 pointers by move letter and section
     sections: np.ndarray  # uint32
 
 
@@ -137,7 +137,7 @@ def warm() -> None:
     kinds, counts = np.zeros(1, np.int8), np.zeros(1, np.uint64)
     tables = np.full(OPERATOR_TABLES + 1, OPERATOR_TABLES, np.int32)
     sections = np.zeros(1, np.uint32)
-    operators = Operators(tables, counts, numbers, kinds, flags, flags, flags, none, sections)
+    operators = Operators(tables, counts, numbers, kinds, flags, flags, flags, counts, sections)
     rows = Segments(none, none, none, none, counts, numbers, np.zeros((1, 1)))
     slide_product(groups, none, none, operators, operators, tables, 1, 0, False, rows)
 
@@ -327,7 +327,12 @@ def _read_values(
         out_values[row, v - first] = total
 
 
-@numba.njit(cache=True)
+# Section pointers are unsigned, so that no index has to be tested for being negative; and nothing
+# is sliced in these loops, as each slice would be counted as a reference.
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
+
+
+@numba.njit(cache=True, inline="always")
 def _in_place(
     letter: int, e: int, inputs: np.ndarray, section: np.ndarray, sections: np.ndarray,
     kinds: np.ndarray, counts: np.ndarray, floats: np.ndarray, values: np.ndarray, dual: bool,
@@ -335,34 +340,36 @@ def _in_place(
     """The effect of a group of one event: values first, as they read the counts before it."""
     k = SECTIONS * letter
     if kinds.size:
-        rows = sections[section[k + VALUE_ADDS] : section[k + VALUE_ADDS + 1]]
-        for i in range(0, rows.size, 2):
-            t = rows[i]
-            values[t] = _combine(kinds[t], values[t], values[rows[i + 1]])
-        rows = sections[section[k + ADD_TAGS] : section[k + ADD_TAGS + 1]]
-        for i in range(0, rows.size, 3):
-            t, source = rows[i], rows[i + 1]
-            before = floats[source] if dual else float(counts[source])
-            values[t] = _combine(
-                kinds[t], values[t], _term(kinds[t], inputs[rows[i + 2], e], before)
-            )
-        rows = sections[section[k + VALUE_CLEARS] : section[k + VALUE_CLEARS + 1]]
-        for i in range(rows.size):
-            values[rows[i]] = _neutral(kinds[rows[i]])
-    rows = sections[section[k + ADDS] : section[k + ADDS + 1]]
-    for i in range(0, rows.size, 2):
-        counts[rows[i]] += counts[rows[i + 1]]
+        _values_in_place(k, e, inputs, section, sections, kinds, counts, floats, values, dual)
+    for i in range(section[k + ADDS], section[k + ADDS + 1], TWO):
+        counts[sections[i]] += counts[sections[i + ONE]]
     if dual:
-        for i in range(0, rows.size, 2):
-            floats[rows[i]] += floats[rows[i + 1]]
-    rows = sections[section[k + CLEARS] : section[k + CLEARS + 1]]
-    for i in range(rows.size):
-        counts[rows[i]] = 0
+        for i in range(section[k + ADDS], section[k + ADDS + 1], TWO):
+            floats[sections[i]] += floats[sections[i + ONE]]
+    for i in range(section[k + CLEARS], section[k + CLEARS + 1]):
+        counts[sections[i]] = 0
         if dual:
-            floats[rows[i]] = 0.0
+            floats[sections[i]] = 0.0
 
 
 @numba.njit(cache=True)
+def _values_in_place(
+    k: int, e: int, inputs: np.ndarray, section: np.ndarray, sections: np.ndarray,
+    kinds: np.ndarray, counts: np.ndarray, floats: np.ndarray, values: np.ndarray, dual: bool,
+) -> None:  # fmt: skip
+    for i in range(section[k + VALUE_ADDS], section[k + VALUE_ADDS + 1], TWO):
+        t = sections[i]
+        values[t] = _combine(kinds[t], values[t], values[sections[i + ONE]])
+    for i in range(section[k + ADD_TAGS], section[k + ADD_TAGS + 1], THREE):
+        t, source = sections[i], sections[i + ONE]
+        before = floats[source] if dual else float(counts[source])
+        term = _term(kinds[t], inputs[sections[i + TWO], e], before)
+        values[t] = _combine(kinds[t], values[t], term)
+    for i in range(section[k + VALUE_CLEARS], section[k + VALUE_CLEARS + 1]):
+        values[sections[i]] = _neutral(kinds[sections[i]])
+
+
+@numba.njit(cache=True, inline="always")
 def _log(
     letter: int, section: np.ndarray, sections: np.ndarray, counts: np.ndarray,
     floats: np.ndarray, dual: bool, logged: np.ndarray, top: int, log_key: np.ndarray,
@@ -370,18 +377,16 @@ def _log(
 ) -> int:  # fmt: skip
     """Keep what the letter will change of the counts; returns the log's new size."""
     k = SECTIONS * letter
-    rows = sections[section[k + ADDS] : section[k + ADDS + 1]]
-    for i in range(0, rows.size, 2):
-        t = rows[i]
+    for i in range(section[k + ADDS], section[k + ADDS + 1], TWO):
+        t = sections[i]
         if logged[t]:
             log_key[top] = t
             log_count[top] = counts[t]
             if dual:
                 log_float[top] = floats[t]
             top += 1
-    rows = sections[section[k + CLEARS] : section[k + CLEARS + 1]]
-    for i in range(rows.size):
-        t = rows[i]
+    for i in range(section[k + CLEARS], section[k + CLEARS + 1]):
+        t = sections[i]
         if logged[t]:
             log_key[top] = t
             log_count[top] = counts[t]
@@ -399,10 +404,9 @@ def _log_values(
     """The same for values; a counter that changes twice is kept twice, the older below."""
     k = SECTIONS * letter
     for part in (VALUE_ADDS, ADD_TAGS, VALUE_CLEARS):
-        size = 2 if part == VALUE_ADDS else (3 if part == ADD_TAGS else 1)
-        rows = sections[section[k + part] : section[k + part + 1]]
-        for i in range(0, rows.size, size):
-            t = rows[i]
+        size = TWO if part == VALUE_ADDS else (THREE if part == ADD_TAGS else ONE)
+        for i in range(section[k + part], section[k + part + 1], size):
+            t = sections[i]
             if logged[t]:
                 log_key[top] = t
                 log_value[top] = values[t]
@@ -416,7 +420,7 @@ def _most_changes(section: np.ndarray, letters: int, counters: int, first: int, 
     most = counters
     for letter in range(letters):
         k = SECTIONS * letter
-        most = max(most, section[k + last + 1] - section[k + first])
+        most = max(most, int(section[k + last + 1]) - int(section[k + first]))
     return most
 
 

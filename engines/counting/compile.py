@@ -355,7 +355,7 @@ def operators_of(counters: Counters, letters: Letters, logged_from: set[int]) ->
         logged=_marked(logged, len(counters.shown)),
         logged_values=_marked(logged_values, len(counters.value_shown)),
         in_place=np.array([part is not None for part in parts], np.bool_),
-        section=np.cumsum([0, *map(len, sections)]).astype(np.int64),
+        section=np.cumsum([0, *map(len, sections)]).astype(np.uint64),
         sections=np.concatenate([np.zeros(0, np.int64), *sections]).astype(np.uint32),
     )
 
