@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from engines import results
+from optimizer.physical.plan import VERSION
 from workloads import bundled
 from workloads.generators import write_events
 
@@ -168,7 +169,7 @@ def test_plan_compares_with_an_older_plan(sheaf: Sheaf, mixed: Path, tmp_path: P
     assert "added dirty; removed unwashed" in result.stderr
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"version": 2}'])
+@pytest.mark.parametrize("content", ["{", "[]", "{}", f'{{"version": {VERSION}}}'])
 def test_what_is_no_plan_is_an_error(
     sheaf: Sheaf, mixed: Path, tmp_path: Path, content: str
 ) -> None:
