@@ -64,10 +64,10 @@ def count_pairs(
     left row is before the right one, and the gates hold. Group g of the left rows is
     `groups[g] : groups[g + 1]`; `group` is that of each right row, negative for none.
     """
-    single = left.first is left.last
     begin, end, counts, tried = _count(
-        moment, position, left, groups, right, group, tests, width, ordered, single
-    )
+        moment, position, *left, groups, *right, group, tests, width, ordered,
+        left.first is left.last,
+    )  # fmt: skip
     return Pairs(begin, end, counts, int(tried))
 
 
@@ -87,7 +87,7 @@ def fill_pairs(
     total = int(pairs.counts[start:stop].sum())
     rows, others = np.empty(total, np.int32), np.empty(total, np.int32)
     _fill(
-        moment, position, left, right, tests, width, ordered, left.first is left.last,
+        moment, position, *left, *right, tests, width, ordered, left.first is left.last,
         pairs.begin, pairs.end, start, stop, rows, others,
     )  # fmt: skip
     return rows, others
@@ -109,24 +109,6 @@ def _holds(test: int, a: float, b: float) -> bool:
 
 
 @numba.njit(cache=True)
-def _fits(
-    position: np.ndarray, left: Side, tests: np.ndarray, values: np.ndarray, k: int, r: int,
-    opening: int, closing: int, start: int, ordered: bool, single: bool,
-) -> bool:  # fmt: skip
-    """Does left row k, in reach by its end, fit right row r?"""
-    if not single and position[left.first[k]] <= opening:
-        return False
-    if ordered and left.gate.size and left.gate[k] < start:
-        return False
-    if not ordered and position[left.last[k]] >= closing:
-        return False
-    for t in range(tests.size):  # noqa: SIM110 - compiled
-        if not _holds(tests[t], left.values[t, k], values[t, r]):
-            return False
-    return True
-
-
-@numba.njit(cache=True)
 def _first_from(order: np.ndarray, last: np.ndarray, low: int, high: int, key: int) -> int:
     """The first row between two whose last event's `order` is `key` or more."""
     while low < high:
@@ -138,78 +120,96 @@ def _first_from(order: np.ndarray, last: np.ndarray, low: int, high: int, key: i
     return low
 
 
+# Arrays are passed one by one: a tuple of them handed to an inner function costs more than what
+# the function does.
+
+
 @numba.njit(cache=True)
 def _count(
-    moment: np.ndarray, position: np.ndarray, left: Side, groups: np.ndarray, right: Side,
-    group: np.ndarray, tests: np.ndarray, width: int, ordered: bool, single: bool,
+    moment: np.ndarray, position: np.ndarray, left_first: np.ndarray, left_last: np.ndarray,
+    left_gate: np.ndarray, left_values: np.ndarray, groups: np.ndarray, right_first: np.ndarray,
+    right_last: np.ndarray, right_gate: np.ndarray, right_values: np.ndarray, group: np.ndarray,
+    tests: np.ndarray, width: int, ordered: bool, single: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:  # fmt: skip
-    size = right.last.size
+    size = right_last.size
     begin, end = np.zeros(size, np.int32), np.zeros(size, np.int32)
     counts = np.zeros(size, np.int64)
     tried = 0
     # Right rows come by their end, so the left rows of a group that are too early stay so, and
     # those that end before the right row's end only become more.
     low, high = groups[:-1].copy(), groups[:-1].copy()
-    free = single and tests.size == 0 and not (ordered and left.gate.size) and ordered
+    gated = ordered and left_gate.size > 0
     for r in range(size):
         g = group[r] if group.size else 0
         if g < 0:
             continue
-        opening = position[right.last[r]] - width
-        closing = position[right.first[r]] + width
-        start = moment[right.first[r]]
+        opening = position[right_last[r]] - width
+        start = moment[right_first[r]]
         bottom, top, stop = low[g], high[g], groups[g + 1]
-        while bottom < stop and position[left.last[bottom]] <= opening:
+        while bottom < stop and position[left_last[bottom]] <= opening:
             bottom += 1
         low[g] = bottom
-        if top < bottom:
-            top = bottom
+        top = max(top, bottom)
         if ordered:
-            final = moment[right.last[r]]
-            while top < stop and moment[left.last[top]] < final:
+            final = moment[right_last[r]]
+            while top < stop and moment[left_last[top]] < final:
                 top += 1
             high[g] = top
             if start < final:
-                top = _first_from(moment, left.last, bottom, top, start)
-            if right.gate.size and bottom < top:
-                bottom = _first_from(moment, left.last, bottom, top, right.gate[r])
+                top = _first_from(moment, left_last, bottom, top, start)
+            if right_gate.size and bottom < top:
+                bottom = _first_from(moment, left_last, bottom, top, right_gate[r])
         else:
-            final = position[right.last[r]] + width
-            while top < stop and position[left.last[top]] < final:
+            closing = position[right_first[r]] + width
+            final = position[right_last[r]] + width
+            while top < stop and position[left_last[top]] < final:
                 top += 1
             high[g] = top
             if closing < final:
-                top = _first_from(position, left.last, bottom, top, closing)
+                top = _first_from(position, left_last, bottom, top, closing)
         begin[r], end[r] = bottom, top
         tried += top - bottom
-        if free:
+        if single and not gated and tests.size == 0:
             counts[r] = top - bottom
             continue
+        fitting = 0
         for k in range(bottom, top):
-            if _fits(
-                position, left, tests, right.values, k, r, opening, closing, start, ordered, single
-            ):
-                counts[r] += 1
+            fits = single or position[left_first[k]] > opening
+            if gated and left_gate[k] < start:
+                fits = False
+            for t in range(tests.size):
+                if not fits:
+                    break
+                fits = _holds(tests[t], left_values[t, k], right_values[t, r])
+            fitting += fits
+        counts[r] = fitting
     return begin, end, counts, tried
 
 
 @numba.njit(cache=True)
 def _fill(
-    moment: np.ndarray, position: np.ndarray, left: Side, right: Side, tests: np.ndarray,
+    moment: np.ndarray, position: np.ndarray, left_first: np.ndarray, left_last: np.ndarray,
+    left_gate: np.ndarray, left_values: np.ndarray, right_first: np.ndarray,
+    right_last: np.ndarray, right_gate: np.ndarray, right_values: np.ndarray, tests: np.ndarray,
     width: int, ordered: bool, single: bool, begin: np.ndarray, end: np.ndarray, first: int,
     behind: int, rows: np.ndarray, others: np.ndarray,
 ) -> None:  # fmt: skip
     at = 0
+    gated = ordered and left_gate.size > 0
     for r in range(first, behind):
         if begin[r] >= end[r]:
             continue
-        opening = position[right.last[r]] - width
-        closing = position[right.first[r]] + width
-        start = moment[right.first[r]]
+        opening = position[right_last[r]] - width
+        start = moment[right_first[r]]
         for k in range(begin[r], end[r]):
-            if _fits(
-                position, left, tests, right.values, k, r, opening, closing, start, ordered, single
-            ):
+            fits = single or position[left_first[k]] > opening
+            if gated and left_gate[k] < start:
+                fits = False
+            for t in range(tests.size):
+                if not fits:
+                    break
+                fits = _holds(tests[t], left_values[t, k], right_values[t, r])
+            if fits:
                 rows[at], others[at] = k, r
                 at += 1
 
@@ -231,7 +231,9 @@ def probe(
     and tests are as in `count_pairs`; the regions are the right rows.
     """
     found = np.full(low.size, -1 if latest else NOWHERE, np.int32)
-    tried = _probe(left, groups, low, high, values, group, tests, latest, found)
+    tried = _probe(
+        left.first, left.last, left.values, groups, low, high, values, group, tests, latest, found
+    )
     return found, int(tried)
 
 
@@ -263,8 +265,9 @@ def _place_from(last: np.ndarray, low: int, high: int, guess: int, key: int) -> 
 
 @numba.njit(cache=True)
 def _probe(
-    left: Side, groups: np.ndarray, low: np.ndarray, high: np.ndarray, values: np.ndarray,
-    group: np.ndarray, tests: np.ndarray, latest: bool, found: np.ndarray,
+    first: np.ndarray, last: np.ndarray, left_values: np.ndarray, groups: np.ndarray,
+    low: np.ndarray, high: np.ndarray, values: np.ndarray, group: np.ndarray, tests: np.ndarray,
+    latest: bool, found: np.ndarray,
 ) -> int:  # fmt: skip
     tried = 0
     guess = groups[:-1].copy()
@@ -274,36 +277,36 @@ def _probe(
             continue
         bottom, top = groups[g], groups[g + 1]
         if latest:
-            k = _place_from(left.last, bottom, top, guess[g], high[r])
+            k = _place_from(last, bottom, top, guess[g], high[r])
             guess[g] = k
             best = low[r] - 1
             k -= 1
             # What ends before the best start found cannot start later.
-            while k >= bottom and left.last[k] > best:
+            while k >= bottom and last[k] > best:
                 tried += 1
-                if left.first[k] > best:
+                if first[k] > best:
                     fits = True
                     for t in range(tests.size):
-                        if not _holds(tests[t], left.values[t, k], values[t, r]):
+                        if not _holds(tests[t], left_values[t, k], values[t, r]):
                             fits = False
                             break
                     if fits:
-                        best = left.first[k]
+                        best = first[k]
                 k -= 1
             if best >= low[r]:
                 found[r] = best
         else:
-            k = _place_from(left.last, bottom, top, guess[g], low[r])
+            k = _place_from(last, bottom, top, guess[g], low[r])
             guess[g] = k
-            while k < top and left.last[k] < high[r]:
+            while k < top and last[k] < high[r]:
                 tried += 1
-                fits = left.first[k] >= low[r]
+                fits = first[k] >= low[r]
                 for t in range(tests.size):
                     if not fits:
                         break
-                    fits = _holds(tests[t], left.values[t, k], values[t, r])
+                    fits = _holds(tests[t], left_values[t, k], values[t, r])
                 if fits:
-                    found[r] = left.last[k]
+                    found[r] = last[k]
                     break
                 k += 1
     return tried

@@ -35,19 +35,23 @@ from workloads import expressions as ex
 
 OFFERS = 3  # pieces that a query is offered, the most promising ones
 PIECES = 2  # that it may take
+# Events that a query must touch alone for the search to save more than it costs: it takes some
+# milliseconds, and an event some nanoseconds.
+WORTH = 500_000
 
 
 class Reading(NamedTuple):
-    """One OR-free reading of a query's pattern, with the conditions that it answers."""
+    """One OR-free reading of a query's pattern; `asked` is the query that it makes alone."""
 
     query: Query
     pattern: Pattern
+    asked: Query
 
-    @property
-    def asked(self) -> Query:
-        named = {event.alias for event in components(self.pattern)}
-        conditions = tuple(c for c in self.query.conditions if ex.aliases(c) <= named)
-        return replace(self.query, pattern=self.pattern, conditions=conditions)
+    @staticmethod
+    def of(query: Query, pattern: Pattern) -> Reading:
+        named = {event.alias for event in components(pattern)}
+        conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
+        return Reading(query, pattern, replace(query, pattern=pattern, conditions=conditions))
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,11 @@ class _Common:
         self._best: dict[Operator, tuple[Costed, _Piece]] = {}
 
     def trees(self, readings: Sequence[Reading]) -> list[Tree]:
-        offers = self._offers(readings)
-        readers = Counter(key for offer in offers for key in dict.fromkeys(k for k, _ in offer))
         plain = [self._tree(reading, []) for reading in readings]
+        seconds = self._statistics.span or 1.0
+        worth = [alone.per_second * seconds >= WORTH for alone in plain]
+        offers = self._offers(readings, worth)
+        readers = Counter(key for offer in offers for key in dict.fromkeys(k for k, _ in offer))
         taken = [
             self._taken(reading, alone, offer, readers)
             for reading, alone, offer in zip(readings, plain, offers, strict=True)
@@ -92,9 +98,14 @@ class _Common:
             found.append(self._written_out(tree.tree, kept))
         return found
 
-    def _offers(self, readings: Sequence[Reading]) -> list[list[tuple[Operator, _Piece]]]:
-        """For each reading the pieces that others have too."""
-        pieces = [_pieces(reading) for reading in readings]
+    def _offers(
+        self, readings: Sequence[Reading], worth: Sequence[bool]
+    ) -> list[list[tuple[Operator, _Piece]]]:
+        """For each reading for which it is worth it the pieces that others have too."""
+        pieces = [
+            _pieces(reading) if needed else []
+            for reading, needed in zip(readings, worth, strict=True)
+        ]
         alike = Counter(
             likeness for mine in pieces for likeness in dict.fromkeys(p.likeness for p in mine)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from engines.columns.vectors import Vector, truth
 from engines.trees.compile import plain_tree
 from engines.trees.picked import Picked
 from optimizer.cost.trees import Model
-from optimizer.ir.pattern import Event, Pattern, Symbol, parts_of
-from optimizer.ir.pattern import events as components
+from optimizer.ir.pattern import Event, Symbol, parts_of
 from optimizer.ir.query import Query
 from optimizer.statistics import Defaults, KeyStatistics, Statistics
 from optimizer.trees import Shape, Tree, best_tree
@@ -25,16 +24,14 @@ MODEL = Model(equality="hash", arrivals="poisson")
 SAMPLE = 512  # combinations of events that a condition is tried on
 
 
-def choose_tree(query: Query, pattern: Pattern, statistics: Statistics, shape: Shape) -> Tree:
-    """The tree of one OR-free reading of a query's pattern."""
+def choose_tree(asked: Query, statistics: Statistics, shape: Shape) -> Tree:
+    """The tree of a query without ORs."""
+    pattern = asked.pattern
     parts = parts_of(pattern)
     if isinstance(pattern, Event) or (
         len(parts) == 2 and all(isinstance(part, Event) for part in parts)
     ):
         return plain_tree(pattern)
-    named = {event.alias for event in components(pattern)}
-    conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
-    asked = replace(query, pattern=pattern, conditions=conditions)
     return best_tree(asked, statistics, model=MODEL, shape=shape).tree
 
 

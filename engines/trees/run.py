@@ -113,14 +113,14 @@ def plan_queries(
     for query in queries:
         for pattern in alternatives(query.pattern):
             group = widths[query.name] if sharing else query.name
-            together.setdefault(group, []).append(Reading(query, pattern))
+            together.setdefault(group, []).append(Reading.of(query, pattern))
     plans: dict[str, list[Choice]] = {query.name: [] for query in queries}
     for readings in together.values():
         if sharing and shape == "bushy" and len(readings) > 1:
             trees = common_trees(readings, statistics)
         else:
-            trees = [choose_tree(*reading, statistics, shape) for reading in readings]
-        for (query, pattern), tree in zip(readings, trees, strict=True):
+            trees = [choose_tree(reading.asked, statistics, shape) for reading in readings]
+        for (query, pattern, _), tree in zip(readings, trees, strict=True):
             compiled = compile_tree(tree, pattern, query.conditions)
             plans[query.name].append(Choice(pattern, compiled))
     return plans

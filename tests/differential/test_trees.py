@@ -17,7 +17,7 @@ from engines.joins.scan import Limits
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
-from engines.trees import match_tables, refusal
+from engines.trees import common, match_tables, refusal
 from engines.trees.evaluation import Counts
 from optimizer.bind import load_bound
 from optimizer.ir.query import BoundWorkload
@@ -209,8 +209,9 @@ FAMILIES = [
 @pytest.mark.parametrize("patterns", FAMILIES)
 @pytest.mark.parametrize("key", ["", "PARTITION BY k "])
 def test_queries_with_common_pieces_match_as_the_joins_engine_says(
-    patterns: list[str], key: str
+    patterns: list[str], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(common, "WORTH", 0)
     workload = load_bound(
         {
             "name": "family",
@@ -308,7 +309,10 @@ def test_what_queries_have_in_common_runs_once() -> None:
         ],
     ],
 )
-def test_a_piece_that_queries_have_in_common_runs_once(patterns: list[str]) -> None:
+def test_a_piece_that_queries_have_in_common_runs_once(
+    patterns: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "WORTH", 0)
     returned = ["a" if " a" in pattern else "c" for pattern in patterns]
     queries = [
         f"QUERY q{i} PATTERN {pattern} RETURN {name} WITHIN 90 ms"
