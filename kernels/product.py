@@ -420,7 +420,8 @@ def _most_changes(section: np.ndarray, letters: int, counters: int, first: int, 
     most = counters
     for letter in range(letters):
         k = SECTIONS * letter
-        most = max(most, int(section[k + last + 1]) - int(section[k + first]))
+        changes = np.int64(section[k + last + 1]) - np.int64(section[k + first])
+        most = max(most, int(changes))
     return most
 
 
