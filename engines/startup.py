@@ -70,11 +70,11 @@ def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
 
 if __name__ == "__main__":
-    from kernels import product, reversible
+    from kernels import panes, product, reversible
 
     # The kernels are compiled here too, so that no first query waits for it. Nothing that fails
     # here matters: everything works without, only later.
-    for prepare in (product.warm, reversible.warm, make_archives):
+    for prepare in (product.warm, reversible.warm, panes.warm, make_archives):
         try:
             prepare()
         except Exception:

@@ -135,6 +135,25 @@ def panes_of(run: np.ndarray, position: np.ndarray, cuts: Cuts) -> tuple[np.ndar
     return pane, stop[:panes]
 
 
+def warm() -> None:
+    """Compile the kernel, or load it from the cache, before it is needed in several processes."""
+    none, numbers, flags = np.zeros(1, np.int64), np.zeros(0), np.zeros(1, np.bool_)
+    groups = Groups(none, none, none, none, none, none, np.zeros((1, 1)))
+    at, rows = np.zeros(1, np.uint64), np.zeros(0, np.uint32)
+    operators = Operators(
+        np.zeros(1, np.int32), np.zeros(0, np.uint64), numbers, np.zeros(0, np.int8), flags, flags,
+        flags, none, rows,
+    )  # fmt: skip
+    connections = Connections(
+        rows, rows, at, rows, rows, at, rows, rows, at, rows, rows, at, rows, at, none, at, rows
+    )
+    one = np.ones(1, np.int64)
+    classes = Classes(one, one, at, none, at, rows, at, rows)
+    out = Segments(none, none, none, none, np.zeros(1, np.uint64), numbers, np.zeros((1, 1)))
+    slide_panes(groups, operators, connections, classes, Cuts(one, none), 1, 0, 1, out)
+    panes_of(none, none, Cuts(one, none))
+
+
 @numba.njit(cache=True)
 def _cut(position: int, period: np.ndarray, phase: np.ndarray) -> int:
     """The first cut from a position on."""

@@ -40,10 +40,10 @@ FEWEST = 3  # events in a pane, on average, below which panes are not even looke
 
 # What the cost rule weighs, each in additions of one counter to another (about a nanosecond).
 # Measured with 5 to 80 queries of 4 to 8 components, counts, sums and negations.
-PREPARE = 150.0  # an event, to be made a letter
-EVENT = 20.0  # an event that is multiplied to its pane
+PREPARE = 120.0  # an event, to be made a letter
+EVENT = 50.0  # an event that is looked at by this rule, and multiplied to its pane
 COPY = 0.5  # a counter of a new pane
-TERM = 2.0  # a product of two counters, summed up
+TERM = 3.0  # a product of two counters, summed up; of values it counts twice
 REVERSIBLE_EVENT = 70.0  # an event that arrives and leaves, `kernels.reversible`
 REVERSIBLE = 1.6  # for each addition of its arrival
 STACKS_EVENT = 230.0  # the same with two stacks, `kernels.product`
@@ -215,19 +215,19 @@ def work_of(plan: Plan, prepared: Prepared, tables: PaneTables, panes: Panes, sa
                 span,
                 boundaries(run, prepared.groups.limit, stop, since, *span),
                 float(by_counter[counters[counters < numbers[0]]].sum() + by_value[values].sum()),
-                len(used) + len(terms) + len(ahead) + len(behind),
+                len(used) + len(terms) + 2 * (len(ahead) + len(behind)),
                 2 * len(finals) + len(_rows(connections.term, finals)),
                 plan.terms[queries[0]].reversible and span.width <= safe,
                 span.width > safe,
             )
         )
-    rows = (connections.term_left, connections.ahead_left, connections.behind_left)
+    values_in = len(connections.ahead_left) + len(connections.behind_left)
     return Work(
         int(events.sum()),
         len(stop),
         most_panes,
         sum(numbers),
-        numbers[0] + sum(map(len, rows)),
+        numbers[0] + len(connections.term_left) + 2 * values_in,
         float(by_counter.sum() + by_value.sum()),
         tuple(apart),
     )

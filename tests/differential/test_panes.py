@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from engines.columns.instances import Columns
 from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows, panes_rows
 from engines.events import from_table
+from engines.how import How
+from engines.local.run import run_local
 from engines.reference import run
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
@@ -181,3 +184,53 @@ def test_a_count_that_is_too_large_within_a_pane_says_so():
     counts = [row for row in ended if row["aggregate"] == "COUNT(*)"]
     assert [(row["count"], row["value"]) for row in counts] == [(None, float("inf"))] * 2
     assert [row["value"] for row in ended if row not in counts] == [1998.0, 1998.0]
+
+
+ONE = ["SEQ(A a, !B b, C c)"]
+MANY = [f"SEQ({', '.join(order)})" for order in permutations(["A a", "B b", "C c", "D d"])]
+
+
+def sliding(patterns, *windows):
+    return load_bound(
+        {
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": [
+                f"PATTERN {pattern} AGG COUNT(*) WITHIN {window}"
+                for window in windows
+                for pattern in patterns
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("patterns", "windows", "pays"),
+    [
+        (ONE, ["1 s SLIDE 500 ms", "2 s SLIDE 500 ms"], True),
+        (ONE, ["1 s SLIDE 500 ms"], True),
+        (MANY, ["20 ms SLIDE 4 ms", "30 ms SLIDE 6 ms"], False),  # panes are more than events
+        (ONE, ["100 ms SLIDE 1 ms"], False),  # hardly an event in a pane
+    ],
+)
+def test_panes_are_taken_where_they_pay(patterns, windows, pays):
+    workload = sliding(patterns, *windows)
+    events = from_table(stream(20_000, 2), workload.stream)
+    tables = panes_rows(workload.queries, arranged_for(workload, events, ()))
+    assert (tables is not None) == pays
+
+
+def test_a_run_gives_the_same_with_panes_and_without(monkeypatch):
+    taken = []
+
+    def noted(*args):
+        taken.append(panes_rows(*args))
+        return taken[-1]
+
+    monkeypatch.setattr("engines.local.run.panes_rows", noted)
+    workload = sliding(ONE, "1 s SLIDE 500 ms", "600 ms SLIDE 200 ms", "400 ms SLIDE 400 ms")
+    events = from_table(stream(20_000, 2), workload.stream)
+    found = run_local(workload, events).aggregates.to_pylist()
+    assert [tables is None for tables in taken] == [False]
+    expected = run_local(workload, events, how=How(sharing=False)).aggregates.to_pylist()
+    assert len(taken) == 1
+    assert close(found, expected)

@@ -143,3 +143,17 @@ def test_panes_are_those_between_cuts(runs, given_spans):
         np.cumsum([0, *map(len, named)]).tolist(),
         [*chain(*named)],
     ]
+
+
+def test_warming_up_compiles_what_is_called_later():
+    panes.warm()
+    compiled = len(panes._slide.signatures), len(panes._panes_of.signatures)
+    workload = load_bound(
+        {
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": ["PATTERN SEQ(A a, B b) AGG COUNT(*), SUM(a.x) WITHIN 4 ms SLIDE 2 ms"],
+        }
+    )
+    table = pa.table({"ts": range(8), "kind": list("ABAABBAB"), "x": range(8)})
+    assert assert_agreement(workload, workload.queries, table, [Span(4, 2)], 1, 4) > 0
+    assert (len(panes._slide.signatures), len(panes._panes_of.signatures)) == compiled
