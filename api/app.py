@@ -11,8 +11,10 @@ from fastapi.concurrency import run_in_threadpool
 
 from api import problems
 from api.body_limit import BodyLimit
+from api.computing import Computing
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
+from api.roots import Roots
 from api.routes import health, jobs, plans, workloads
 from api.settings import Settings, from_environment
 from api.store import Store, open_database
@@ -31,10 +33,13 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     jobs_folder.mkdir(parents=True, exist_ok=True)
     database = open_database(settings.database)
     store = Store(database)
+    roots = Roots(settings.roots)
+    computing = Computing(settings.planning_seconds)
     queue = Jobs(
         JobRecords(database),
         jobs_folder,
         lambda plan: store.plan(plan).document["document"],
+        roots,
         settings.jobs_at_once,
         settings.max_queued,
         worker,
@@ -45,6 +50,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         await run_in_threadpool(queue.start)
         yield
         await run_in_threadpool(queue.close)
+        computing.close()
         database.close()
 
     app = FastAPI(
@@ -56,6 +62,9 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     )
     app.state.store = store
     app.state.jobs = queue
+    app.state.settings = settings
+    app.state.roots = roots
+    app.state.computing = computing
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)
     for module in (workloads, plans, jobs, health):

@@ -1,41 +1,64 @@
-"""From what was posted to a checked workload, and from that to a plan."""
+"""From what was posted to a checked workload, and from that to a plan and to what explains it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from api.roots import Roots
 from api.schemas import PlanIn
-from api.store import StoredWorkload
 from optimizer.bind import bind
+from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload
+from optimizer.normal_form import normalize
 from optimizer.physical.plan import Plan
 from sharing.planner import make_plan
 from workloads.document import to_document
-from workloads.errors import Diagnostic, WorkloadError
-from workloads.loading import parse_document, read_workload
+from workloads.errors import Diagnostic, SheafError, WorkloadError
+from workloads.loading import load_workload, parse_document, read_workload
 from workloads.model import Statistics, Workload
+from workloads.printer import print_expression
+
+Checked = tuple[BoundWorkload, dict[str, Any]]
 
 
-def check_text(text: str) -> tuple[BoundWorkload, dict[str, Any]]:
+class TooManyQueriesError(SheafError):
+    """A workload has more queries than the service takes."""
+
+
+def check_text(text: str, max_queries: int | None = None) -> Checked:
     """A workload in YAML, checked, and its document; raises `WorkloadError` with all findings."""
-    return _check(*parse_document(text))
+    return _check(*parse_document(text), max_queries)
 
 
-def check_document(document: Mapping[str, Any]) -> tuple[BoundWorkload, dict[str, Any]]:
+def check_document(document: Mapping[str, Any], max_queries: int | None = None) -> Checked:
     """The same for a document that has been parsed."""
-    return _check(*read_workload(document))
+    queries = document.get("queries")
+    _count(len(queries) if isinstance(queries, list) else 0, max_queries)
+    return _check(*read_workload(document), max_queries)
 
 
 def _check(
-    workload: Workload | None, findings: list[Diagnostic]
-) -> tuple[BoundWorkload, dict[str, Any]]:
+    workload: Workload | None, findings: list[Diagnostic], max_queries: int | None
+) -> Checked:
     if workload is None:
         raise WorkloadError(findings)
+    _count(len(workload.queries), max_queries)
     return bind(workload, None, findings), to_document(workload)
 
 
-def plan_workload(stored: StoredWorkload, wanted: PlanIn) -> Plan:
+def _count(queries: int, max_queries: int | None) -> None:
+    if max_queries is not None and queries > max_queries:
+        raise TooManyQueriesError(
+            f"the workload has {queries:,} queries, and the service takes {max_queries:,} "
+            "(SHEAF_MAX_QUERIES); split it"
+        )
+
+
+def plan_bound(
+    bound: BoundWorkload, document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]
+) -> Plan:
     """The plan that was asked for; statistics that are given win over a sample's."""
     statistics = None
     if wanted.statistics is not None:
@@ -44,6 +67,53 @@ def plan_workload(stored: StoredWorkload, wanted: PlanIn) -> Plan:
         from engines.events import read_events
         from engines.statistics import measure
 
-        sample = read_events(wanted.sample.path, stored.bound.stream)
-        statistics = measure(stored.bound, sample)
-    return make_plan(stored.bound, stored.document, wanted.solver, wanted.model, statistics)
+        Roots(roots).check_files(wanted.sample.path)
+        statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
+    return make_plan(bound, document, wanted.solver, wanted.model, statistics)
+
+
+def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]) -> Plan:
+    """The same for a workload that has been checked, from its document."""
+    return plan_bound(bind(load_workload(document)), document, wanted, roots)
+
+
+def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Each query's normal form, what queries have in common, and what keeps them from sharing."""
+    plan = make_plan(bound, document)
+    queries = []
+    for query in bound.queries:
+        found = normalize(query)
+        queries.append(
+            {
+                "name": query.name,
+                "pattern": print_pattern(query.pattern),
+                "form": found.form,
+                "normalized": print_pattern(found.body.pattern),
+                "conditions": [print_expression(c) for c in found.body.conditions],
+                "rules": [step.rule for step in found.trace],
+                "notes": list(found.notes),
+            }
+        )
+    return {
+        "queries": queries,
+        "candidates": [
+            {
+                "id": c.id,
+                "pattern": list(c.pattern),
+                "queries": list(c.queries),
+                "kind": c.kind,
+                "benefit": c.benefit,
+                "conflicts": list(c.conflicts),
+                "conflicting": c.conflicting,
+                "why": c.why,
+            }
+            for c in plan.candidates
+        ],
+        "obstacles": list(plan.obstacles),
+        "assumed": list(plan.assumed),
+    }
+
+
+def explain_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The same from a workload's document."""
+    return explain_bound(bind(load_workload(document)), document)

@@ -13,6 +13,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
+from api.computing import BusyError, TooLongError
+from api.planning import TooManyQueriesError
+from api.roots import OutsideRootsError
 from api.store import UnknownIdError
 from api.store.jobs import QueueFullError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
@@ -29,6 +32,10 @@ PROBLEMS = {
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),
     "results-not-ready": (409, "The job has no results"),
+    "path-not-allowed": (403, "The service may not use this path"),
+    "too-many-queries": (422, "The workload has too many queries"),
+    "planning-too-long": (422, "Planning takes too long"),
+    "busy": (429, "Too much is being planned"),
     "queue-full": (429, "Too many jobs wait"),
     "unavailable": (503, "The service is not ready"),
     "not-implemented": (501, "This is not built yet"),
@@ -135,7 +142,8 @@ def problem_response(
     content = body.model_dump(exclude_none=True)
     if findings:
         content["diagnostics"] = [finding.model_dump() for finding in findings]
-    return ProblemResponse(content, status_code=body.status)
+    headers = {"retry-after": "10"} if body.status in (429, 503) else None
+    return ProblemResponse(content, status_code=body.status, headers=headers)
 
 
 def document(app: FastAPI) -> None:
@@ -171,6 +179,10 @@ def install(app: FastAPI) -> None:
         kinds = (
             (UnknownIdError, "not-found"),
             (QueueFullError, "queue-full"),
+            (OutsideRootsError, "path-not-allowed"),
+            (TooManyQueriesError, "too-many-queries"),
+            (TooLongError, "planning-too-long"),
+            (BusyError, "busy"),
             (UnsupportedError, "not-implemented"),
         )
         kind = next((kind for cls, kind in kinds if isinstance(error, cls)), "failed")

@@ -114,6 +114,27 @@ class CandidateOut(BaseModel):
     why: str = Field(description="Why it is shared, or why not.")
 
 
+class ExplainedQuery(BaseModel):
+    name: str
+    pattern: str
+    form: str = Field(description="Of NEEL's normal forms, or what keeps it from one.")
+    normalized: str = Field(description="The pattern when all rules have been applied.")
+    conditions: list[str]
+    rules: list[str] = Field(description="The rules that applied, in their order.")
+    notes: list[str]
+
+
+class ExplainOut(BaseModel):
+    """What the optimizer sees in a workload before anything is chosen."""
+
+    workload: str
+    workload_version: int
+    queries: list[ExplainedQuery]
+    candidates: list[CandidateOut]
+    obstacles: list[str] = Field(description="What queries have in common and cannot share.")
+    assumed: list[str] = Field(description="Statistics that nobody gave, and that were assumed.")
+
+
 class GroupOut(BaseModel):
     queries: list[str]
     engine: str

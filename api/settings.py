@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,12 @@ class Settings:
     data: Path
     store: str | None = None  # a file of its own under `data`, unless this is a database's URL
     max_body: int = 16 * 1024 * 1024  # bytes; a workload of 10,000 queries is some 3 MB
+    max_queries: int = 10_000  # of a workload
+    planning_seconds: float = 60  # that checking or planning a workload may take
     jobs_at_once: int = 1  # a Spark job takes all the cores there are
     max_queued: int = 1000  # jobs that wait
+    roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
+    masters: tuple[str, ...] = ()  # of Spark, besides this machine
 
     @property
     def database(self) -> str:
@@ -54,10 +58,29 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError("it has to be a number of seconds")
+    return value
+
+
+def _folders(text: str) -> tuple[Path, ...]:
+    found = tuple(Path(part) for part in text.split(os.pathsep) if part)
+    for folder in found:
+        if not folder.is_dir():
+            raise ValueError(f"there is no folder '{folder}'")
+    return found
+
+
 _VARIABLES: dict[str, Callable[[str], Any]] = {
     "data": Path,
     "store": str,
     "max_body": _positive,
+    "max_queries": _positive,
+    "planning_seconds": _seconds,
     "jobs_at_once": _positive,
     "max_queued": _positive,
+    "roots": _folders,
+    "masters": lambda text: tuple(text.split()),
 }

@@ -36,7 +36,7 @@ def demo(
     )
     with (
         tempfile.TemporaryDirectory(prefix="sheaf-demo-") as folder,
-        serving(create_app(Settings(Path(folder) / "data"))) as address,
+        serving(create_app(Settings(Path(folder) / "data", roots=(Path(folder),)))) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         _step(console, 1, "The service is up, inside this process", address)

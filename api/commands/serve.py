@@ -21,6 +21,13 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="A PostgreSQL database in place of a file; SHEAF_STORE."),
     ] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where sources and sinks may be; where it was started by default; or SHEAF_ROOTS.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Jobs at once, 1 by default; or SHEAF_JOBS_AT_ONCE.")
     ] = None,
@@ -31,5 +38,6 @@ def serve(
     from api.app import create_app
     from api.settings import from_environment
 
-    app = create_app(from_environment(data=data, store=store, jobs_at_once=jobs))
+    roots = tuple(root) if root else None
+    app = create_app(from_environment(data=data, store=store, roots=roots, jobs_at_once=jobs))
     uvicorn.run(app, host=host, port=port, log_level="info")

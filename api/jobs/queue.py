@@ -13,6 +13,7 @@ from typing import Any
 from api.jobs.folder import JobFolder, show, sweep_sink
 from api.jobs.model import Done, Job, Request
 from api.jobs.process import COMMAND, JobProcess, why_it_ended
+from api.roots import Roots
 from api.store.jobs import JobRecords
 
 log = logging.getLogger(__name__)
@@ -44,13 +45,14 @@ class Jobs:
         records: JobRecords,
         folder: Path,
         document: Callable[[str], Mapping[str, Any]],
+        roots: Roots,
         at_once: int = 1,
         max_queued: int = 1000,
         command: Sequence[str] = COMMAND,
         ended: Callable[[Job], None] = lambda job: None,
     ) -> None:
         self.records = records
-        self._folder, self._document = folder, document
+        self._folder, self._document, self._roots = folder, document, roots
         self._at_once, self._max_queued = at_once, max_queued
         self._command, self._ended = command, ended
         self._changed = threading.Condition()
@@ -189,6 +191,7 @@ class Jobs:
             **asdict(job.request),
             "id": job.id,
             "document": dict(self._document(job.request.plan)),
+            "roots": [str(folder) for folder in self._roots.folders],
         }
         folder.create(request)
         with self._changed:

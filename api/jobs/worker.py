@@ -47,16 +47,21 @@ def main(folder: str, parent: int, messages: int) -> int:
 
 def end_with(parent: int) -> None:
     """End this process, and all of its group, when the service ends."""
+    if sys.platform == "linux":  # sooner, and also while no thread of Python gets a turn
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(3)
+    end_when_alone()
+
+
+def end_when_alone() -> None:
+    """The same, as soon as a thread of Python gets a turn: standard input ends with the service."""
 
     def watch() -> None:
         while os.read(0, 4096):
             pass
         os.killpg(os.getpgid(0), signal.SIGKILL)
 
-    if sys.platform == "linux":  # sooner, and also while no thread of Python gets a turn
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(3)
     threading.Thread(target=watch, name="sheaf-lifeline", daemon=True).start()
 
 
@@ -81,10 +86,12 @@ def outcome(job: JobFolder, tell: Tell) -> dict[str, Any]:
 def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     """Compute the rows, put them into the folder and beside the sink; gives what was done."""
     from api.execution import Stages, choose_how, kinds_of
+    from api.roots import Roots
     from optimizer.bind import bind
     from workloads.loading import load_workload
 
     request = job.request()
+    Roots(request["roots"]).check_files(request["source"])
     workload = load_workload(request["document"])
     how = choose_how(request["device"])
     stages = Stages(lambda name: tell({"stage": name}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,10 @@ from api.execution import choose_how
 from api.jobs.model import Request
 from api.jobs.queue import Jobs
 from api.problems import ProblemError, responses
-from api.routes.state import jobs, store
+from api.roots import Roots
+from api.routes.state import jobs, roots, settings, store
 from api.schemas import JobIn, JobOut, ResultsOut
+from api.settings import Settings
 from api.sinks import check_sink
 from api.store import Store
 from api.views import job_out, results_out
@@ -22,25 +25,33 @@ from workloads.errors import UnsupportedError
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 MAX_ROWS = 100_000
+LOCAL_MASTER = re.compile(r"local(\[([0-9]{1,4}|\*)\])?")
 MAX_LOG = 1_000_000  # bytes
 
 
 @router.post(
     "",
     status_code=201,
-    responses=responses("not-found", "invalid-request", "queue-full", "not-implemented"),
+    responses=responses(
+        "not-found", "path-not-allowed", "invalid-request", "queue-full", "not-implemented"
+    ),
 )
 def post_job(
     wanted: JobIn,
     response: Response,
     store: Annotated[Store, Depends(store)],
     jobs: Annotated[Jobs, Depends(jobs)],
+    roots: Annotated[Roots, Depends(roots)],
+    settings: Annotated[Settings, Depends(settings)],
 ) -> JobOut:
     """Put a job in the queue; it runs in a process of its own when its turn comes."""
     if wanted.mode == "stream":
         raise UnsupportedError("live streams are not built yet; use mode 'batch'")
+    _check_master(wanted.master, settings)
+    roots.check(wanted.source.path)
     choose_how(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None:
+        roots.check(str(Path(wanted.sink.path).parent))
         check_sink(wanted.sink.path)
     plan = store.plan(wanted.plan)
     request = Request(
@@ -108,6 +119,15 @@ def delete_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
         return Response(status_code=204)
     body = job_out(jobs.cancel(id), None).model_dump_json()
     return Response(body, status_code=202, media_type="application/json")
+
+
+def _check_master(master: str, settings: Settings) -> None:
+    """Refuse to send events to a Spark that nobody has allowed."""
+    if not LOCAL_MASTER.fullmatch(master) and master not in settings.masters:
+        allowed = ", ".join(["local[…]", *settings.masters])
+        raise ProblemError(
+            "invalid-request", f"master is '{master}', and may be {allowed} (SHEAF_MASTERS)"
+        )
 
 
 def last_of(path: Path, size: int) -> str:

@@ -6,7 +6,10 @@ from typing import cast
 
 from fastapi import Request
 
+from api.computing import Computing
 from api.jobs.queue import Jobs
+from api.roots import Roots
+from api.settings import Settings
 from api.store import Store
 
 
@@ -16,3 +19,15 @@ def store(request: Request) -> Store:
 
 def jobs(request: Request) -> Jobs:
     return cast(Jobs, request.app.state.jobs)
+
+
+def settings(request: Request) -> Settings:
+    return cast(Settings, request.app.state.settings)
+
+
+def roots(request: Request) -> Roots:
+    return cast(Roots, request.app.state.roots)
+
+
+def computing(request: Request) -> Computing:
+    return cast(Computing, request.app.state.computing)

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import yaml
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from api.planning import check_document, check_text, plan_workload
+from api.computing import SMALL, Computing
+from api.planning import (
+    Checked,
+    check_document,
+    check_text,
+    explain_bound,
+    explain_document,
+    plan_bound,
+    plan_document,
+)
 from api.problems import ProblemError, responses
-from api.routes.state import store
-from api.schemas import EXAMPLE_WORKLOAD, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
-from api.store import Store
+from api.roots import Roots
+from api.routes.state import computing, roots, settings, store
+from api.schemas import EXAMPLE_WORKLOAD, ExplainOut, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
+from api.store import Store, StoredWorkload
 from api.views import plan_out, workload_out, workload_summary
-from optimizer.ir.query import BoundWorkload
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
@@ -80,14 +90,21 @@ async def put_workload(
     return workload_out(await run_in_threadpool(store.add_workload, bound, document))
 
 
-async def _checked(request: Request) -> tuple[BoundWorkload, dict[str, Any]]:
-    """The workload in a request's body."""
+async def _checked(request: Request) -> Checked:
+    """The workload in a request's body; a large one is checked where that can be ended."""
+    most = settings(request).max_queries
+
+    def check(how: Callable[[Any, int], Checked], given: Any) -> Checked:
+        if len(body) <= SMALL:
+            return how(given, most)
+        return computing(request).call(how, given, most)
+
     media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     body = await request.body()
     if media in YAML_TYPES:
-        return _sayable(*await run_in_threadpool(check_text, _text(body)))
+        return _sayable(await run_in_threadpool(check, check_text, _text(body)))
     if media in JSON_TYPES:
-        return _sayable(*await run_in_threadpool(check_document, _document(body)))
+        return _sayable(await run_in_threadpool(check, check_document, _document(body)))
     raise ProblemError(
         "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
     )
@@ -113,35 +130,65 @@ def list_versions(id: str, store: Annotated[Store, Depends(store)]) -> list[Work
     return [workload_summary(stored) for stored in store.versions(id)]
 
 
+@router.get("/{id}/explain", responses=responses("not-found", "planning-too-long", "busy"))
+def explain_workload(
+    id: str,
+    store: Annotated[Store, Depends(store)],
+    computing: Annotated[Computing, Depends(computing)],
+    version: VersionIn = None,
+) -> ExplainOut:
+    """Every query's normal form, what queries have in common, and why some of it is not shared."""
+    stored = store.workload(id, version)
+    if is_small(stored):
+        found = explain_bound(stored.bound, stored.document)
+    else:
+        found = computing.call(explain_document, dict(stored.document))
+    return ExplainOut(workload=stored.id, workload_version=stored.version, **found)
+
+
 @router.post(
     "/{id}/plans",
     status_code=201,
     response_model_exclude_none=True,
-    responses=responses("not-found", "invalid-request"),
+    responses=responses(
+        "not-found", "path-not-allowed", "invalid-request", "planning-too-long", "busy"
+    ),
 )
 def post_plan(
     id: str,
     response: Response,
     store: Annotated[Store, Depends(store)],
+    roots: Annotated[Roots, Depends(roots)],
+    computing: Annotated[Computing, Depends(computing)],
     wanted: PlanIn | None = None,
 ) -> PlanOut:
     """Plan a workload; an empty body takes the defaults."""
     wanted = wanted or PlanIn()
     stored = store.workload(id, wanted.version)
-    plan = store.add_plan(stored, plan_workload(stored, wanted))
+    if wanted.sample is not None:
+        roots.check(wanted.sample.path)
+    small = wanted.solver == "greedy" and wanted.sample is None and is_small(stored)
+    if small:
+        made = plan_bound(stored.bound, stored.document, wanted, roots.folders)
+    else:
+        made = computing.call(plan_document, dict(stored.document), wanted, roots.folders)
+    plan = store.add_plan(stored, made)
     response.headers["location"] = f"/v1/plans/{plan.id}"
     return plan_out(plan)
 
 
-def _sayable(
-    bound: BoundWorkload, document: dict[str, Any]
-) -> tuple[BoundWorkload, dict[str, Any]]:
+def _sayable(checked: Checked) -> Checked:
     """The same, unless there is half a character in it, which an escape such as \\ud800 can be."""
     try:
-        json.dumps(document, ensure_ascii=False).encode()
+        json.dumps(checked[1], ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ProblemError("invalid-request", "it has a lone surrogate in it") from error
-    return bound, document
+    return checked
+
+
+def is_small(workload: StoredWorkload) -> bool:
+    """Whether a workload can be worked on at once."""
+    return len(json.dumps(dict(workload.document))) <= SMALL
 
 
 def _text(body: bytes) -> str:

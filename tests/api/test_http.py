@@ -31,7 +31,9 @@ def fresh(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
 @pytest.fixture(scope="module")
 def client(pretend: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that all tests share."""
-    app = create_app(Settings(tmp_path_factory.mktemp("data"), max_body=200_000), pretend)
+    roots = (Path.cwd(), tmp_path_factory.getbasetemp())
+    settings = Settings(tmp_path_factory.mktemp("data"), max_body=200_000, roots=roots)
+    app = create_app(settings, pretend)
     with serving(app) as address, httpx.Client(base_url=address) as client:
         yield client
 
@@ -362,6 +364,7 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
         "/v1/workloads",
         "/v1/workloads/{id}",
         "/v1/workloads/{id}/versions",
+        "/v1/workloads/{id}/explain",
         "/v1/workloads/{id}/plans",
         "/v1/plans/{id}",
         "/v1/jobs",

@@ -23,7 +23,7 @@ Command = list[str]
 
 @contextmanager
 def service(data: Path, command: Command, **more: Any) -> Iterator[httpx.Client]:
-    app = create_app(Settings(data, **more), command)
+    app = create_app(Settings(data, roots=(data.parent, Path.cwd()), **more), command)
     with serving(app) as address, httpx.Client(base_url=address) as client:
         yield client
 
@@ -139,7 +139,9 @@ from pathlib import Path
 from api.app import create_app
 from api.embedded import serving
 from api.settings import Settings
-with serving(create_app(Settings(Path(sys.argv[1])), sys.argv[2:])) as address:
+data = Path(sys.argv[1])
+settings = Settings(data, roots=(data.parent, Path.cwd()))
+with serving(create_app(settings, sys.argv[2:])) as address:
     print(address, flush=True)
     time.sleep(1000)
 """

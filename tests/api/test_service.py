@@ -24,7 +24,9 @@ from workloads.generators import write_events
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path_factory.mktemp("data")))
+    data = tmp_path_factory.mktemp("data")
+    roots = (tmp_path_factory.getbasetemp(), Path.cwd())
+    app = create_app(Settings(data, roots=roots))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
