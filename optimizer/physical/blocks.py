@@ -99,7 +99,7 @@ def blocks(plan: Plan, most_pieces: int, merged: bool) -> list[Block]:
         alone = merged and len(block.queries) == 1
         place = (key, engine.detail["engine"]) if alone else engine.id
         found[place] = found[place].together(block) if place in found else block
-    return [_titled(block) for block in found.values()]
+    return [_titled(block) for block in found.values()] if merged else list(found.values())
 
 
 def some(names: Sequence[str]) -> str:
@@ -146,9 +146,12 @@ def _block(
 
 
 def _titled(block: Block) -> Block:
-    if block.title or len(block.queries) == 1:
+    if block.title:
         return block
-    engine = block.queries[0].how.split(",")[0]
+    how = block.queries[0].how
+    if len(block.queries) == 1:
+        return replace(block, title=f"1 query: {how}")
+    engine = how.split(",")[0]
     return replace(block, title=f"{len(block.queries):,} queries, each alone: {engine}")
 
 

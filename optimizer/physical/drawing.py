@@ -17,15 +17,20 @@ PADDING = 10
 # One colour a thing, in turn; dark enough for lines on white.
 COLOURS = ("#2f6f9f", "#b4552d", "#4f7f3a", "#8a4f9e", "#a8862a", "#3b8686", "#a33f5f", "#5b62a8")
 
+# Each rule begins with the picture's class: within a page, it must not touch anything else.
 STYLE = """
-text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #1f2933 }
-.title { font-weight: bold; font-size: 14px } .quiet { fill: #66727f } .small { font-size: 10px }
-.panel { fill: #f5f7f9; stroke: #dbe1e7 } .type rect { fill: #ffffff; stroke: #8695a4 }
-.piece rect { fill: #ffffff; stroke-width: 1.6 } .alone rect { fill: #fbfcfd; stroke: #b3bec9 }
-.aggregates rect { fill: #e6f0e2; stroke: #7d9c6f } .matches rect { fill: #fbeadd; stroke: #c08a63 }
-.edge { fill: none; opacity: 0.5 } .faint { opacity: 0.28 } .negated { stroke-dasharray: 5 4 }
-.edge:hover { opacity: 1 } .halo { paint-order: stroke; stroke: #f5f7f9; stroke-width: 4px }
-.outside { stroke: #ffffff }
+.plan text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #1f2933 }
+.plan .heading { font-weight: bold; font-size: 14px }
+.plan .quiet { fill: #66727f } .plan .small { font-size: 10px }
+.plan .panel { fill: #f5f7f9; stroke: #dbe1e7 } .plan .type rect { fill: #ffffff; stroke: #8695a4 }
+.plan .piece rect { fill: #ffffff; stroke-width: 1.6 }
+.plan .alone rect { fill: #fbfcfd; stroke: #b3bec9 }
+.plan .aggregates rect { fill: #e6f0e2; stroke: #7d9c6f }
+.plan .matches rect { fill: #fbeadd; stroke: #c08a63 }
+.plan .edge { fill: none; opacity: 0.5 } .plan .faint { opacity: 0.28 }
+.plan .negated { stroke-dasharray: 5 4 } .plan .edge:hover { opacity: 1 }
+.plan .halo { paint-order: stroke; stroke: #f5f7f9; stroke-width: 4px }
+.plan .outside { stroke: #ffffff }
 """
 
 

@@ -20,7 +20,8 @@ from optimizer.physical.drawing import (
 
 MARGIN = 24
 HEADING = 96
-SPACE = 140  # between columns, for the edges
+SPACE = 140  # between columns, for the edges; more where these are steep
+MOST_SPACE = 260
 GAP = 10
 LINE = 17
 ROW = 28  # of a query with its pattern
@@ -31,7 +32,7 @@ ROWS = 34  # of small pills, that a block should have at most
 COLUMNS = 8  # of small pills, that it has at least
 LONGEST_PATTERN = 66  # characters
 LONGEST_PIECE = 34
-ALONE = "each on its own"
+ALONE, BESIDES = "each on its own", "other steps"
 
 
 class Rail(NamedTuple):
@@ -67,11 +68,12 @@ class Layout:
 
     def __post_init__(self) -> None:
         names = list(dict.fromkeys(flow.type for block in self.blocks for flow in _flows(block)))
-        self.piece_x = MARGIN + width_of(names) + SPACE
+        rows = 0 if self.many else sum(len(block.queries) for block in self.blocks)
+        self.piece_x = MARGIN + width_of(names) + min(SPACE + 4 * rows, MOST_SPACE)
         character = SMALL if self.many else CHARACTER
         labels = [piece_label(piece) for block in self.blocks for piece in block.pieces]
         if self.many:
-            labels.append(ALONE)
+            labels += [ALONE, BESIDES]
         self.piece_width = width_of(labels, character) if labels else 0.0
         self.query_x = self.piece_x + self.piece_width + (SPACE * 0.6 if labels else 0)
         drawn = [query for block in self.blocks for query in block.queries]

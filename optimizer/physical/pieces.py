@@ -70,7 +70,8 @@ class Cover:
 def cover(pieces: Sequence[Piece], steps: Mapping[str, Sequence[str]], most: int) -> Cover:
     """At most so many pieces: the one that covers the most new steps, again and again.
 
-    Each covers some in two queries or more. Pieces may overlap.
+    Each covers some in two queries or more. Pieces may overlap, but none lies within another of the
+    same query.
     """
     free = {name: [True] * len(found) for name, found in steps.items()}
 
@@ -107,7 +108,29 @@ def cover(pieces: Sequence[Piece], steps: Mapping[str, Sequence[str]], most: int
             at[name].append((position, len(chosen)))
             free[name][position : position + len(piece.steps)] = [False] * len(piece.steps)
         chosen.append(piece)
-    return Cover(tuple(chosen), {name: tuple(sorted(found)) for name, found in at.items()})
+    return _without_parts(chosen, at)
+
+
+def _without_parts(chosen: Sequence[Piece], at: Mapping[str, list[tuple[int, int]]]) -> Cover:
+    """The cover without places that lie within another one of their query."""
+
+    def span(place: tuple[int, int]) -> tuple[int, int]:
+        return place[0], place[0] + len(chosen[place[1]].steps)
+
+    places = {}
+    for name, found in at.items():
+        spans = [span(place) for place in found]
+        places[name] = [
+            place
+            for place, (start, end) in zip(found, spans, strict=True)
+            if not any(s <= start and end <= e and (s, e) != (start, end) for s, e in spans)
+        ]
+    used = sorted({number for found in places.values() for _, number in found})
+    new = {number: i for i, number in enumerate(used)}
+    return Cover(
+        tuple(chosen[number] for number in used),
+        {name: tuple(sorted((p, new[n]) for p, n in found)) for name, found in places.items()},
+    )
 
 
 def _at(piece: Piece, steps: Sequence[str]) -> Iterator[int]:

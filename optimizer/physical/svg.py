@@ -23,6 +23,7 @@ from optimizer.physical.drawing import (
 )
 from optimizer.physical.layout import (
     ALONE,
+    BESIDES,
     LINE,
     MARGIN,
     Layout,
@@ -51,10 +52,11 @@ def render_svg(plan: Plan) -> str:
 
 
 class _Scale:
-    """Widths of lines for events per second, logarithmic."""
+    """Widths of lines for events per second, logarithmic; the more lines, the finer."""
 
-    def __init__(self, rates: Mapping[str, float], types: Sequence[str]) -> None:
+    def __init__(self, rates: Mapping[str, float], types: Sequence[str], lines: int) -> None:
         self.rates = rates
+        self.most = 5.5 if lines <= 75 else 3.5
         used = [rates[name] for name in types if rates.get(name, 0.0) > 0] or [1.0]
         self.low, self.high = min(used), max(max(used), 10 * min(used))
 
@@ -62,7 +64,8 @@ class _Scale:
         """Pixels."""
         if rate <= self.low:
             return 1.0
-        return 1.0 + 4.5 * log10(min(rate, self.high) / self.low) / log10(self.high / self.low)
+        part = log10(min(rate, self.high) / self.low) / log10(self.high / self.low)
+        return 1.0 + (self.most - 1.0) * part
 
     def of(self, types: Sequence[str]) -> float:
         """Events per second of all these types."""
@@ -70,10 +73,11 @@ class _Scale:
 
 
 def _lines(plan: Plan, layout: Layout) -> Iterator[str]:
-    scale = _Scale(plan.rates, list(layout.types))
+    number = sum(1 for placed in layout.placed for _ in ends(placed))
+    scale = _Scale(plan.rates, list(layout.types), 0 if layout.many else number)
     width, height = f"{layout.width:.0f}", f"{layout.height:.0f}"
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plan" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">'
     )
     yield f"<style>{STYLE}</style>"
@@ -96,7 +100,7 @@ def _lines(plan: Plan, layout: Layout) -> Iterator[str]:
 def _heading(plan: Plan, scale: _Scale) -> Iterator[str]:
     """What it is a picture of, and what its lines and colours mean."""
     many = "query" if len(plan.queries) == 1 else "queries"
-    yield text(MARGIN, 28, f"{plan.workload}: {len(plan.queries):,} {many}", "title")
+    yield text(MARGIN, 28, f"{plan.workload}: {len(plan.queries):,} {many}", "heading")
     cost = f"{_number(plan.cost.shared)} of {_number(plan.cost.separate)} {plan.cost.unit}"
     yield text(MARGIN, 48, f"{plan.id}, {plan.solver}, {plan.status}; {cost}", "quiet")
     x: float = MARGIN
@@ -194,7 +198,8 @@ def _boxes(plan: Plan, placed: Placed, many: bool) -> Iterator[str]:
     if placed.alone is not None:
         own = tuple(query.name for query in block.queries if query.own)
         tooltip = f"what {len(own):,} queries read besides the pieces that are drawn"
-        yield labelled(placed.alone, ALONE, "alone", tooltip, own, small=many)
+        label = BESIDES if block.pieces else ALONE
+        yield labelled(placed.alone, label, "alone", tooltip, own, small=many)
     for query, box in zip(block.queries, placed.queries, strict=True):
         css, tooltip = f"query {query.kind}", _about_query(query, block)
         yield labelled(box, query.name, css, tooltip, (query.name,), small=many)

@@ -92,8 +92,10 @@ def test_a_cover_has_at_most_so_many_pieces_and_says_where_they_are(
         for at, number in places:
             steps = found.pieces[number].steps
             assert words[name][at : at + len(steps)] == steps
-    for number in range(len(found.pieces)):
-        assert len(found.queries(number)) >= 2
+        spans = {at: at + len(found.pieces[number].steps) for at, number in places}
+        assert len(spans) == len(places)
+        assert list(spans.values()) == sorted(set(spans.values()))
+    assert all(found.queries(number) for number in range(len(found.pieces)))
 
 
 @given(words())
