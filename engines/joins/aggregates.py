@@ -12,12 +12,19 @@ from engines.columns.keys import KeyTexts
 from engines.columns.layout import Rows
 from engines.columns.vectors import Vector, broadcast, truth
 from engines.joins.distinct import distinct
-from engines.joins.frame import Frame, Slot
+from engines.joins.frame import Frame, Name, Slot
 from engines.joins.plan import Mode, plan_choice, window_mode
+from engines.joins.regions import Extent
 from engines.joins.scan import Scan
 from engines.joins.steps import run_steps
 from engines.joins.tally import Tally, ValueTally
-from engines.joins.windows import SlideWindows, TriggerWindows, Windows, window_columns
+from engines.joins.windows import (
+    InRanges,
+    SlideWindows,
+    TriggerWindows,
+    Windows,
+    window_columns,
+)
 from engines.results import aggregate_schema
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern, events
@@ -25,16 +32,39 @@ from optimizer.ir.query import Aggregation, Query, whole_ticks
 from optimizer.places import last_events, unkept
 from workloads import expressions as ex
 
+Found = dict[str, Rows]  # matches: for each alias rows of the table
 
-def aggregate_rows(query: Query, scan: Scan, keys: KeyTexts) -> pa.Table:
-    """The rows of an aggregate query."""
+
+def aggregate_rows(
+    query: Query, scan: Scan, keys: KeyTexts, found: Iterable[Found] | None = None
+) -> pa.Table:
+    """The rows of an aggregate query.
+
+    `found` are its matches where they are known; nothing in them may depend on a window.
+    """
     assert isinstance(query.output, Aggregation)
     patterns = alternatives(query.pattern)
     windows = _windows(query, scan, patterns)
     totals = _Totals(query.output, scan, windows)
-    for pattern in patterns:
-        _add_matches(query, pattern, scan, windows, totals)
+    if found is not None:
+        _add_found(found, scan, windows, totals)
+    else:
+        for pattern in patterns:
+            _add_matches(query, pattern, scan, windows, totals)
     return _table(query, query.output, scan, windows, totals, keys)
+
+
+def _add_found(found: Iterable[Found], scan: Scan, windows: Windows, totals: _Totals) -> None:
+    """Add matches of single events, each to the windows that it is in."""
+    order = scan.layout.order
+    place = np.full(len(scan.columns.events), -1)
+    place[order] = np.arange(len(order))
+    for matches in found:
+        columns: dict[Name, Rows] = {alias: place[rows] for alias, rows in matches.items()}
+        aliases = tuple(matches)
+        frame = Frame(len(next(iter(columns.values()))), columns)
+        for inside in InRanges(windows, Extent(aliases, aliases)).apply(scan, frame):
+            totals.add(inside)
 
 
 def _windows(query: Query, scan: Scan, patterns: Sequence[Pattern]) -> Windows:

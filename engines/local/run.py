@@ -1,13 +1,13 @@
 """`run_local`: the queries of a workload over columns of events.
 
-Aggregate queries that can be are counted together (`engines.counting`), and those that return
-matches run as trees of joins (`engines.trees`); what neither takes constructs its matches one
-component after the other (`engines.joins`).
+Aggregate queries that can be are counted together (`engines.counting`). The others, and those that
+return matches, construct them: in trees of joins (`engines.trees`), or where that does not take a
+query one component after the other (`engines.joins`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,12 @@ from engines.columns.keys import KeyTexts
 from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows, panes_rows
 from engines.events import Events
-from engines.how import USUAL, How
-from engines.joins.aggregates import aggregate_rows
+from engines.how import USUAL, Counted, How
+from engines.joins.aggregates import Found, aggregate_rows
 from engines.joins.matches import match_rows
 from engines.joins.scan import Limits, Scan
 from engines.results import Results, aggregate_schema, match_schema
-from engines.trees import match_tables
+from engines.trees import tree_tables
 from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, BoundWorkload, Construction, Query
@@ -48,13 +48,17 @@ def run_local(
         arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
         counted = _count(workload.queries, columns, arrangements, how) if how.counting else {}
         aggregates += [table for tables in counted.values() for table in tables]
-        detected = match_tables(workload.queries, columns, limits, how)
-        matches += detected.values()
-        for query in workload.queries:
-            if query.name in counted or query.name in detected:
-                continue
+        constructing = [query for query in workload.queries if query.name not in counted]
+
+        def aggregate(query: Query, found: Iterable[Found]) -> pa.Table:
+            return _run_query(query, columns, arrangements, limits, found)
+
+        detected = tree_tables(constructing, columns, limits, how, aggregate)
+        for query in constructing:
             try:
-                table = _run_query(query, columns, arrangements, limits)
+                table = detected.get(query.name)
+                if table is None:
+                    table = _run_query(query, columns, arrangements, limits)
             except UnsupportedError as error:
                 raise _named(error, query) from error
             (matches if isinstance(query.output, Construction) else aggregates).append(table)
@@ -68,22 +72,60 @@ def _count(
     how: How,
 ) -> dict[str, list[pa.Table]]:
     """The rows of the queries that are counted without constructing their matches, by name."""
-    together: dict[Hashable, list[Query]] = {}
-    for query in queries:
-        if countable(query) is None and _aggregates_numbers(query, columns):
-            place = (query.key, query.window, query.slide) if how.sharing else query.name
-            together.setdefault(place, []).append(query)
-    found = _count_by_panes(list(together.values()), columns, arrangements, how)
-    for group in together.values():
+    able = {
+        query.name: query
+        for query in queries
+        if countable(query) is None and _aggregates_numbers(query, columns)
+    }
+    planned = how.groups if how.sharing else None
+    groups = _unplanned(able.values(), how) if planned is None else _planned(able, planned)
+    found: dict[str, list[pa.Table]] = {}
+    if planned is None:
+        members = [group for group, _ in groups]
+        found = _count_by_panes(members, columns, arrangements, how)
+    for group, by in groups:
         if group[0].name in found:
             continue
+        arranged = _arranged(group[0], columns, arrangements)
+        lengths = dict(zip(by.queries, by.lengths, strict=False))
         try:
-            tables = counted_rows(group, _arranged(group[0], columns, arrangements), how)
+            if by.engine == "panes":
+                tables = panes_rows(group, arranged, always=True)
+            else:
+                engine = by.engine if how.device == "cpu" else "product"  # which devices have
+                tables = counted_rows(group, arranged, how, engine, lengths)
         except UnsupportedError as error:
             raise _named(error, group[0]) from error
         if tables is not None:
             found |= {query.name: [table] for query, table in zip(group, tables, strict=True)}
     return found
+
+
+Groups = list[tuple[list[Query], Counted]]
+
+
+def _unplanned(queries: Iterable[Query], how: How) -> Groups:
+    """Queries of one key, window and slide together, or each alone."""
+    together: dict[Hashable, list[Query]] = {}
+    for query in queries:
+        place = (query.key, query.window, query.slide) if how.sharing else query.name
+        together.setdefault(place, []).append(query)
+    return [(group, Counted((), "product")) for group in together.values()]
+
+
+def _planned(able: Mapping[str, Query], planned: Sequence[Counted]) -> Groups:
+    """The groups of a plan, as far as their queries can be counted on these events."""
+    groups: Groups = []
+    for by in planned:
+        group = [able[name] for name in by.queries if name in able]
+        if by.engine == "panes":
+            groups += [(group, by)] if group else []
+            continue
+        alike: dict[Hashable, list[Query]] = {}
+        for query in group:
+            alike.setdefault((query.key, query.window, query.slide), []).append(query)
+        groups += [(same, by) for same in alike.values()]
+    return groups
 
 
 def _count_by_panes(
@@ -149,6 +191,7 @@ def _run_query(
     columns: Columns,
     arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
     limits: Limits,
+    found: Iterable[Found] | None = None,
 ) -> pa.Table:
     events = columns.events
     arranged = _arranged(query, columns, arrangements)
@@ -156,7 +199,7 @@ def _run_query(
     keys = KeyTexts(events, arranged.layout, query.key)
     if isinstance(query.output, Construction):
         return match_rows(query, scan, keys)
-    return aggregate_rows(query, scan, keys)
+    return aggregate_rows(query, scan, keys, found)
 
 
 def _named(error: UnsupportedError, query: Query) -> SheafError:

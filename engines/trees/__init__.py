@@ -6,6 +6,6 @@ events of `picked.py`, `rows.py` makes result rows. `run.py` puts them together;
 """
 
 from engines.trees.refusal import refusal
-from engines.trees.run import match_tables
+from engines.trees.run import tree_tables
 
-__all__ = ["match_tables", "refusal"]
+__all__ = ["refusal", "tree_tables"]

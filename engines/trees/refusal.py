@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Event, Neg, Pattern, Proj, positive_events, walk
-from optimizer.ir.query import Construction, Query
+from optimizer.ir.query import Aggregation, Query
 from optimizer.places import places
 from workloads import expressions as ex
 from workloads.errors import TooLargeError
@@ -15,8 +15,7 @@ MAX_CHOICES = 64  # ways to read the ORs of a pattern; each has a tree of its ow
 
 def refusal(query: Query) -> str | None:
     """Why a query is not run as a tree; None where it is."""
-    if not isinstance(query.output, Construction):
-        return "it aggregates its matches"
+    aggregates = isinstance(query.output, Aggregation)
     for node in walk(query.pattern):
         if isinstance(node, Event) and not isinstance(node.quantifier, One):
             return f"{node.alias} is a group of events"
@@ -31,6 +30,8 @@ def refusal(query: Query) -> str | None:
     for pattern in choices:
         for place in places(pattern):
             if isinstance(place.leaf, Neg):
+                if aggregates and place.gap.at_edge:
+                    return "a negation looks at each window that is aggregated"
                 reason = _nested(place.leaf, query.conditions)
                 if reason is not None:
                     return reason

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from engines.columns.instances import Columns
+from engines.columns.layout import Rows
 from engines.how import How
 from engines.joins.scan import Limits, refuse
 from engines.results import match_schema
@@ -22,7 +23,7 @@ from engines.trees.rows import match_tables_of
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern
 from optimizer.ir.pattern import events as components
-from optimizer.ir.query import Query
+from optimizer.ir.query import Construction, Query
 from optimizer.trees import Shape
 from workloads.errors import TooLargeError, UnsupportedError
 
@@ -34,11 +35,16 @@ class Choice(NamedTuple):
     compiled: Compiled
 
 
-def match_tables(
+# The rows of an aggregate query from its matches: for each alias rows of the table.
+Aggregate = Callable[[Query, Iterable[dict[str, Rows]]], pa.Table]
+
+
+def tree_tables(
     queries: Sequence[Query],
     columns: Columns,
     limits: Limits,
     how: How,
+    aggregate: Aggregate,
     counts: Counts | None = None,
 ) -> dict[str, pa.Table]:
     """The rows of the queries that are run as trees, by name.
@@ -61,7 +67,7 @@ def match_tables(
             picked = Picked(columns, key, ranked, symbols, max(widths[q.name] for q in group))
         except UnsupportedError:
             continue
-        found |= _run_group(group, picked, widths, limits, how, counts or Counts())
+        found |= _run_group(group, picked, widths, limits, how, aggregate, counts or Counts())
     return found
 
 
@@ -71,6 +77,7 @@ def _run_group(
     widths: dict[str, int],
     limits: Limits,
     how: How,
+    aggregate: Aggregate,
     counts: Counts,
 ) -> dict[str, pa.Table]:
     """Queries over the same events; those of one window share what is equal in their plans."""
@@ -89,7 +96,10 @@ def _run_group(
         width = widths[query.name]
         evaluation = Evaluation(picked, width, query.name, limits, buffers(query), counts)
         try:
-            found[query.name] = _rows(query, plans[query.name], evaluation)
+            if isinstance(query.output, Construction):
+                found[query.name] = _rows(query, plans[query.name], evaluation)
+            else:
+                found[query.name] = aggregate(query, _found(plans[query.name], evaluation))
         except TooLargeError:
             raise
         except UnsupportedError:
@@ -137,3 +147,13 @@ def _rows(query: Query, choices: list[Choice], evaluation: Evaluation) -> pa.Tab
                 refuse(query.name, f"it has more than {limits.results:,} matches")
             tables += match_tables_of(query, pattern, aliases, picked, width, matches)
     return pa.concat_tables(tables)
+
+
+def _found(choices: list[Choice], evaluation: Evaluation) -> Iterator[dict[str, Rows]]:
+    """The matches of a query as rows of the table."""
+    row = evaluation.picked.row
+    for _, (operator, aliases) in choices:
+        for matches in evaluation.matches(operator):
+            yield {
+                alias: row[column] for alias, column in zip(aliases, matches.columns, strict=True)
+            }

@@ -1,5 +1,6 @@
 """The tree engine gives what the reference gives, whatever the tree, shared or not."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
@@ -11,16 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.columns.instances import Columns
+from engines.columns.layout import Rows
 from engines.events import Events, from_table
 from engines.how import How
 from engines.joins.scan import Limits
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
-from engines.trees import common, match_tables, refusal
+from engines.trees import common, refusal, tree_tables
 from engines.trees.evaluation import Counts
 from optimizer.bind import load_bound
-from optimizer.ir.query import BoundWorkload
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.trees import Shape as TreeShape
 from tests.differential.test_local import events_of, multiset
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
@@ -97,6 +99,15 @@ def test_streams_that_are_cut_into_stretches(case: Case, shape: TreeShape) -> No
     check(case[0], events_of(*case), How(detection=shape), SMALL)
 
 
+AGGREGATES = replace(DENSE, outputs=("trigger", "slide"), types=("A", "B", "C"))
+
+
+@given(cases(AGGREGATES, queries=2), st.sampled_from(SHAPES))
+@settings(max_examples=150)
+def test_queries_that_aggregate_their_matches(case: Case, shape: TreeShape) -> None:
+    check(case[0], events_of(*case), How(counting=False, detection=shape))
+
+
 @given(cases(DENSE, queries=4), st.booleans())
 @settings(max_examples=100)
 def test_several_queries_shared_and_separate(case: Case, sharing: bool) -> None:
@@ -145,6 +156,10 @@ LARGER = {
 }
 
 
+def never(query: Query, found: Iterable[dict[str, Rows]]) -> pa.Table:
+    raise AssertionError(f"{query.name} aggregates nothing")
+
+
 def larger_stream(seed: int, size: int = 3000) -> pa.Table:
     random = np.random.default_rng(seed)
     steps = random.choice([0, 0, 1, 2, 9], size)
@@ -181,9 +196,9 @@ def test_larger_streams_match_as_the_joins_engine_says(
     expected = run_local(workload, events, UNLIMITED, How(detection="joins"))
     assert expected.matches.num_rows > 0
     columns = Columns(workload, events)
-    found = match_tables(workload.queries, columns, UNLIMITED, How(detection=shape))
+    found = tree_tables(workload.queries, columns, UNLIMITED, How(detection=shape), never)
     assert multiset(Results(expected.aggregates, found["q"])) == multiset(expected)
-    cut = match_tables(workload.queries, columns, replace(UNLIMITED, chunk=64), How())
+    cut = tree_tables(workload.queries, columns, replace(UNLIMITED, chunk=64), How(), never)
     if "q" in cut:
         assert multiset(Results(expected.aggregates, cut["q"])) == multiset(expected)
 
@@ -242,8 +257,8 @@ def counted(queries: list[str], how: How | None = None) -> Counts:
     )
     events = from_table(larger_stream(1, 2000).drop_columns(["seq"]), workload.stream)
     counts = Counts()
-    tables = match_tables(
-        workload.queries, Columns(workload, events), Limits(), how or How(), counts
+    tables = tree_tables(
+        workload.queries, Columns(workload, events), Limits(), how or How(), never, counts
     )
     assert tables.keys() == {query.name for query in workload.queries}
     return counts
