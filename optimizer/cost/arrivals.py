@@ -106,14 +106,6 @@ class Arrivals:
         windows = sum(s.values * _any(rate * s.part * self.seconds(s.part)) for s in self.shares)
         return windows * _NANOSECONDS / self.slide
 
-    def evaluated_panes(self, symbols: Symbols, pane: float) -> float:
-        """Panes a second, so many nanoseconds each, that hold one and are part of such a window."""
-        assert self.slide, "evaluated per trigger"
-        rate = sum(map(self.rate, symbols))
-        each = self.window.size / pane
-        held = sum(s.values * _any(rate * s.part * pane / _NANOSECONDS) for s in self.shares)
-        return each * held * _NANOSECONDS / self.slide
-
     def chances(self, words: Sequence[Wanted]) -> NDArray[np.float64]:
         """For each sequence the chance that an evaluated window holds a match."""
         found = np.zeros(len(words))

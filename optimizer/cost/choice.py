@@ -53,6 +53,7 @@ _SAID = {
     "pane_adds": "adding to the counters of panes",
     "pane_cells": "opening panes",
     "pane_pairs": "putting windows together from panes",
+    "pane_windows": "reading counts",
     "tree_events": "visiting events once for each tree",
     "tree_nodes": "finding the prefixes that an event extends",
     "tree_laden": "carrying values or floating-point counts",

@@ -40,6 +40,7 @@ from optimizer.statistics.known import Statistics
 from workloads.syntax import Plus
 
 Lengths = Mapping[str, Sequence[int]]
+_MOST_LEVELS = 12  # of nodes of panes
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,40 +273,62 @@ def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
     """Products of panes, for queries of one key with any windows and slides in time.
 
     The stream is cut where a window opens or closes, and an event is multiplied to its pane once
-    for all queries. A window is put together from the products of its panes that hold an event,
-    each of which is applied to what stands behind it, for every piece.
+    for all queries. Two panes are joined to a node, two nodes to a larger one, as often as that
+    pays; a window is put together from the largest, and about one of each smaller kind.
     """
-    spans: dict[tuple[int, int], list[Query]] = defaultdict(list)
-    for query in queries:
-        if query.slide is None or query.window.is_count:
-            raise ValueError(f"{query.name} does not slide in time, which panes are for")
-        spans[query.window.size, query.slide].append(query)
     every = Counting(tuple(queries), statistics)
     numbers = range(len(queries))
     found = _changes(every, numbers)
     carried = value_changes([word for q in numbers for word in every.words[q] or ()])
     adds = _per_second(every, found.arriving) + _per_second(every, carried.arriving)
     counters = sum(found.arriving.values()) + sum(carried.arriving.values())
-    # Windows close at multiples of the slide, and open there too if that divides them.
-    cuts = {(slide, -phase % slide) for size, slide in spans for phase in (0, size)}
-    mean = 1 / sum(1 / slide for slide, _ in cuts)  # nanoseconds of a pane
-    pane = Arrivals(statistics, queries[0].key, Window(math.ceil(mean)), math.ceil(mean))
-    pairs = rows = 0.0
-    for members in spans.values():
+    made = every.spoken / events_per_pane(queries, statistics) if every.spoken else 0.0
+    walks, windows, rows = 0.0, 0.0, 0.0
+    for (size, slide), members in _spans(queries).items():
         group = Counting(tuple(members), statistics)
-        # Equal queries are put together once.
-        distinct = {words or group.choices[q]: q for q, words in enumerate(group.words)}
-        pieces = sum(_pairs(group, q) * (_pairs(group, q) + 1) / 2 for q in distinct.values())
-        pairs += pieces * group.arrivals.evaluated_panes(every.symbols, mean)
+        own = _changes(group, range(len(members)))
+        values = value_changes([w for words in group.words for w in words or ()])
+        joins = (own.final_joins + 2 * values.final_joins) * (2 if group.dual else 1)
+        walks += made * size / slide * joins
+        windows += float(group.evaluations[0]) * joins
         rows += float(group.rows.sum())
-    twice = 2 if every.dual else 1
+    merged = made * (found.joins + 2 * carried.joins)
+    pairs = min(
+        walks / 2**level + windows * level + merged * (1 - 0.5**level)
+        for level in range(_MOST_LEVELS)
+    )
     return every.common() + Operations(
         pane_events=every.spoken,
-        pane_adds=adds * twice,
-        pane_cells=pane.evaluations(every.symbols) * counters,
-        pane_pairs=pairs * twice,
+        pane_adds=adds * (2 if every.dual else 1),
+        pane_cells=made * counters,
+        pane_pairs=pairs,
+        pane_windows=sum(
+            Counting(tuple(members), statistics).evaluations.sum()
+            for members in _spans(queries).values()
+        ),
         product_rows=rows,
     )
+
+
+def events_per_pane(queries: Sequence[Query], statistics: Statistics) -> float:
+    """How many events that the queries speak of are in a pane that has any."""
+    # Windows close at multiples of the slide, and open there too if that divides them.
+    cuts = {(slide, -phase % slide) for size, slide in _spans(queries) for phase in (0, size)}
+    mean = math.ceil(1 / sum(1 / slide for slide, _ in cuts))  # nanoseconds
+    every = Counting(tuple(queries), statistics)
+    pane = Arrivals(statistics, queries[0].key, Window(mean), mean)
+    made = pane.evaluations(every.symbols)
+    return every.spoken / made if made else 1.0
+
+
+def _spans(queries: Sequence[Query]) -> dict[tuple[int, int], list[Query]]:
+    """Queries by window and slide."""
+    spans: dict[tuple[int, int], list[Query]] = defaultdict(list)
+    for query in queries:
+        if query.slide is None or query.window.is_count:
+            raise ValueError(f"{query.name} does not slide in time, which panes are for")
+        spans[query.window.size, query.slide].append(query)
+    return spans
 
 
 # --- counters for every START --------------------------------------------------------------------

@@ -92,18 +92,23 @@ class Changes:
     """How many counters an event of each symbol changes.
 
     `arriving`: of pieces that end with it; `leaving`: of those that begin with it; `first`: of
-    those among these that begin a query, which is what is read of a front.
+    those among these that begin a query, which is what is read of a front. `joins` are the products
+    that join two stretches of stream, for all pieces, and `final_joins` for those that end a query.
     """
 
     arriving: Mapping[Symbol, float] = field(default_factory=dict)
     leaving: Mapping[Symbol, float] = field(default_factory=dict)
     first: Mapping[Symbol, float] = field(default_factory=dict)
+    joins: float = 0.0
+    final_joins: float = 0.0
 
     def __add__(self, other: Changes) -> Changes:
         return Changes(
             _sum(self.arriving, other.arriving),
             _sum(self.leaving, other.leaving),
             _sum(self.first, other.first),
+            self.joins + other.joins,
+            self.final_joins + other.final_joins,
         )
 
 
@@ -163,6 +168,7 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
     ends = np.repeat(np.cumsum(sizes), sizes)
     begins = np.zeros(len(numbers), np.bool_)
     begins[np.cumsum(sizes) - sizes] = True
+    joins = final_joins = 0.0
     at = np.arange(len(numbers))
     marks = np.concatenate([[0], np.cumsum(mark)])
     last, first, prefix = (np.zeros(len(symbols)) for _ in range(3))
@@ -172,6 +178,11 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
         place = at[shown]
         starting = np.zeros(len(shown), np.bool_)
         starting[numbers_here[begins[at]]] = True
+        finishing = np.zeros(len(shown), np.bool_)
+        finishing[numbers_here[at + length == ends[at]]] = True
+        # A piece may lie in one of two stretches, or be cut anywhere between its letters.
+        joins += len(shown) * (length + 1)
+        final_joins += int(finishing.sum()) * (length + 1)
         if marked:
             held = marks[place + length] > marks[place]
             place, starting = place[held], starting[held]
@@ -185,7 +196,10 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
         at = at[at + length <= ends[at]]
         numbers = full[:-1] * (len(shown) + len(letters) + 1) + full[1:]
     names = list(symbols)
-    return Changes(*(dict(zip(names, n.tolist(), strict=True)) for n in (last, first, prefix)))
+    arriving, leaving, beginning = (
+        dict(zip(names, n.tolist(), strict=True)) for n in (last, first, prefix)
+    )
+    return Changes(arriving, leaving, beginning, joins, final_joins)
 
 
 def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) -> Changes:
@@ -202,7 +216,10 @@ def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) ->
                     before.add((negated, (gaps[j : k + 1], symbols[j:k])))
                     if j == 0:
                         first.add((negated, (gaps[: k + 1], symbols[:k])))
-    return Changes(*(dict(Counter(s for s, _ in found)) for found in (behind, before, first)))
+    arriving, leaving, beginning = (
+        dict(Counter(symbol for symbol, _ in found)) for found in (behind, before, first)
+    )
+    return Changes(arriving, leaving, beginning)
 
 
 # --- machines ------------------------------------------------------------------------------------
@@ -263,7 +280,11 @@ def explored(choice: Pattern) -> Explored:
         if target is not None:
             arriving[symbol] += before_all[i]
             leaving[symbol] += after_all[target]
-    return Explored(Changes(dict(arriving), dict(leaving), dict(first)), len(states))
+    # Of the ways from i to j, those through each state between them.
+    joins = sum(after_all) * (len(states) + 1) / 3
+    final_joins = sum(before_all) / 2 if len(states) > 1 else 1.0
+    by_symbol = Changes(dict(arriving), dict(leaving), dict(first), joins, final_joins)
+    return Explored(by_symbol, len(states))
 
 
 def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:

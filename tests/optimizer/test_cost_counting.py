@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from optimizer.bind import load_bound
 from optimizer.cost.arrivals import Arrivals, Wanted
-from optimizer.cost.counting import Counting, aseq, chopconnect, panes, pretree, product
+from optimizer.cost.choice import cheapest
+from optimizer.cost.counting import (
+    Counting,
+    aseq,
+    chopconnect,
+    events_per_pane,
+    panes,
+    pretree,
+    product,
+)
 from optimizer.cost.operations import (
     DEFAULTS,
     NAMES,
@@ -277,11 +286,25 @@ def test_counts_that_could_overflow_are_kept_twice():
     assert product(large).stack_floats > 0 == product(small).stack_floats
 
 
-def test_panes_combine_each_pane_of_a_window_at_each_evaluation():
+def test_windows_are_joined_from_panes_or_from_nodes_of_them():
     few = panes(group("A, B", within="10 s SLIDE 5 s").queries, STATISTICS)
     many = panes(group("A, B", within="10 s SLIDE 1 s").queries, STATISTICS)
-    assert many.pane_pairs == pytest.approx(25 * few.pane_pairs, rel=0.01)  # 10 of 10, 2 of 2
+    # B and AB end the query: 2 and 3 products each time that a stretch is put in front.
+    assert few.pane_pairs == pytest.approx(1 / 5 * 2 * 5, rel=0.01)
+    # Nodes of eight panes, each made by the 7 products of A, B and AB; three smaller ones a window.
+    assert many.pane_pairs == pytest.approx(10 / 8 * 5 + 3 * 5 + 7 / 8 * 7, rel=0.01)
     assert many.pane_adds == few.pane_adds
+
+
+def test_panes_are_cut_where_windows_open_and_close():
+    whole = group("A, B", within="10 s SLIDE 5 s").queries
+    parts = group("A, B", within="12 s SLIDE 5 s").queries
+    spoken = RATES["A"] + RATES["B"]
+    assert events_per_pane(whole, STATISTICS) == pytest.approx(5 * spoken)
+    assert events_per_pane(parts, STATISTICS) == pytest.approx(2.5 * spoken)
+    assert events_per_pane([*whole, *parts], STATISTICS) == pytest.approx(2.5 * spoken)
+    with pytest.raises(ValueError, match="does not slide"):
+        panes(group("A, B").queries, STATISTICS)
 
 
 def test_patterns_that_are_no_sequences_are_counted_by_their_machines():
@@ -367,3 +390,39 @@ def test_unit_costs_come_back_from_their_document():
 def test_other_documents_are_no_unit_costs(change, said):
     with pytest.raises(UnitCostsError, match=said):
         UnitCosts.from_document(ONES.to_document() | change)
+
+
+# --- the choice ----------------------------------------------------------------------------------
+
+
+def test_the_cheapest_engine_comes_first_and_says_why():
+    queries = group("A, B, C", "A, B, D").queries
+    lengths = {"q0": (1, 2), "q1": (1, 2)}
+    ranked = cheapest(queries, STATISTICS, DEFAULTS, ENGINES, lengths)
+    assert {r.engine for r in ranked} == set(ENGINES)
+    assert [r.nanoseconds for r in ranked] == sorted(r.nanoseconds for r in ranked)
+    spoken = RATES["A"] + RATES["B"] + RATES["C"] + RATES["D"]
+    for r in ranked:
+        assert r.nanoseconds == nanoseconds(r.operations, DEFAULTS)
+        assert r.per_event == pytest.approx(r.nanoseconds / spoken)
+        assert "ns per event by default costs" in r.why
+    assert "times as long" in ranked[0].why
+    assert all("of that" in r.why for r in ranked[1:])
+
+
+def test_only_engines_that_are_allowed_are_ranked():
+    queries = group("A, B, C").queries
+    assert [r.engine for r in cheapest(queries, STATISTICS, ONES, ["product"])] == ["product"]
+    ranked = cheapest(queries, STATISTICS, ONES, ["product", "chopconnect"])
+    assert [r.engine for r in ranked] == ["product"]  # without segments nothing is connected
+    assert "as measured on this machine" in ranked[0].why
+
+
+def test_rare_starts_are_for_prefix_counters_and_many_queries_for_the_product():
+    rare = Statistics({**RATES, "A": 0.001, "N": 40.0})
+    one = group("A, B, !N, C, D", within="100 s").queries
+    assert cheapest(one, rare, DEFAULTS)[0].engine in ("aseq", "pretree")
+    many = [", ".join(p) for p in itertools.permutations("ABCDE", 4)][:60]
+    assert cheapest(group(*many, within="100 s").queries, STATISTICS, DEFAULTS)[0].engine == (
+        "product"
+    )
