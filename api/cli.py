@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from api import checks
 from api.commands.bench import bench
+from api.commands.calibrate import calibrate
 from api.commands.check import check
 from api.commands.demo import demo
 from api.commands.devices import devices
@@ -76,6 +77,7 @@ app.command()(serve)
 app.command()(generate)
 app.command()(bench)
 app.command()(devices)
+app.command()(calibrate)
 app.command(context_settings=checks.PASS_ON)(checks.test)
 
 

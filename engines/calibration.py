@@ -1,0 +1,258 @@
+"""What the operations of the counting engines take on this machine.
+
+The engines count small generated streams, and the times are fitted by the operations that the cost
+model expects (`optimizer.cost.counting`). The result is kept in the user's cache, in a file whose
+name says for which machine and versions it holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from engines.counting.panes import FEWEST
+from engines.drawn import drawn, width_of
+from engines.least_squares import Floats, nonnegative
+from engines.trials import Trial, nanoseconds_per_event, ready
+from optimizer.cost.counting import (
+    Counting,
+    aseq,
+    chopconnect,
+    events_per_pane,
+    panes,
+    pretree,
+    product,
+)
+from optimizer.cost.operations import (
+    DEFAULTS,
+    NAMES,
+    Operations,
+    UnitCosts,
+    UnitCostsError,
+    nanoseconds,
+)
+from workloads.errors import SheafError
+
+SECONDS = 8.0  # that a calibration takes, about, once all is compiled
+_PRIOR = 0.15  # the weight of what was believed before, against that of a measurement
+_LEAST = 0.01  # nanoseconds that are believed of any operation
+_FITS = 6  # rounds, each weighted by the errors of the last
+_SEEDS = range(16)
+
+
+class CalibrationError(SheafError):
+    """Costs that could not be measured or kept."""
+
+
+class Measurement(NamedTuple):
+    """An engine's time for a trial: nanoseconds for each event of the stream."""
+
+    trial: str
+    engine: str
+    operations: Operations  # for one event
+    nanoseconds: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Unit costs, and what they were fitted to."""
+
+    unit_costs: UnitCosts
+    measured: tuple[Measurement, ...]
+
+    @property
+    def error(self) -> float:
+        """The median factor by which predictions are off."""
+        ratios = [nanoseconds(m.operations, self.unit_costs) / m.nanoseconds for m in self.measured]
+        return float(np.exp(np.median(np.abs(np.log(ratios)))))
+
+
+def calibrate(
+    seconds: float = SECONDS, progress: Callable[[str], None] | None = None
+) -> Calibration:
+    """Measure what operations take here; `progress` is told what is being measured."""
+    if not seconds > 0:
+        raise CalibrationError(f"a calibration takes time, and {seconds:g} seconds is none")
+    measured: list[Measurement] = []
+    trials = list(_trials())
+    for number, trial in enumerate(trials, 1):
+        if progress is not None:
+            progress(f"{number}/{len(trials)} {trial.name}")
+        measured += measurements(trial, seconds / len(trials) / 4)
+    return Calibration(fitted(measured), tuple(measured))
+
+
+def _trials() -> Iterator[Trial]:
+    """Random ones, and some of what these rarely have."""
+    yield from map(drawn, _SEEDS)
+    types = tuple("ABCDEFGH")
+    even = dict.fromkeys(types, 1.0)
+    long = ", ".join(types)
+    yield Trial(
+        "counts beyond 2^62",
+        tuple(f"QUERY q{i} PATTERN SEQ({long[i * 3 :]}) AGG COUNT(*) WITHIN 3 s" for i in range(2)),
+        even,
+        seed=1,
+    )
+    yield Trial(
+        "three segments",
+        tuple(
+            f"QUERY q{i} PATTERN SEQ({types[i]}, D, E, F, G, H) AGG COUNT(*) WITHIN 500 ms"
+            for i in range(3)
+        ),
+        even | {"D": 0.1, "F": 0.2},
+        lengths={f"q{i}": (1, 2, 3) for i in range(3)},
+        seed=2,
+    )
+    yield Trial(
+        "one query, many STARTs",
+        ("QUERY q PATTERN SEQ(A, B, C) AGG COUNT(*) WITHIN 20 s",),
+        {"A": 4.0, "B": 1.0, "C": 1.0},
+        seed=3,
+    )
+    for width, slide, many in ((1_000, 100, 5), (4_000, 40, 3), (60, 20, 8)):
+        yield Trial(
+            f"panes of {slide} events in {width}",
+            tuple(
+                f"QUERY q{i} PATTERN SEQ({', '.join(types[i % 5 : i % 5 + 2 + i % 3])}) "
+                f"AGG COUNT(*) WITHIN {width} ms SLIDE {slide} ms"
+                for i in range(many)
+            ),
+            even,
+            seed=width,
+        )
+
+
+def measurements(trial: Trial, enough: float) -> list[Measurement]:
+    """The time of each engine that can take a trial's queries, `enough` seconds for each."""
+    shortest = max(4_000, 2 * min(10_000, width_of(trial)) * min(3, len(trial.keys)))
+    streams = [ready(trial, shortest + more) for more in (0, 8_000, 40_000)]
+    longest = streams[-1]
+    group = Counting(longest.workload.queries, longest.statistics)
+    rate = longest.statistics.total_rate
+    expected = {
+        "product": product(group),
+        "aseq": aseq(group),
+        "pretree": pretree(group),
+        "chopconnect": chopconnect(group, trial.lengths),
+    }
+    if group.arrivals.slide and events_per_pane(group.queries, longest.statistics) >= FEWEST:
+        expected["panes"] = panes(group.queries, longest.statistics)
+    taken = nanoseconds_per_event(streams, list(expected), enough)
+    return [
+        Measurement(trial.name, engine, operations.times(1 / rate), taken[engine])
+        for engine, operations in expected.items()
+        if engine in taken
+    ]
+
+
+# --- fitting -------------------------------------------------------------------------------------
+
+
+def fitted(measured: Sequence[Measurement], prior: UnitCosts = DEFAULTS) -> UnitCosts:
+    """Unit costs under which the operations take what was measured, as nearly as they can.
+
+    Errors count by their ratio, so that a fast engine is as well described as a slow one. What few
+    measurements say little about stays near `prior`, scaled to the speed of this machine.
+    """
+    operations = np.array([_row(m.operations) for m in measured])
+    taken = np.array([m.nanoseconds for m in measured])
+    before = _row(prior.each)
+    scale = 1.0
+    if before.any():
+        scale = float(np.exp(np.median(np.log(taken / (operations @ before)))))
+    believed = np.maximum(before * scale, _LEAST) if before.any() else np.ones(len(NAMES))
+    predicted = taken
+    costs = believed
+    for _ in range(_FITS):
+        weight = 1 / np.sqrt(taken * predicted)
+        rows = np.vstack([operations * weight[:, None], np.diag(_PRIOR / believed)])
+        wanted = np.concatenate([taken * weight, np.full(len(NAMES), _PRIOR)])
+        costs = nonnegative(rows, wanted)
+        predicted = np.maximum(operations @ costs, 0.2 * taken)
+    return UnitCosts(Operations(*costs.tolist()), machine())
+
+
+def _row(operations: Operations) -> Floats:
+    return np.array([getattr(operations, name) for name in NAMES])
+
+
+# --- keeping -------------------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """What costs depend on: the system, the processor, and the versions that compile kernels."""
+    parts = [
+        platform.system(),
+        platform.machine(),
+        _processor(),
+        f"python {platform.python_version()}",
+        f"numba {version('numba')}",
+        f"sheaf {version('sheaf')}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _processor() -> str:
+    """The processor's model, where the system tells."""
+    with contextlib.suppress(OSError):
+        for line in (
+            Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        ):
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def cache_file() -> Path | None:
+    """Where this machine's unit costs are kept; None for a user who has no place for them.
+
+    `SHEAF_CACHE` names the folder, else it is the user's cache.
+    """
+    name = re.sub(r"[^a-z0-9.]+", "-", machine().lower()).strip("-")
+    if folder := os.environ.get("SHEAF_CACHE"):
+        return Path(folder, f"calibration-{name}.json")
+    if folder := os.environ.get("XDG_CACHE_HOME"):
+        return Path(folder, "sheaf", f"calibration-{name}.json")
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        return Path.home() / ".cache" / "sheaf" / f"calibration-{name}.json"
+    return None
+
+
+def save(unit_costs: UnitCosts) -> Path:
+    """Keep unit costs for this machine; a reader finds the old file or the new one, no part."""
+    path = cache_file()
+    if path is None:
+        raise CalibrationError("there is no place for the costs; set SHEAF_CACHE to a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".calibration-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(unit_costs.to_document(), file, indent=1)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def known() -> UnitCosts:
+    """What operations take here: as calibrated, else the defaults; `is_default` tells which."""
+    path = cache_file()
+    if path is None:
+        return DEFAULTS
+    try:
+        return UnitCosts.from_document(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, UnitCostsError):
+        return DEFAULTS  # no file, or one of another version: the next calibration replaces it
