@@ -12,6 +12,7 @@ from api.benchmarks.devices import by_device
 from api.benchmarks.experiment2 import by_group
 from api.benchmarks.length import by_length
 from api.benchmarks.measuring import Measured, Row, Said, Size
+from api.benchmarks.model import by_model
 from api.benchmarks.negation import by_negation
 from api.benchmarks.own import by_stream
 from api.benchmarks.planning import by_workload
@@ -26,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "chopconnect": by_sharing,
     "experiment2": by_group,
     "planning": by_workload,
+    "model": by_model,
     "queries": by_queries,
     "sql": by_sql,
     "devices": by_device,

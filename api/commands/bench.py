@@ -17,7 +17,7 @@ def bench(
         str | None,
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
-            "queries, sql, devices, or stream for your own; all but that if none."
+            "model, queries, sql, devices, or stream for your own; all but that if none."
         ),
     ] = None,
     events: Annotated[
