@@ -24,7 +24,7 @@ HALF_A_CHARACTER = json.dumps(EXAMPLE_WORKLOAD | {"name": "\ud800"})
 def fresh(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
     """A service of the test's own."""
     app = create_app(Settings(tmp_path / "data"), pretend)
-    with serving(app) as address, httpx.Client(base_url=address) as client:
+    with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
 
@@ -34,7 +34,7 @@ def client(pretend: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iter
     roots = (Path.cwd(), tmp_path_factory.getbasetemp())
     settings = Settings(tmp_path_factory.mktemp("data"), max_body=200_000, roots=roots)
     app = create_app(settings, pretend)
-    with serving(app) as address, httpx.Client(base_url=address) as client:
+    with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
 

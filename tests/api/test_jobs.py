@@ -24,7 +24,7 @@ Command = list[str]
 @contextmanager
 def service(data: Path, command: Command, **more: Any) -> Iterator[httpx.Client]:
     app = create_app(Settings(data, roots=(data.parent, Path.cwd()), **more), command)
-    with serving(app) as address, httpx.Client(base_url=address) as client:
+    with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
 
@@ -240,11 +240,15 @@ def test_a_process_that_comes_late_does_not_begin(pretend: Command, tmp_path: Pa
     folder.create({"source": "fine", "sink": None})
     folder.settle()
     reading, writing = os.pipe()
+    alive, held = os.pipe()  # a service that is alive
     late = subprocess.run(
-        [*pretend, str(folder.path), str(os.getpid()), str(writing)], pass_fds=[writing]
+        [*pretend, str(folder.path), str(os.getpid()), str(writing)],
+        pass_fds=[writing],
+        stdin=alive,
+        start_new_session=True,
     )
-    os.close(reading)
-    os.close(writing)
+    for end in (reading, writing, alive, held):
+        os.close(end)
     assert late.returncode == 3
     assert ran(tmp_path) == []
 
