@@ -5,20 +5,52 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from optimizer.physical.plan import Plan
+
+COUNTING = ("product", "panes", "aseq", "pretree", "chopconnect")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Queries that a plan has counted together, by which engine.
+
+    `lengths` are those of each query's segments, for Chop-Connect.
+    """
+
+    queries: tuple[str, ...]
+    engine: str
+    lengths: tuple[tuple[int, ...], ...] = ()
+
+
+def counted_groups(plan: Plan) -> tuple[Counted, ...]:
+    """The groups of a plan that count."""
+    found = []
+    for group in plan.groups:
+        if group.engine not in COUNTING:
+            continue
+        segments, uses = group.segments or (), group.uses or {}
+        lengths = tuple(
+            tuple(len(segments[i]) for i in uses.get(query, ())) for query in group.queries
+        )
+        found.append(Counted(group.queries, group.engine, lengths))
+    return tuple(found)
+
 
 @dataclass(frozen=True)
 class How:
     """Without `counting` all queries construct their matches; without `sharing` each runs alone.
 
     `device` is where counting runs. `insist`: an OpenCL device that is missing or fails is an
-    error, and not a warning after which the CPU takes over. `detection` is the shape of the trees
-    that find matches, or `joins` for one component after the other.
+    error, and not a warning after which the CPU takes over. `groups` are what a plan has counted
+    together; without them, queries of one key, window and slide are. `detection` is the shape of
+    the trees that find matches, or `joins` for one component after the other.
     """
 
     counting: bool = True
     sharing: bool = True
     device: OneOf["cpu", "opencl"] = "cpu"
     insist: bool = False
+    groups: tuple[Counted, ...] | None = None
     detection: OneOf["bushy", "left", "right", "worst", "joins"] = "bushy"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from optimizer.automaton import countable
 from optimizer.chains import Chain, chain_of
+from optimizer.cost.operations import DEFAULTS, UnitCosts
 from optimizer.ir.pattern import positive_events, print_pattern
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
 from optimizer.physical.operators import Together, operators
@@ -15,16 +16,23 @@ from optimizer.physical.plan import Candidate, Cost, Group, Model, Plan, Solver
 from optimizer.statistics import Statistics, given, with_defaults
 from optimizer.trees import TreeError, best_tree, labels_of
 from optimizer.trees.document import to_document as tree_document
+from sharing.assign import alone, assigned
+from sharing.benefit import BenefitModel
 from sharing.benefit.aseq import AseqModel, unshared
+from sharing.benefit.measured import MeasuredModel
 from sharing.choose import Choice, Reason, choose
+from sharing.grouping import lengths
 from sharing.obstacles import obstacles
 from sharing.solve import DEFAULT, Options
 from sharing.steps import QuerySteps, Setting, Step
 from workloads.errors import UnsupportedError
 from workloads.model import Statistics as Written
 
-JOINS, PRODUCT = "joins", "product"
+JOINS = "joins"
 LISTED_CONFLICTS = 1000  # of one candidate
+# Nanoseconds for an event that a tree of joins touches: about what a pair of rows takes; it is the
+# same with and without sharing, so nothing is decided by it.
+TOUCH = 10.0
 
 
 def make_plan(
@@ -37,12 +45,14 @@ def make_plan(
     earlier: Plan | None = None,
     strict: bool = False,
     options: Options = DEFAULT,
+    unit_costs: UnitCosts = DEFAULTS,
 ) -> Plan:
     """A plan for the workload, whose document it carries along.
 
     `statistics` take the place of the workload's own; what they leave out is assumed, and the plan
     says so, or with `strict` it is an error that names it. Without `sharing` each query is a group.
-    Exact solvers begin from what an `earlier` plan shared.
+    Exact solvers begin from what an `earlier` plan shared. `unit_costs` are what operations take on
+    this machine: by them each group gets its engine.
     """
     queries = workload.queries
     known = _known(statistics or workload.statistics, queries)
@@ -50,34 +60,89 @@ def make_plan(
     reasons = {query.name: countable(query) for query in queries}
     counted = [query for query in queries if reasons[query.name] is None]
     steps = [found for query in counted if (found := steps_of(query)) is not None]
-    benefit = AseqModel(full.rates, _selectivities(full, steps))
+    thesis = AseqModel(full.rates, _selectivities(full, steps))
+    benefit: BenefitModel = thesis if model == "aseq" else MeasuredModel(full, unit_costs)
     choice = choose(
         steps if sharing else (), benefit, solver, options, earlier=_earlier(earlier, steps)
     )
-    separate = sum(_alone(query, benefit, full) for query in counted)
     trees = {q.name: _tree(q, full) for q in queries if reasons[q.name] is not None}
-    joined = sum(cost for _, cost in trees.values())
-    solution = choice.solution
+    groups, nanoseconds = assigned(counted, full, unit_costs, lengths(choice.chopped), sharing)
+    joined = [_joined(query, reasons[query.name]) for query in queries if query.name in trees]
+    if model == "aseq":
+        outcome = _by_thesis(choice, sum(_alone(query, thesis) for query in counted))
+    else:
+        separate = {query.name: alone(query, full, unit_costs) for query in counted}
+        outcome = _by_measure(groups, separate, nanoseconds, benefit.unit)
+    if model == "aseq":
+        cost = sum(tree.cost for tree in trees.values())
+    else:
+        cost = sum(TOUCH * tree.per_second for tree in trees.values())
     candidates, chosen = _candidates(choice)
-    groups = _grouped(queries, reasons, sharing)
+    ordered = _in_order([*groups, *joined], queries)
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
         solver=solver,
         model=model,
-        status="optimal" if solution.proven else "feasible",
-        objective=solution.weight,
-        bound=solution.bound,
-        cost=Cost(separate + joined, max(0.0, separate - solution.weight) + joined, benefit.unit),
+        status="optimal" if outcome.proven else "feasible",
+        objective=outcome.saved,
+        bound=outcome.bound,
+        cost=Cost(outcome.separate + cost, outcome.shared + cost, outcome.unit),
         candidates=candidates,
         chosen=chosen,
-        groups=tuple(_group(group, choice, trees) for group in groups),
-        operators=operators(workload, groups),
+        groups=tuple(_group(group, choice, trees) for group in ordered),
+        operators=operators(workload, ordered),
         rates=dict(full.rates),
         assumed=full.assumed,
         obstacles=tuple(map(str, obstacles(steps))) if sharing else (),
         document=document,
     )
+
+
+class _Outcome(NamedTuple):
+    """What counting takes, query by query and as planned, and what could be saved at most."""
+
+    separate: float
+    shared: float
+    saved: float
+    bound: float
+    proven: bool
+    unit: str
+
+
+def _by_thesis(choice: Choice, separate: float) -> _Outcome:
+    """By the thesis' model: what Chop-Connect saves with the candidates that were chosen."""
+    found = choice.solution
+    shared = max(0.0, separate - found.weight)
+    unit = "operations per window"
+    return _Outcome(separate, shared, found.weight, found.bound, found.proven, unit)
+
+
+def _by_measure(
+    groups: Sequence[Together], separate: Mapping[str, float], shared: float, unit: str
+) -> _Outcome:
+    """By the measured model: what the groups' engines save.
+
+    No group takes less than the dearest of its queries does alone, so no plan saves more than all
+    the others.
+    """
+    total = sum(separate.values())
+    least = sum(max(separate[q.name] for q in group.queries) for group in groups)
+    saved, bound = total - shared, max(total - least, total - shared)
+    return _Outcome(total, shared, saved, bound, saved >= bound * (1 - 1e-9), unit)
+
+
+def _in_order(groups: Sequence[Together], queries: Sequence[Query]) -> list[Together]:
+    """The groups by the first of their queries."""
+    place = {query.name: i for i, query in enumerate(queries)}
+    return sorted(groups, key=lambda group: place[group.queries[0].name])
+
+
+def _joined(query: Query, reason: str | None) -> Together:
+    """A query that constructs its matches."""
+    aggregates = isinstance(query.output, Aggregation)
+    why = f"constructs its matches to count them: {reason}" if aggregates else ALONE
+    return Together((query,), JOINS, why)
 
 
 def steps_of(query: Query) -> QuerySteps | None:
@@ -100,7 +165,7 @@ def _selectivities(known: Statistics, steps: Iterable[QuerySteps]) -> dict[Any, 
     return {symbol: known.local(symbol) for symbol in symbols}
 
 
-def _alone(query: Query, model: AseqModel, known: Statistics) -> float:
+def _alone(query: Query, model: AseqModel) -> float:
     """What A-Seq spends on a query that shares nothing (equation 4.2 for one query)."""
     symbols = [event.symbol for event in positive_events(query.pattern)]
     setting = Setting(query.key, query.window, query.slide)
@@ -108,13 +173,21 @@ def _alone(query: Query, model: AseqModel, known: Statistics) -> float:
     return keys * unshared(N0, 1.0, float(len(symbols)), f)
 
 
-def _tree(query: Query, known: Statistics) -> tuple[dict[str, Any] | None, float]:
-    """The cheapest tree of a query that constructs its matches, and its cost in one window."""
+class _Tree(NamedTuple):
+    """A tree as a document, and the events that it touches in one window and in one second."""
+
+    document: dict[str, Any]
+    cost: float
+    per_second: float
+
+
+def _tree(query: Query, known: Statistics) -> _Tree:
+    """The cheapest tree of a query that constructs its matches."""
     try:
         found = best_tree(query, known)
     except (TreeError, UnsupportedError):
-        return None, 0.0
-    return tree_document(found.tree, labels_of(query)), found.cost
+        return _Tree({}, 0.0, 0.0)
+    return _Tree(tree_document(found.tree, labels_of(query)), found.cost, found.per_second)
 
 
 def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Any]:
@@ -178,38 +251,6 @@ def _why(choice: Choice, reason: Reason, ids: Sequence[str]) -> str:
             return "pays, but was left out in favour of others"
 
 
-def _grouped(
-    queries: Sequence[Query], reasons: Mapping[str, str | None], sharing: bool
-) -> list[Together]:
-    """Queries that are counted and have one key, window and slide run together, others alone.
-
-    `reasons` say why a query is not counted, by its name.
-    """
-    found: dict[Hashable, list[Query]] = {}
-    for query in queries:
-        together = sharing and reasons[query.name] is None
-        place = (query.key, query.window, query.slide) if together else query.name
-        found.setdefault(place, []).append(query)
-    return [_together(tuple(group), reasons[group[0].name], sharing) for group in found.values()]
-
-
-def _together(queries: tuple[Query, ...], reason: str | None, sharing: bool) -> Together:
-    if reason is not None:
-        aggregates = isinstance(queries[0].output, Aggregation)
-        why = f"constructs its matches to count them: {reason}" if aggregates else ALONE
-        return Together(queries, JOINS, why)
-    if len(queries) > 1:
-        why = (
-            "counted together: they have one key, window and slide, so each distinct piece of "
-            "their patterns is counted once"
-        )
-    elif sharing:
-        why = "counted alone: no other query has its key, window and slide"
-    else:
-        why = "counted alone: sharing is switched off"
-    return Together(queries, PRODUCT, why)
-
-
 ALONE = "runs alone: sharing among queries that return matches is not looked for yet"
 
 
@@ -237,11 +278,9 @@ def _pieces(group: Together, choice: Choice) -> _Pieces:
     return pieces
 
 
-def _group(
-    group: Together, choice: Choice, trees: Mapping[str, tuple[dict[str, Any] | None, float]]
-) -> Group:
+def _group(group: Together, choice: Choice, trees: Mapping[str, _Tree]) -> Group:
     names = tuple(query.name for query in group.queries)
     if names[0] in trees:
-        return Group(names, group.engine, group.why, tree=trees[names[0]][0] or {})
+        return Group(names, group.engine, group.why, tree=trees[names[0]].document)
     pieces = _pieces(group, choice)
     return Group(names, group.engine, group.why, segments=tuple(pieces.segments), uses=pieces.uses)

@@ -39,6 +39,7 @@ def plan(
     ] = False,
 ) -> None:
     """Show the plan of a workload."""
+    from engines.calibration import known
     from sharing.planner import make_plan
     from workloads.document import to_document
 
@@ -54,7 +55,14 @@ def plan(
         bound = bind(parsed, column_kinds(table.schema))
         statistics = measure(bound, from_table(table, parsed.stream, events))
     made = make_plan(
-        bound, to_document(parsed), solver, model, statistics, earlier=previous, strict=strict
+        bound,
+        to_document(parsed),
+        solver,
+        model,
+        statistics,
+        earlier=previous,
+        strict=strict,
+        unit_costs=known(),
     )
     typer.echo(show(made, format), nl=False)
     if previous is not None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -111,6 +112,8 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
+    from engines.calibration import known
+    from engines.how import counted_groups
     from sharing.planner import make_plan
     from workloads.document import to_document
 
@@ -128,7 +131,8 @@ def run(
             check_sink(out)
     with stages("plan"):
         parsed, bound = open_workload(workload)
-        plan = make_plan(bound, to_document(parsed), sharing=not no_sharing)
+        plan = make_plan(bound, to_document(parsed), sharing=not no_sharing, unit_costs=known())
+        how = replace(how, groups=counted_groups(plan))
     if stream:
         done = run_live(parsed, events, stages, out, live, on_error, how)
     elif engine == "local":

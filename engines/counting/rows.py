@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from engines.columns.evaluate import evaluate
 from engines.columns.instances import Columns
 from engines.columns.keys import KeyTexts
 from engines.columns.vectors import Vector, truth
+from engines.counting import aseq, chopconnect, pretree
 from engines.counting.panes import count_panes
 from engines.counting.product import Counted, Plan, count, value_columns
 from engines.how import USUAL, How
@@ -27,7 +28,11 @@ Selected: TypeAlias = slice | npt.NDArray[np.int64]
 
 
 def counted_rows(
-    queries: Sequence[Query], arranged: Arranged, how: How = USUAL
+    queries: Sequence[Query],
+    arranged: Arranged,
+    how: How = USUAL,
+    engine: str = "product",
+    lengths: Mapping[str, Sequence[int]] | None = None,
 ) -> list[pa.Table] | None:
     """The rows of countable queries of one key, window and slide; None where they cannot be made.
 
@@ -38,9 +43,16 @@ def counted_rows(
     width = window.ticks(tick)
     if slide and not window.is_count:
         slide = whole_ticks(slide, tick, "slide")
-    counted = count(
-        Plan(queries), arranged.columns, arranged.layout, width, slide, window.is_count, how
-    )
+    given = (Plan(queries), arranged.columns, arranged.layout, width, slide, window.is_count)
+    match engine:
+        case "aseq":
+            counted = aseq.count(*given)
+        case "pretree":
+            counted = pretree.count(*given)
+        case "chopconnect":
+            counted = chopconnect.count(*given, lengths)
+        case _:
+            counted = count(*given, how)
     if counted is None:
         return None
     return result_tables(queries, counted, _Batch(counted, arranged, queries[0]))
