@@ -57,7 +57,13 @@ class Arrivals:
 
     def rate(self, symbol: Symbol) -> float:
         """Events per second."""
-        return self.statistics.rate(symbol)
+        if symbol not in self._rates:
+            self._rates[symbol] = self.statistics.rate(symbol)
+        return self._rates[symbol]
+
+    @cached_property
+    def _rates(self) -> dict[Symbol, float]:
+        return {}
 
     def seconds(self, part: float) -> float:
         """How long the window is for a key value that has this part of the events."""

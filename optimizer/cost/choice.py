@@ -26,7 +26,7 @@ Engine = OneOf["product", "aseq", "pretree", "chopconnect", "panes"]
 ENGINES: tuple[Engine, ...] = ("product", "aseq", "pretree", "chopconnect", "panes")
 CALLED: dict[Engine, str] = {
     "product": "the sliding product",
-    "aseq": "A-Seq, one query after the other",
+    "aseq": "A-Seq (one query after the other)",
     "pretree": "PreTree",
     "chopconnect": "Chop-Connect",
     "panes": "products of panes",
