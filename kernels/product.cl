@@ -23,9 +23,12 @@ static double combine(int kind, double a, double b) {
   return kind == MIN ? fmin(a, b) : kind == MAX ? fmax(a, b) : a + b;
 }
 
+/* Nothing where one is nothing: a count past 2^1024 is infinite. */
+static double times(double a, double b) { return a == 0.0 || b == 0.0 ? 0.0 : a * b; }
+
 static double term(int kind, double x, double count) {
   if (isnan(x)) return neutral(kind);
-  if (kind == SUM) return x * count;
+  if (kind == SUM) return times(x, count);
   if (kind == NUMBER) return count;
   return count > 0 ? x : neutral(kind);
 }
@@ -229,7 +232,7 @@ static void read_values(long q, global const int *reading, counters front, count
       double others = in_front ? ways(back, reading[at + 3]) : ways(front, reading[at + 1]);
       double value = in_front ? front.values[reading[at]] : back.values[reading[at + 2]];
       if (others > 0.0)
-        total = combine(kind, total, kind == SUM || kind == NUMBER ? value * others : value);
+        total = combine(kind, total, kind == SUM || kind == NUMBER ? times(value, others) : value);
     }
     out[v - first] = total;
   }
@@ -373,7 +376,7 @@ kernel void slide_product(
         for (int p = reading[reading[PAIR] + q]; p < reading[reading[PAIR] + q + 1]; p++) {
           int at = reading[PAIRS] + 2 * p;
           count += front.counts[reading[at]] * back.counts[reading[at + 1]];
-          if (DUAL) approximate += front.floats[reading[at]] * back.floats[reading[at + 1]];
+          if (DUAL) approximate += times(front.floats[reading[at]], back.floats[reading[at + 1]]);
         }
         if (DUAL ? approximate == 0.0 : count == 0) continue;
         long row = cursor[q]++;

@@ -160,13 +160,19 @@ def _neutral(kind: int) -> float:
     return 0.0
 
 
+@numba.njit(cache=True, inline="always")
+def _times(a: float, b: float) -> float:
+    """Their product, nothing where one is nothing: a count past 2^1024 is infinite."""
+    return 0.0 if a == 0.0 or b == 0.0 else a * b
+
+
 @numba.njit(cache=True)
 def _term(kind: int, x: float, count: float) -> float:
     """What one use of an event adds to a value counter, for `count` partial matches before it."""
     if np.isnan(x):
         return _neutral(kind)
     if kind == SUM:
-        return x * count
+        return _times(x, count)
     if kind == NUMBER:
         return count
     return x if count > 0 else _neutral(kind)
@@ -323,7 +329,9 @@ def _read_values(
                 ways = front_f[k] if dual else float(front[k])
                 value = back_v[tables[s + 2]]
             if ways > 0.0:
-                total = _combine(kind, total, value * ways if kind in (SUM, NUMBER) else value)
+                if kind in (SUM, NUMBER):
+                    value = _times(value, ways)
+                total = _combine(kind, total, value)
         out_values[row, v - first] = total
 
 
@@ -441,7 +449,7 @@ def _read(
     approximate = 0.0
     if dual:
         for i in range(0, pairs.size, 2):
-            approximate += front_f[pairs[i]] * back_f[pairs[i + 1]]
+            approximate += _times(front_f[pairs[i]], back_f[pairs[i + 1]])
         if approximate == 0.0:
             return True
     elif count == 0:

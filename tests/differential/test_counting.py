@@ -190,3 +190,18 @@ def test_an_infinite_minimum_is_told_from_none():
 def test_an_error_names_the_query():
     with pytest.raises(UnsupportedError, match="query q1: a window of 500 ns"):
         counts("PATTERN A a AGG COUNT(*) WITHIN 500 ns", "A")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_count_past_all_doubles_is_infinite_and_not_exact(device):
+    kinds = ["A", *("B" * 1100), "C"]
+    table = pa.table({"ts": range(len(kinds)), "kind": kinds, "x": [0.0] * len(kinds)})
+    query = "PATTERN SEQ(A a, B+ b, C c) AGG COUNT(*), SUM(a.x) WITHIN 2 s"
+    stream = {"time": "ts", "unit": "ms", "type": "kind"}
+    workload = load_bound({"stream": stream, "queries": [query]})
+    events = from_table(table, workload.stream)
+    rows = run_local(workload, events, how=How(device=device)).aggregates.to_pylist()
+    assert [(row["value"], row["count"], row["exact"]) for row in rows] == [
+        (float("inf"), None, False),
+        (0.0, None, True),
+    ]
