@@ -1,8 +1,9 @@
 """The tree engine gives what the reference gives, whatever the tree, shared or not."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -151,6 +152,11 @@ LARGER = {
     "any": "SEQ(A a, !B b, C c) WHERE b.x + a.x = c.x",
     "first": "SEQ(!B b, A a, C c) WHERE b.x = c.x",
     "last": "SEQ(A a, C c, !B b) WHERE b.x = a.x",
+    "two in a gap": "SEQ(A a, !B b, !E e, C c) WHERE b.x = c.x AND e.y > c.y",
+    "two on a side": "SEQ(A a, !B b, !E e, C c) WHERE b.x = a.x AND e.y > a.y",
+    "carried on": "SEQ(D d, A a, !B b, C c) WHERE b.x = a.x",
+    "last of four": "SEQ(A a, C c, D d, !B b) WHERE b.x = a.x AND c.y != d.y",
+    "first of four": "SEQ(!B b, A a, C c, D d) WHERE b.x = d.x AND a.y != c.y",
     "nested": "SEQ(A a, !SEQ(B b, C c), D d) WHERE b.x = d.x AND c.y < d.y",
     "in and": "AND(A a, B b, !C c) WHERE c.x = a.x AND a.y = b.y",
 }
@@ -176,31 +182,54 @@ def larger_stream(seed: int, size: int = 3000) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("name", LARGER)
-@pytest.mark.parametrize("window", ["20 ms", "15 EVENTS"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_larger_streams_match_as_the_joins_engine_says(
-    name: str, window: str, shape: TreeShape
-) -> None:
-    pattern = LARGER[name]
-    returned = "a" if "SEQ(!B" not in pattern else "c"
+def larger(name: str, window: str) -> tuple[BoundWorkload, Events]:
+    """One of the queries, and events for it."""
+    returned = "c" if LARGER[name].startswith("SEQ(!B") else "a"
     workload = load_bound(
         {
             "name": "larger",
             "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq"},
-            "queries": [f"QUERY q PATTERN {pattern} RETURN {returned} WITHIN {window}"],
+            "queries": [f"QUERY q PATTERN {LARGER[name]} RETURN {returned} WITHIN {window}"],
         }
     )
     assert refusal(workload.queries[0]) is None
-    events = from_table(larger_stream(len(name)), workload.stream)
-    expected = run_local(workload, events, UNLIMITED, How(detection="joins"))
-    assert expected.matches.num_rows > 0
+    return workload, from_table(larger_stream(len(name)), workload.stream)
+
+
+def of_trees(
+    workload: BoundWorkload,
+    events: Events,
+    limits: Limits = UNLIMITED,
+    how: How | None = None,
+    counts: Counts | None = None,
+) -> pa.Table:
     columns = Columns(workload, events)
-    found = tree_tables(workload.queries, columns, UNLIMITED, How(detection=shape), never)
-    assert multiset(Results(expected.aggregates, found["q"])) == multiset(expected)
-    cut = tree_tables(workload.queries, columns, replace(UNLIMITED, chunk=64), How(), never)
-    if "q" in cut:
-        assert multiset(Results(expected.aggregates, cut["q"])) == multiset(expected)
+    return tree_tables(workload.queries, columns, limits, how or How(), never, counts)["q"]
+
+
+def matches(table: pa.Table) -> Counter[Any]:
+    return Counter(tuple(row.values()) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("name", LARGER)
+@pytest.mark.parametrize("window", ["20 ms", "15 EVENTS"])
+def test_larger_streams_match_as_the_joins_engine_says(name: str, window: str) -> None:
+    workload, events = larger(name, window)
+    expected = matches(run_local(workload, events, UNLIMITED, How(detection="joins")).matches)
+    assert expected
+    for shape in SHAPES:
+        assert matches(of_trees(workload, events, how=How(detection=shape))) == expected
+
+
+@pytest.mark.parametrize("name", ["sequence", "key", "last of four", "first of four"])
+@pytest.mark.parametrize("window", ["30 ms", "20 EVENTS"])
+def test_a_stream_in_stretches_has_the_same_matches(name: str, window: str) -> None:
+    workload, events = larger(name, window)
+    whole, cut = Counts(), Counts()
+    expected = matches(of_trees(workload, events, counts=whole))
+    found = of_trees(workload, events, replace(UNLIMITED, chunk=24), counts=cut)
+    assert cut.ran > 2 * whole.ran
+    assert matches(found) == expected
 
 
 FAMILIES = [
