@@ -39,7 +39,7 @@ def plan(
     ] = False,
 ) -> None:
     """Show the plan of a workload."""
-    from engines.calibration import known
+    from engines.unit_costs import known
     from sharing.planner import make_plan
     from workloads.document import to_document
 

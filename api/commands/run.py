@@ -112,7 +112,7 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
-    from engines.calibration import known
+    from engines.unit_costs import known
     from engines.how import counted_groups
     from sharing.planner import make_plan
     from workloads.document import to_document
