@@ -22,8 +22,9 @@ def by_model(size: Size) -> Iterator[Row]:
     model picks. Unit costs are those of 'sheaf calibrate' if it has run here, else they are
     measured first, on other workloads.
     """
-    from engines.calibration import calibrate, known, measurements
+    from engines.calibration import calibrate, measurements
     from engines.drawn import drawn
+    from engines.unit_costs import known
     from optimizer.cost.operations import nanoseconds
 
     unit_costs = known()

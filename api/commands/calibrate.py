@@ -31,6 +31,7 @@ def calibrate(
 ) -> None:
     """Measure what counting takes here and keep it for 'plan --model measured'."""
     from engines import calibration
+    from engines.unit_costs import save
 
     def progress(text: str) -> None:
         typer.echo(f"measuring {text}", err=True)
@@ -38,7 +39,7 @@ def calibrate(
     found = calibration.calibrate(
         calibration.SECONDS if seconds is None else seconds, None if as_json else progress
     )
-    path = calibration.save(found.unit_costs)
+    path = save(found.unit_costs)
     if as_json:
         document = {
             **found.unit_costs.to_document(),

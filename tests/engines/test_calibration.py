@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines import calibration
-from engines.calibration import CalibrationError, Measurement, calibrate, fitted, known, save
+from engines import unit_costs
+from engines.calibration import Measurement, calibrate, fitted
 from engines.drawn import drawn, width_of
 from engines.least_squares import nonnegative
 from engines.trials import ready
+from engines.unit_costs import CalibrationError, known, save
 from optimizer.cost.operations import DEFAULTS, NAMES, Operations, UnitCosts
 from optimizer.ir.pattern import Symbol
 
@@ -41,7 +42,7 @@ def test_what_is_kept_is_what_is_known(folder):
 
 
 def test_the_name_of_the_file_says_which_machine_it_is_of(folder):
-    name = calibration.cache_file().name
+    name = unit_costs.cache_file().name
     for part in ("calibration-", "numba-", "sheaf-", "python-"):
         assert part in name
 
@@ -56,10 +57,10 @@ def test_a_file_that_is_damaged_counts_as_none(folder):
 def test_the_users_cache_is_used_where_no_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.delenv("SHEAF_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert calibration.cache_file().parent == tmp_path / "sheaf"
+    assert unit_costs.cache_file().parent == tmp_path / "sheaf"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert calibration.cache_file().parent == tmp_path / ".cache" / "sheaf"
+    assert unit_costs.cache_file().parent == tmp_path / ".cache" / "sheaf"
 
 
 def test_a_folder_that_cannot_be_is_said(tmp_path, monkeypatch):
