@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -15,7 +16,7 @@ from api.computing import Computing
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
 from api.roots import Roots
-from api.routes import health, jobs, plans, workloads
+from api.routes import health, jobs, plans, results, workloads
 from api.settings import Settings, from_environment
 from api.store import Store, open_database
 from api.store.jobs import JobRecords
@@ -62,11 +63,12 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     )
     app.state.store = store
     app.state.jobs = queue
+    app.state.closing = threading.Event()  # set when the service stops: what is open is to end
     app.state.settings = settings
     app.state.roots = roots
     app.state.computing = computing
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)
-    for module in (workloads, plans, jobs, health):
+    for module in (workloads, plans, jobs, results, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     return app

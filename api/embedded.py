@@ -7,9 +7,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
+
+
+class Server(uvicorn.Server):
+    """Tells the app as soon as it is to stop: streams that have no end would keep it open."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        cast(FastAPI, self.config.app).state.closing.set()
+        super().handle_exit(sig, frame)
 
 
 @contextmanager
@@ -18,7 +28,7 @@ def serving(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Iterator[st
     # The protocol is spelled out because asyncio sends small answers at once only where it is.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind((host, port))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
+        server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="sheaf-http", daemon=True
         )
@@ -30,5 +40,6 @@ def serving(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Iterator[st
         try:
             yield f"http://{host}:{listener.getsockname()[1]}"
         finally:
+            app.state.closing.set()
             server.should_exit = True
             thread.join()

@@ -31,6 +31,7 @@ PROBLEMS = {
     "too-large": (413, "The body is too large"),
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),
+    "not-acceptable": (406, "There is no such format"),
     "results-not-ready": (409, "The job has no results"),
     "path-not-allowed": (403, "The service may not use this path"),
     "too-many-queries": (422, "The workload has too many queries"),

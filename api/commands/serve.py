@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -36,8 +37,13 @@ def serve(
     import uvicorn
 
     from api.app import create_app
+    from api.embedded import Server
     from api.settings import from_environment
 
     roots = tuple(root) if root else None
     app = create_app(from_environment(data=data, store=store, roots=roots, jobs_at_once=jobs))
-    uvicorn.run(app, host=host, port=port, log_level="info")
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="info", timeout_graceful_shutdown=10
+    )
+    with suppress(KeyboardInterrupt):  # when all is closed
+        Server(config).run()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import PlainTextResponse
 
 from api.execution import choose_how
@@ -15,16 +15,15 @@ from api.jobs.queue import Jobs
 from api.problems import ProblemError, responses
 from api.roots import Roots
 from api.routes.state import jobs, roots, settings, store
-from api.schemas import JobIn, JobOut, ResultsOut
+from api.schemas import JobIn, JobOut
 from api.settings import Settings
 from api.sinks import check_sink
 from api.store import Store
-from api.views import job_out, results_out
+from api.views import job_out
 from workloads.errors import UnsupportedError
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-MAX_ROWS = 100_000
 LOCAL_MASTER = re.compile(r"local(\[([0-9]{1,4}|\*)\])?")
 MAX_LOG = 1_000_000  # bytes
 
@@ -91,25 +90,6 @@ def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
     """What the job's process printed, and the traceback if it failed; the last of it if long."""
     log = jobs.folder(jobs.records.get(id).id).log
     return PlainTextResponse(last_of(log, MAX_LOG) if log.exists() else "")
-
-
-@router.get("/{id}/results", responses=responses("not-found", "results-not-ready"))
-def get_results(
-    id: str,
-    jobs: Annotated[Jobs, Depends(jobs)],
-    store: Annotated[Store, Depends(store)],
-    query: Annotated[str | None, Query(description="Only rows of this query.")] = None,
-    offset: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=0, le=MAX_ROWS)] = 10_000,
-) -> ResultsOut:
-    """What a job found, sorted by query, key and time, a page at a time."""
-    job = jobs.records.get(id)
-    if job.done is None:
-        why = f": {job.reason}" if job.reason else ""
-        raise ProblemError("results-not-ready", f"the job is {job.status}{why}")
-    if query is not None and query not in store.plan(job.request.plan).document["queries"]:
-        raise ProblemError("not-found", f"the plan has no query '{query}'")
-    return results_out(job, jobs.folder(id), query, offset, limit)
 
 
 @router.delete("/{id}", responses={202: {"model": JobOut}, **responses("not-found")})

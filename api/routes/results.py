@@ -1,0 +1,130 @@
+"""`/v1/jobs/{id}/results` and `/events`: what a job found, and the job as it happens."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from api.following import follow
+from api.formats import MEDIA_TYPES, Format, accepted, encoded
+from api.jobs.model import Job, Kind
+from api.jobs.queue import Jobs
+from api.problems import ProblemError, responses
+from api.result_files import stretch
+from api.routes.state import jobs, store
+from api.schemas import ResultsOut
+from api.store import Store
+from api.views import results_out
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+MAX_ROWS = 100_000  # of a page of JSON
+USUAL_ROWS = 10_000
+MAX_OFFSET = 10**15
+
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {MEDIA_TYPES["csv"]: {"schema": {"type": "string"}}}}
+}
+_FORMATS[200]["content"] |= {MEDIA_TYPES[name]: _BINARY for name in ("parquet", "arrow")}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": 'id: 2\nevent: status\ndata: {"status":"running","stage":"run"}\n\n',
+            }
+        }
+    }
+}
+
+
+@router.get(
+    "/{id}/results",
+    response_model=ResultsOut,
+    responses={
+        **responses("not-found", "results-not-ready", "not-acceptable", "invalid-request"),
+        **_FORMATS,
+    },
+)
+def get_results(
+    id: str,
+    jobs: Annotated[Jobs, Depends(jobs)],
+    store: Annotated[Store, Depends(store)],
+    query: Annotated[str | None, Query(description="Only rows of this query.")] = None,
+    kind: Annotated[
+        Kind | None, Query(description="Which rows, in formats that hold one kind.")
+    ] = None,
+    format: Annotated[Format | None, Query(description="In place of the Accept header.")] = None,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
+    limit: Annotated[
+        int | None,
+        Query(ge=0, le=MAX_OFFSET, description="10,000 in JSON, and no more than 100,000."),
+    ] = None,
+    accept: Annotated[str, Header()] = "*/*",
+) -> ResultsOut | Response:
+    """What a job found, sorted by query, key and time: a page of JSON, or all in another format."""
+    job = jobs.records.get(id)
+    if job.done is None:
+        why = f": {job.reason}" if job.reason else ""
+        raise ProblemError("results-not-ready", f"the job is {job.status}{why}")
+    if query is not None and query not in store.plan(job.request.plan).document["queries"]:
+        raise ProblemError("not-found", f"the plan has no query '{query}'")
+    chosen = format or accepted(accept)
+    if chosen is None:
+        raise ProblemError("not-acceptable", f"there are {', '.join(MEDIA_TYPES.values())}")
+    if chosen == "json":
+        if limit is not None and limit > MAX_ROWS:
+            raise ProblemError("invalid-request", f"limit: a page has at most {MAX_ROWS:,} rows")
+        size = USUAL_ROWS if limit is None else limit
+        return results_out(job, jobs.folder(id), query, offset, size)
+    rows = kind or _kind(job, query)
+    start, stop = stretch(job.done.rows[rows], query)
+    first = min(start + offset, stop)
+    last = stop if limit is None else min(first + limit, stop)
+    pieces = encoded(jobs.folder(id).rows(rows), first, last, chosen)
+    # A job's id, a query's name: what could do harm in a header is left out.
+    name = re.sub(r"[^\w.-]+", "-", f"{id}.{query or rows}.{chosen}", flags=re.ASCII)
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pieces, media_type=MEDIA_TYPES[chosen], headers=headers)
+
+
+def _kind(job: Job, query: str | None) -> Kind:
+    """The kind of rows where only one can be meant."""
+    assert job.done is not None
+    having = [k for k in job.done.kinds if query is None or query in job.done.rows[k]]
+    match having:
+        case ["matches"]:
+            return "matches"
+        case ["aggregates"] | []:
+            return "aggregates"
+        case _:
+            raise ProblemError(
+                "invalid-request",
+                "the job has aggregates and matches, which have different columns; "
+                "say which with kind=aggregates or kind=matches",
+            )
+
+
+@router.get(
+    "/{id}/events",
+    response_class=StreamingResponse,
+    responses={**responses("not-found"), **_EVENTS},
+)
+def get_events(
+    id: str,
+    request: Request,
+    jobs: Annotated[Jobs, Depends(jobs)],
+    rows: Annotated[bool, Query(description="Whether rows follow when the job is over.")] = True,
+    last_event_id: Annotated[
+        str | None, Header(description="Go on behind the event of this id.")
+    ] = None,
+) -> StreamingResponse:
+    """The job as it happens: `status`, `progress`, then `aggregates`, `matches`, and `end`."""
+    jobs.records.get(id)
+    stream = follow(jobs, id, last_event_id, rows, request.app.state.closing.is_set)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
