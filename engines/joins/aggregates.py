@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from engines.columns.evaluate import evaluate
@@ -14,15 +16,14 @@ from engines.columns.vectors import Vector, broadcast, truth
 from engines.joins.distinct import distinct
 from engines.joins.frame import Frame, Name, Slot
 from engines.joins.plan import Mode, plan_choice, window_mode
-from engines.joins.regions import Extent
 from engines.joins.scan import Scan
 from engines.joins.steps import run_steps
 from engines.joins.tally import Tally, ValueTally
 from engines.joins.windows import (
-    InRanges,
     SlideWindows,
     TriggerWindows,
     Windows,
+    somewhere,
     window_columns,
 )
 from engines.results import aggregate_schema
@@ -32,7 +33,17 @@ from optimizer.ir.query import Aggregation, Query, whole_ticks
 from optimizer.places import last_events, unkept
 from workloads import expressions as ex
 
-Found = dict[str, Rows]  # matches: for each alias rows of the table
+
+class Found(NamedTuple):
+    """Matches of single events, by places: `rows` are those of the table that the places stand for.
+
+    `first` and `last` are the places of each match's first and last event.
+    """
+
+    rows: Rows
+    first: npt.NDArray[np.int32]
+    last: npt.NDArray[np.int32]
+    columns: dict[str, npt.NDArray[np.int32]]
 
 
 def aggregate_rows(
@@ -55,16 +66,20 @@ def aggregate_rows(
 
 
 def _add_found(found: Iterable[Found], scan: Scan, windows: Windows, totals: _Totals) -> None:
-    """Add matches of single events, each to the windows that it is in."""
-    order = scan.layout.order
+    """Add matches, each to the windows that it is in."""
     place = np.full(len(scan.columns.events), -1)
-    place[order] = np.arange(len(order))
+    place[scan.layout.order] = np.arange(len(scan.layout))
+    known: Rows | None = None
     for matches in found:
-        columns: dict[Name, Rows] = {alias: place[rows] for alias, rows in matches.items()}
-        aliases = tuple(matches)
-        frame = Frame(len(next(iter(columns.values()))), columns)
-        for inside in InRanges(windows, Extent(aliases, aliases)).apply(scan, frame):
-            totals.add(inside)
+        if matches.rows is not known:
+            known = matches.rows
+            rows = place[known]
+            entered, left = windows.entered(rows), windows.left(rows)
+        columns: dict[Name, Rows] = {
+            alias: rows[matches.columns[alias]] for alias in totals.aliases & matches.columns.keys()
+        }
+        columns |= {Slot.START: entered[matches.last], Slot.STOP: left[matches.first]}
+        totals.add(somewhere(Frame(len(matches.first), columns)))
 
 
 def _windows(query: Query, scan: Scan, patterns: Sequence[Pattern]) -> Windows:
@@ -114,6 +129,11 @@ class _Totals:
             operand: ValueTally(len(windows), scan.arranged.vector(operand.name), names)
             for operand, names in functions.items()
         }
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The components whose values are aggregated."""
+        return frozenset(operand.alias for operand in self._values)
 
     def add(self, frame: Frame) -> None:
         """Add matches, each to a range of windows."""

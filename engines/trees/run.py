@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from engines.columns.instances import Columns
-from engines.columns.layout import Rows
 from engines.how import How
+from engines.joins.aggregates import Found
 from engines.joins.scan import Limits, refuse
 from engines.results import match_schema
 from engines.trees.common import Reading, common_trees
@@ -35,8 +35,8 @@ class Choice(NamedTuple):
     compiled: Compiled
 
 
-# The rows of an aggregate query from its matches: for each alias rows of the table.
-Aggregate = Callable[[Query, Iterable[dict[str, Rows]]], pa.Table]
+# The rows of an aggregate query from its matches.
+Aggregate = Callable[[Query, Iterable[Found]], pa.Table]
 
 
 def tree_tables(
@@ -149,11 +149,10 @@ def _rows(query: Query, choices: list[Choice], evaluation: Evaluation) -> pa.Tab
     return pa.concat_tables(tables)
 
 
-def _found(choices: list[Choice], evaluation: Evaluation) -> Iterator[dict[str, Rows]]:
-    """The matches of a query as rows of the table."""
+def _found(choices: list[Choice], evaluation: Evaluation) -> Iterator[Found]:
+    """The matches of a query that aggregates them."""
     row = evaluation.picked.row
     for _, (operator, aliases) in choices:
         for matches in evaluation.matches(operator):
-            yield {
-                alias: row[column] for alias, column in zip(aliases, matches.columns, strict=True)
-            }
+            columns = dict(zip(aliases, matches.columns, strict=True))
+            yield Found(row, matches.first, matches.last, columns)

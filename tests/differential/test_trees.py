@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.columns.instances import Columns
-from engines.columns.layout import Rows
 from engines.events import Events, from_table
 from engines.how import How
+from engines.joins.aggregates import Found
 from engines.joins.scan import Limits
 from engines.local.run import run_local
 from engines.oracle import run_oracle
@@ -162,7 +162,7 @@ LARGER = {
 }
 
 
-def never(query: Query, found: Iterable[dict[str, Rows]]) -> pa.Table:
+def never(query: Query, found: Iterable[Found]) -> pa.Table:
     raise AssertionError(f"{query.name} aggregates nothing")
 
 
