@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from optimizer.physical.plan import Candidate, Group, Plan
 
-PRODUCT = "product"  # counts every distinct piece of its queries once; other engines say which
+Steps = Mapping[str, Sequence[str]]  # of each query
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,20 @@ class Piece:
 
 
 def computed_once(plan: Plan) -> dict[int, list[Piece]]:
-    """The pieces of each group, by the group's number; groups without any are left out."""
-    inside = _by_group(plan)
+    """The pieces of each group, by the group's number; groups without any are left out.
+
+    Engines differ: the product and panes count every distinct piece of their queries once, PreTree
+    what queries begin with, Chop-Connect the segments that were chosen, and A-Seq nothing.
+    """
+    candidates: dict[tuple[str, ...], list[Candidate]] = {}
+    for candidate in plan.candidates:
+        candidates.setdefault(candidate.pattern, []).append(candidate)
     found = {}
     for number, group in enumerate(plan.groups):
-        if len(group.queries) < 2:
-            continue
-        candidates = inside.get(number, [])
-        pieces = _longest(candidates) if group.engine == PRODUCT else _used(group, candidates)
-        if pieces:
-            found[number] = pieces
-    return found
+        if len(group.queries) > 1:
+            pieces = _of_engine(group)
+            found[number] = [_rated(*piece, candidates) for piece in pieces.items()]
+    return {number: pieces for number, pieces in found.items() if pieces}
 
 
 def steps_of(group: Group) -> dict[str, tuple[str, ...]]:
@@ -67,7 +70,7 @@ class Cover:
         return [step for at, step in enumerate(steps) if at not in taken]
 
 
-def cover(pieces: Sequence[Piece], steps: Mapping[str, Sequence[str]], most: int) -> Cover:
+def cover(pieces: Sequence[Piece], steps: Steps, most: int) -> Cover:
     """At most so many pieces: the one that covers the most new steps, again and again.
 
     Each covers some in two queries or more. Pieces may overlap, but none lies within another of the
@@ -140,53 +143,83 @@ def _at(piece: Piece, steps: Sequence[str]) -> Iterator[int]:
             yield at
 
 
-def _by_group(plan: Plan) -> dict[int, list[Candidate]]:
-    """The candidates whose queries are all in one group."""
-    group_of = {name: i for i, group in enumerate(plan.groups) for name in group.queries}
-    found: dict[int, list[Candidate]] = {}
-    for candidate in plan.candidates:
-        groups = {group_of.get(name, -1) for name in candidate.queries}
-        if len(groups) == 1:
-            found.setdefault(groups.pop(), []).append(candidate)
-    return found
+def _of_engine(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The queries of each piece that the group's engine computes once."""
+    match group.engine:
+        case "product" | "panes":
+            return _longest(_common(steps_of(group)))
+        case "pretree":
+            return _longest(_beginnings(steps_of(group)))
+        case "chopconnect":
+            return _used(group)
+        case _:
+            return {}
 
 
-def _longest(candidates: Sequence[Candidate]) -> list[Piece]:
-    """Those that are no part of a longer one for the same queries; of variants the widest."""
-    widest: dict[tuple[str, ...], Candidate] = {}
-    for candidate in candidates:
-        other = widest.setdefault(candidate.pattern, candidate)
-        if len(candidate.queries) > len(other.queries):
-            widest[candidate.pattern] = candidate
-    by_queries: dict[tuple[str, ...], list[Candidate]] = {}
-    for candidate in widest.values():
-        by_queries.setdefault(candidate.queries, []).append(candidate)
-    return [
-        Piece(one.pattern, one.queries, one.benefit, one.why)
-        for same in by_queries.values()
-        for one in same
-        if not any(_within(one.pattern, other.pattern) for other in same)
-    ]
+def _common(steps: Steps) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Stretches of two steps or more that several queries have, shorter ones first.
+
+    By their length, and none is looked at whose parts are not common (Apriori).
+    """
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    alive = {name: set(range(len(word))) for name, word in steps.items()}
+    size = 2
+    while True:
+        level: dict[tuple[str, ...], dict[str, list[int]]] = {}
+        for name, word in steps.items():
+            for at in sorted(alive[name]):
+                if at + 1 in alive[name]:
+                    places = level.setdefault(tuple(word[at : at + size]), {})
+                    places.setdefault(name, []).append(at)
+        alive = {name: set() for name in steps}
+        for piece, places in level.items():
+            if len(places) > 1:
+                shared[piece] = tuple(places)
+                for name, positions in places.items():
+                    alive[name].update(positions)
+        if not any(alive.values()):
+            return shared
+        size += 1
 
 
-def _within(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    size = len(one)
-    return size < len(other) and any(
-        other[at : at + size] == one for at in range(len(other) - size + 1)
-    )
+def _beginnings(steps: Steps) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """What several queries begin with."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name, word in steps.items():
+        for end in range(1, len(word) + 1):
+            found.setdefault(tuple(word[:end]), []).append(name)
+    return {piece: tuple(names) for piece, names in found.items() if len(names) > 1}
 
 
-def _used(group: Group, candidates: Sequence[Candidate]) -> list[Piece]:
+def _longest(
+    shared: Mapping[tuple[str, ...], tuple[str, ...]],
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Those that are no part of a longer one for the same queries."""
+    parts = {
+        part
+        for piece, queries in shared.items()
+        for part in (piece[:-1], piece[1:])
+        if shared.get(part) == queries
+    }
+    return {piece: queries for piece, queries in shared.items() if piece not in parts}
+
+
+def _used(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The segments that several queries are made of."""
     users: dict[int, list[str]] = {}
     for name, numbers in (group.uses or {}).items():
         for number in dict.fromkeys(numbers):
             users.setdefault(number, []).append(name)
-    found = []
-    for number, queries in sorted(users.items()):
-        if len(queries) > 1:
-            steps = (group.segments or ())[number]
-            same = [c for c in candidates if c.pattern == steps and set(c.queries) == set(queries)]
-            benefit, why = (same[0].benefit, same[0].why) if same else (None, "")
-            found.append(Piece(steps, tuple(queries), benefit, why))
-    return found
+    segments = group.segments or ()
+    return {segments[n]: tuple(names) for n, names in sorted(users.items()) if len(names) > 1}
+
+
+def _rated(
+    steps: tuple[str, ...],
+    queries: tuple[str, ...],
+    candidates: Mapping[tuple[str, ...], Sequence[Candidate]],
+) -> Piece:
+    """The piece with what the plan says about it, for as many of its queries as it does."""
+    near = [c for c in candidates.get(steps, ()) if queries[0] in c.queries]
+    best = max(near, key=lambda c: (set(c.queries) == set(queries), len(c.queries)), default=None)
+    return Piece(steps, queries) if best is None else Piece(steps, queries, best.benefit, best.why)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optimizer.physical.blocks import Flow, flows
 from optimizer.physical.pieces import Piece, computed_once, cover, steps_of
-from optimizer.physical.plan import Candidate, Plan
+from optimizer.physical.plan import Plan
 from tests.optimizer.test_plan import SHARED, plan_of
 
 FOUR = {
@@ -21,48 +21,6 @@ FOUR = {
         "QUERY alone PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 2 min",
     ],
 }
-
-
-def once(plan: Plan) -> dict[int, dict[str, tuple[str, ...]]]:
-    return {
-        number: {", ".join(piece.steps): piece.queries for piece in pieces}
-        for number, pieces in computed_once(plan).items()
-    }
-
-
-def test_the_product_computes_all_that_queries_of_a_group_have_in_common() -> None:
-    assert once(plan_of(FOUR)) == {0: {"B, C": ("one", "two"), "A, B": ("one", "three")}}
-
-
-def test_other_engines_compute_the_segments_that_several_queries_are_made_of() -> None:
-    plan = plan_of(FOUR)
-    group = replace(
-        plan.groups[0],
-        engine="chop-connect",
-        segments=(("A",), ("B", "C"), ("D",), ("D", "A", "B")),
-        uses={"one": (0, 1), "two": (2, 1), "three": (3,)},
-    )
-    chopped = replace(plan, groups=(group, *plan.groups[1:]))
-    assert once(chopped) == {0: {"B, C": ("one", "two")}}
-    (candidate,) = [c for c in plan.candidates if c.pattern == ("B", "C")]
-    assert computed_once(chopped)[0][0].benefit == candidate.benefit
-
-
-def test_a_part_of_a_longer_piece_of_the_same_queries_is_not_listed() -> None:
-    plan = plan_of(FOUR)
-    longer = Candidate("share-1", ("B", "C", "D"), ("one", "two"), "substring", 1.0)
-    wider = Candidate("share-2", ("C", "D"), ("one", "two", "three"), "substring", 1.0)
-    some = replace(wider, id="share-3", queries=("one", "two"))
-    changed = replace(plan, candidates=(longer, some, wider, *plan.candidates), chosen=())
-    assert once(changed)[0] == {
-        "B, C, D": ("one", "two"),
-        "C, D": ("one", "two", "three"),
-        "A, B": ("one", "three"),
-    }
-
-
-def test_the_steps_of_queries_are_those_of_their_segments() -> None:
-    assert steps_of(plan_of(FOUR).groups[0])["two"] == ("D", "B", "C")
 
 
 @st.composite
@@ -80,6 +38,85 @@ def common(words: dict[str, tuple[str, ...]]) -> list[Piece]:
                 found.setdefault(word[i:j], []).append(name)
     unique = {steps: tuple(dict.fromkeys(names)) for steps, names in found.items()}
     return [Piece(steps, names) for steps, names in sorted(unique.items()) if len(names) > 1]
+
+
+def once(plan: Plan) -> dict[int, dict[str, tuple[str, ...]]]:
+    return {
+        number: {", ".join(piece.steps): piece.queries for piece in pieces}
+        for number, pieces in computed_once(plan).items()
+    }
+
+
+def test_the_product_computes_all_that_queries_of_a_group_have_in_common() -> None:
+    assert once(plan_of(FOUR)) == {0: {"B, C": ("one", "two"), "A, B": ("one", "three")}}
+
+
+def test_other_engines_compute_the_segments_that_several_queries_are_made_of() -> None:
+    plan = plan_of(FOUR)
+    group = replace(
+        plan.groups[0],
+        engine="chopconnect",
+        segments=(("A",), ("B", "C"), ("D",), ("D", "A", "B")),
+        uses={"one": (0, 1), "two": (2, 1), "three": (3,)},
+    )
+    chopped = replace(plan, groups=(group, *plan.groups[1:]))
+    assert once(chopped) == {0: {"B, C": ("one", "two")}}
+    (candidate,) = [c for c in plan.candidates if c.pattern == ("B", "C")]
+    assert computed_once(chopped)[0][0].benefit == candidate.benefit
+
+
+def test_a_prefix_tree_computes_what_queries_begin_with_and_aseq_nothing() -> None:
+    plan = plan_of(FOUR)
+    tree, apart = (replace(plan.groups[0], engine=engine) for engine in ("pretree", "aseq"))
+    assert once(replace(plan, groups=(tree, *plan.groups[1:]))) == {0: {"D": ("two", "three")}}
+    assert once(replace(plan, groups=(apart, *plan.groups[1:]))) == {}
+
+
+def test_panes_share_across_windows() -> None:
+    plan = plan_of(FOUR)
+    both = replace(
+        plan.groups[0],
+        engine="panes",
+        queries=plan.queries,
+        segments=(("A", "B", "C"), ("D", "B", "C"), ("D", "A", "B")),
+        uses={"one": (0,), "two": (1,), "three": (2,), "alone": (1,)},
+    )
+    assert once(replace(plan, groups=(both,))) == {
+        0: {
+            "A, B": ("one", "three"),
+            "B, C": ("one", "two", "alone"),
+            "D, B, C": ("two", "alone"),
+        }
+    }
+
+
+@given(words())
+def test_the_longest_pieces_are_those_that_no_other_of_the_same_queries_contains(
+    words: dict[str, tuple[str, ...]],
+) -> None:
+    plan = plan_of(FOUR)
+    group = replace(
+        plan.groups[0],
+        queries=tuple(words),
+        segments=tuple(words.values()),
+        uses={name: (i,) for i, name in enumerate(words)},
+    )
+    plan = replace(plan, queries=tuple(words), groups=(group,), candidates=(), chosen=())
+    every = {"".join(piece.steps): piece.queries for piece in common(words)}
+    longest = {
+        piece: queries
+        for piece, queries in every.items()
+        if not any(
+            piece != other and piece in other and queries == others
+            for other, others in every.items()
+        )
+    }
+    found = computed_once(plan).get(0, [])
+    assert {"".join(piece.steps): piece.queries for piece in found} == longest
+
+
+def test_the_steps_of_queries_are_those_of_their_segments() -> None:
+    assert steps_of(plan_of(FOUR).groups[0])["two"] == ("D", "B", "C")
 
 
 @given(words(), st.integers(0, 4))

@@ -20,13 +20,13 @@ import pytest
 from api.benchmarks.ways import WAYS, case_of, counting
 from engines.counting import chopconnect
 from engines.events import Events, from_table
-from engines.how import How
+from engines.how import How, counted_groups
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import bind, load_bound
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.plan import Plan, from_json, to_json
+from optimizer.physical.plan import Model, Plan, from_json, to_json
 from optimizer.physical.text import render_text
 from sharing.planner import make_plan
 from workloads.document import to_document
@@ -39,7 +39,8 @@ each = pytest.mark.parametrize("path", WORKLOADS, ids=lambda path: path.stem)
 
 def planned(path: Path) -> Plan:
     workload = load_workload(path)
-    return make_plan(bind(workload), to_document(workload))
+    model: Model = "measured" if path.stem == "measured" else "aseq"
+    return make_plan(bind(workload), to_document(workload), model=model)
 
 
 def shown(plan: Plan) -> str:
@@ -83,12 +84,13 @@ def test_the_json_of_a_plan(path: Path) -> None:
 
 
 def small_stream(workload: BoundWorkload, seed: int) -> Events:
-    """160 events of few users, an eighth of them at the time of another."""
+    """160 events of two users, many of them at the time of another."""
     rng = np.random.default_rng(seed)
     number = 160
+    gap = 5 if workload.name == "measured" else 150  # windows are short there
     table = pa.table(
         {
-            "ts": pa.array(np.sort(rng.integers(0, number * 150, number)) // 500 * 500),
+            "ts": pa.array(np.sort(rng.integers(0, number * gap, number)) // gap * gap),
             "kind": pa.array(rng.choice(list("ABCDEF"), number)),
             "user": pa.array(rng.integers(0, 2, number)),
             "x": pa.array(rng.integers(0, 9, number)),
@@ -107,18 +109,21 @@ def rows(results: Results) -> tuple[Counter[Any], Counter[Any]]:
 @each
 @pytest.mark.parametrize("seed", range(3))
 def test_a_shared_plan_gives_what_separate_queries_give(path: Path, seed: int) -> None:
-    workload = load_bound(expected_plan(path).document)
+    plan = expected_plan(path)
+    workload = load_bound(plan.document)
     events = small_stream(workload, seed)
-    shared = rows(run_local(workload, events))
+    shared = rows(run_local(workload, events, how=How(groups=counted_groups(plan))))
     assert shared == rows(run_local(workload, events, how=How(sharing=False)))
     assert {row[0] for part in shared for row in part} == {q.name for q in workload.queries}
 
 
 def test_a_plan_gives_what_its_queries_mean() -> None:
     """By brute force, where windows are short enough for it."""
-    workload = load_bound(expected_plan(HERE / "assumed.yaml").document)
+    plan = expected_plan(HERE / "assumed.yaml")
+    workload = load_bound(plan.document)
     events = small_stream(workload, 0)
-    assert rows(run_local(workload, events)) == rows(run_oracle(workload, events))
+    found = run_local(workload, events, how=How(groups=counted_groups(plan)))
+    assert rows(found) == rows(run_oracle(workload, events))
 
 
 @pytest.mark.parametrize("seed", range(3))
