@@ -13,6 +13,8 @@ from fastapi.concurrency import run_in_threadpool
 from api import problems
 from api.body_limit import BodyLimit
 from api.computing import Computing
+from api.etags import Etags
+from api.idempotency import Idempotency
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
 from api.roots import Roots
@@ -20,6 +22,7 @@ from api.routes import health, jobs, plans, results, workloads
 from api.settings import Settings, from_environment
 from api.store import Store, open_database
 from api.store.jobs import JobRecords
+from api.store.keys import Keys
 
 DESCRIPTION = """\
 Post a workload of event-pattern queries, look at the plan it gets, run the plan as a Spark job,
@@ -68,6 +71,9 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.state.roots = roots
     app.state.computing = computing
     problems.install(app)
+    # The last is the first to see a request.
+    app.add_middleware(Etags)
+    app.add_middleware(Idempotency, keys=Keys(database))
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)
     for module in (workloads, plans, jobs, results, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))

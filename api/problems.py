@@ -31,6 +31,8 @@ PROBLEMS = {
     "too-large": (413, "The body is too large"),
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),
+    "key-mismatch": (422, "The idempotency key belongs to another request"),
+    "key-in-use": (409, "The request of this idempotency key is under way"),
     "not-acceptable": (406, "There is no such format"),
     "results-not-ready": (409, "The job has no results"),
     "path-not-allowed": (403, "The service may not use this path"),

@@ -8,19 +8,10 @@ from typing import Literal as OneOf
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from api import examples
 from optimizer.physical.plan import Model, Solver
 
-EXAMPLE_WORKLOAD = {
-    "name": "shop",
-    "stream": {"time": "ts", "unit": "ms", "type": "action"},
-    "statistics": {"rates": {"View": 27.0, "Cart": 3.0, "Buy": 15.0}},
-    "queries": [
-        "QUERY purchases PATTERN SEQ(View v, Cart c, Buy b) PARTITION BY user\n"
-        "AGG COUNT(*), SUM(b.price) WITHIN 10 min",
-        "QUERY abandoned PATTERN SEQ(Cart c, !Buy b) WHERE [user]\n"
-        "RETURN c.item, c.price WITHIN 5 min",
-    ],
-}
+EXAMPLE_WORKLOAD = examples.WORKLOAD
 
 
 class _In(BaseModel):
@@ -38,6 +29,8 @@ class QueryOut(BaseModel):
 
 
 class WorkloadSummary(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": examples.WORKLOAD_SUMMARY})
+
     id: str = Field(examples=["shop-1f0c9a3b"])
     name: str
     version: int = Field(description="Counts from 1; a changed workload is a new version.")
@@ -47,6 +40,8 @@ class WorkloadSummary(BaseModel):
 
 
 class WorkloadOut(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": examples.WORKLOAD_OUT})
+
     id: str = Field(examples=["shop-1f0c9a3b"])
     name: str
     version: int = Field(description="Counts from 1; a changed workload is a new version.")
@@ -127,6 +122,8 @@ class ExplainedQuery(BaseModel):
 class ExplainOut(BaseModel):
     """What the optimizer sees in a workload before anything is chosen."""
 
+    model_config = ConfigDict(json_schema_extra={"example": examples.EXPLAIN})
+
     workload: str
     workload_version: int
     queries: list[ExplainedQuery]
@@ -153,8 +150,24 @@ class OperatorOut(BaseModel):
     detail: dict[str, Any]
 
 
+class PlanSummary(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": examples.PLAN_SUMMARY})
+
+    id: str
+    workload: str
+    workload_version: int
+    created: datetime
+    solver: Solver
+    model: Model
+    status: OneOf["optimal", "feasible"]
+    queries: int
+    cost: CostOut
+
+
 class PlanOut(BaseModel):
     """A plan; it can be run again from this alone, since `document` is its workload."""
+
+    model_config = ConfigDict(json_schema_extra={"example": examples.PLAN})
 
     version: int
     id: str = Field(examples=["plan-1f0c9a3b77de"])
@@ -207,6 +220,8 @@ class ProgressOut(BaseModel):
 
 
 class JobOut(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": examples.JOB})
+
     id: str = Field(examples=["job-1-5f3a9c1b"])
     plan: str
     workload: str = Field(description="The id of the workload.")
@@ -253,6 +268,8 @@ class MatchRow(BaseModel):
 
 class ResultsOut(BaseModel):
     """A page of a job's results: rows `offset` to `offset + limit` of each kind."""
+
+    model_config = ConfigDict(json_schema_extra={"example": examples.RESULTS})
 
     job: str
     total: dict[str, int] = Field(description="Rows of each kind, of all pages together.")

@@ -8,10 +8,12 @@ from api.result_files import read_rows, stretch
 from api.rows import rows
 from api.schemas import (
     AggregateRow,
+    CostOut,
     JobOut,
     Location,
     MatchRow,
     PlanOut,
+    PlanSummary,
     ProgressOut,
     QueryOut,
     ResultsOut,
@@ -57,6 +59,21 @@ def _query_out(query: Query) -> QueryOut:
         pattern=print_pattern(query.pattern),
         key=list(query.key),
         window=print_window(query.window),
+    )
+
+
+def plan_summary(stored: StoredPlan) -> PlanSummary:
+    document = stored.document
+    return PlanSummary(
+        id=stored.id,
+        workload=stored.workload,
+        workload_version=stored.version,
+        created=stored.created,
+        solver=document["solver"],
+        model=document["model"],
+        status=document["status"],
+        queries=len(document["queries"]),
+        cost=CostOut(**document["cost"]),
     )
 
 

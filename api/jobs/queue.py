@@ -72,14 +72,11 @@ class Jobs:
         """Changes whenever something about any job does."""
         return self._news
 
-    def submit(self, request: Request) -> Job:
-        job = self.records.add(request, self._max_queued)
+    def submit(self, request: Request, key: str | None = None) -> Job:
+        """Put a job in the queue, once for an idempotency `key`."""
+        job = self.records.add(request, self._max_queued, key)
         self.wake()
         return job
-
-    @property
-    def max_queued(self) -> int:
-        return self._max_queued
 
     def wake(self) -> None:
         """Look at the queue: something in the store has changed."""

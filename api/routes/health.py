@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from api.jobs.queue import Jobs
 from api.problems import ProblemError, responses
@@ -15,7 +15,7 @@ router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    status: str = "ok"
+    status: str = Field(default="ok", examples=["ok"])
 
 
 @router.get("/healthz")

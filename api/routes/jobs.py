@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
+from fastapi import Request as HttpRequest
 from fastapi.responses import PlainTextResponse
 
 from api.execution import choose_how
-from api.jobs.model import Request
+from api.jobs.model import Request, Status
 from api.jobs.queue import Jobs
 from api.problems import ProblemError, responses
 from api.roots import Roots
+from api.routes.paging import LINK, Cursor, Limit, linked
 from api.routes.state import jobs, roots, settings, store
 from api.schemas import JobIn, JobOut
 from api.settings import Settings
@@ -37,6 +39,7 @@ MAX_LOG = 1_000_000  # bytes
 )
 def post_job(
     wanted: JobIn,
+    http: HttpRequest,
     response: Response,
     store: Annotated[Store, Depends(store)],
     jobs: Annotated[Jobs, Depends(jobs)],
@@ -63,15 +66,23 @@ def post_job(
         device=wanted.device,
         master=wanted.master,
     )
-    job = jobs.submit(request)
+    job = jobs.submit(request, getattr(http.state, "idempotency_key", None))
     response.headers["location"] = f"/v1/jobs/{job.id}"
     return job_out(job, None)
 
 
-@router.get("")
-def list_jobs(jobs: Annotated[Jobs, Depends(jobs)]) -> list[JobOut]:
-    """All jobs, in the order they came."""
-    return [job_out(job, jobs.progress(job)) for job in jobs.records.page().items]
+@router.get("", responses={200: LINK})
+def list_jobs(
+    request: HttpRequest,
+    response: Response,
+    jobs: Annotated[Jobs, Depends(jobs)],
+    status: Status | None = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> list[JobOut]:
+    """Jobs in the order they came, all or those of one status."""
+    page = linked(request, response, jobs.records.page(limit, cursor, status))
+    return [job_out(job, jobs.progress(job)) for job in page]
 
 
 @router.get("/{id}", responses=responses("not-found"))

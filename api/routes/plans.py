@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from api.problems import responses
+from api.routes.paging import LINK, Cursor, Limit, linked
 from api.routes.state import store
-from api.schemas import PlanOut
+from api.schemas import PlanOut, PlanSummary
 from api.store import Store
-from api.views import plan_out
+from api.views import plan_out, plan_summary
 from optimizer.physical.svg import render_svg
 from optimizer.physical.text import render_text
 
@@ -25,6 +26,20 @@ _FORMATS: dict[int | str, dict[str, Any]] = {
         }
     }
 }
+
+
+@router.get("", responses={200: LINK})
+def list_plans(
+    request: Request,
+    response: Response,
+    store: Annotated[Store, Depends(store)],
+    workload: Annotated[str | None, Query(description="Only plans of this workload.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> list[PlanSummary]:
+    """Plans in the order they were made."""
+    page = linked(request, response, store.plans(workload, limit, cursor))
+    return [plan_summary(stored) for stored in page]
 
 
 @router.get(

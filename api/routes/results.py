@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from api.etags import etag_of, is_known
 from api.following import follow
 from api.formats import MEDIA_TYPES, Format, accepted, encoded
 from api.jobs.model import Job, Kind
@@ -52,6 +53,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 )
 def get_results(
     id: str,
+    request: Request,
     jobs: Annotated[Jobs, Depends(jobs)],
     store: Annotated[Store, Depends(store)],
     query: Annotated[str | None, Query(description="Only rows of this query.")] = None,
@@ -86,9 +88,13 @@ def get_results(
     first = min(start + offset, stop)
     last = stop if limit is None else min(first + limit, stop)
     pieces = encoded(jobs.folder(id).rows(rows), first, last, chosen)
+    # The results of a job never change: what is asked for names them.
+    etag = etag_of(f"{id} {rows} {first} {last} {chosen}".encode())
+    if is_known(etag, request.headers):
+        return Response(status_code=304, headers={"etag": etag})
     # A job's id, a query's name: what could do harm in a header is left out.
     name = re.sub(r"[^\w.-]+", "-", f"{id}.{query or rows}.{chosen}", flags=re.ASCII)
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    headers = {"content-disposition": f'attachment; filename="{name}"', "etag": etag}
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[chosen], headers=headers)
 
 

@@ -22,6 +22,7 @@ from api.planning import (
 )
 from api.problems import ProblemError, responses
 from api.roots import Roots
+from api.routes.paging import LINK, Cursor, Limit, linked
 from api.routes.state import computing, roots, settings, store
 from api.schemas import EXAMPLE_WORKLOAD, ExplainOut, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
 from api.store import Store, StoredWorkload
@@ -110,10 +111,17 @@ async def _checked(request: Request) -> Checked:
     )
 
 
-@router.get("")
-def list_workloads(store: Annotated[Store, Depends(store)]) -> list[WorkloadSummary]:
-    """All workloads, in the order they came."""
-    return [workload_summary(stored) for stored in store.workloads().items]
+@router.get("", responses={200: LINK})
+def list_workloads(
+    request: Request,
+    response: Response,
+    store: Annotated[Store, Depends(store)],
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> list[WorkloadSummary]:
+    """The latest version of all workloads, in the order they first came."""
+    page = linked(request, response, store.workloads(limit, cursor))
+    return [workload_summary(stored) for stored in page]
 
 
 @router.get("/{id}", responses=responses("not-found"))

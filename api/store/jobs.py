@@ -8,12 +8,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from api.jobs.model import OVER, Done, Event, Job, Request, Status
 from api.store.database import Database
-from api.store.schema import EventRow, JobRow
+from api.store.schema import EventRow, JobRow, KeyRow
 from api.store.workloads import Page, UnknownIdError, place
 from workloads.errors import SheafError
 
@@ -28,13 +28,16 @@ class JobRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, request: Request, max_queued: int) -> Job:
-        """Put a job at the end of the queue."""
+    def add(self, request: Request, max_queued: int, key: str | None = None) -> Job:
+        """Put a job at the end of the queue; an idempotency `key` knows of it from then on."""
         with self._database.write() as session:
-            return self.add_within(session, request, max_queued)
+            job = self._add(session, request, max_queued)
+            if key is not None:
+                made = update(KeyRow).where(KeyRow.key == key)
+                session.execute(made.values(made=f"/v1/jobs/{job.id}"))
+            return job
 
-    def add_within(self, session: Session, request: Request, max_queued: int) -> Job:
-        """The same in a transaction of the caller's."""
+    def _add(self, session: Session, request: Request, max_queued: int) -> Job:
         waiting = session.scalar(
             select(func.count()).select_from(JobRow).where(JobRow.status == "queued")
         )

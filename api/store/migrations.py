@@ -82,7 +82,24 @@ def jobs(connection: Connection) -> None:
     metadata.create_all(connection, [table, events], checkfirst=False)
 
 
-MIGRATIONS: tuple[Step, ...] = (workloads_and_plans, jobs)
+def idempotency_keys(connection: Connection) -> None:
+    metadata = MetaData()
+    Table(
+        "idempotency_keys",
+        metadata,
+        Column("key", String, primary_key=True),
+        Column("request", String, nullable=False),
+        Column("run", String, nullable=False),
+        Column("created", Text, nullable=False, index=True),
+        Column("made", String),
+        Column("status", Integer),
+        Column("headers", Text),
+        Column("body", Text),
+    )
+    metadata.create_all(connection, checkfirst=False)
+
+
+MIGRATIONS: tuple[Step, ...] = (workloads_and_plans, jobs, idempotency_keys)
 
 
 def migrate(connection: Connection, steps: Sequence[Step] = MIGRATIONS) -> int:

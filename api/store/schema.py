@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey
+from sqlalchemy import ForeignKey, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from api.store.columns import Json, Moment
@@ -70,6 +70,21 @@ class JobRow(Base):
     started: Mapped[datetime | None]
     finished: Mapped[datetime | None]
     done: Mapped[dict[str, Any] | None]
+
+
+class KeyRow(Base):
+    """An idempotency key: the request it came with, and what was answered or at least made."""
+
+    __tablename__ = "idempotency_keys"
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    request: Mapped[str]
+    run: Mapped[str]
+    created: Mapped[datetime] = mapped_column(index=True)
+    made: Mapped[str | None]
+    status: Mapped[int | None]
+    headers: Mapped[dict[str, Any] | None]
+    body: Mapped[str | None] = mapped_column(Text)
 
 
 class EventRow(Base):
