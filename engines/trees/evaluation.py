@@ -26,6 +26,7 @@ from kernels import joins
 from optimizer.ir.pattern import Symbol
 
 CHUNKS_HELD = 8  # rows of an inner buffer, in chunks
+BUFFERS_HELD = 8  # buffers of that size that are held for other queries
 
 
 class _Overflow(Exception):  # noqa: N818 - never leaves this file
@@ -62,6 +63,7 @@ class Shared:
 
     readers: Counter[Operator] = field(default_factory=Counter)
     known: dict[Operator, Buffer] = field(default_factory=dict)
+    held: int = 0  # rows of all of them
 
     def announce(self, root: Operator) -> None:
         """Say that a query will read an operator, and what it reads itself the first time."""
@@ -69,6 +71,14 @@ class Shared:
         if self.readers[root] == 1:
             for part in op.inputs(root):
                 self.announce(part)
+
+    def keep(self, operator: Operator, buffer: Buffer) -> None:
+        self.known[operator] = buffer
+        self.held += len(buffer)
+
+    def drop(self, operator: Operator) -> None:
+        if operator in self.known:
+            self.held -= len(self.known.pop(operator))
 
 
 class Evaluation:
@@ -168,12 +178,12 @@ class _Run:
                 if size > most and not isinstance(operator, op.Scan):
                     raise _Overflow
             found = concatenated(parts, width=_components(operator)).sorted()
-            if shared is not None and readers > 1:
-                shared.known[operator] = found
+            if shared is not None and readers > 1 and shared.held + size <= BUFFERS_HELD * most:
+                shared.keep(operator, found)
         if shared is not None and readers > 0:
             shared.readers[operator] -= 1
             if readers == 1:
-                shared.known.pop(operator, None)
+                shared.drop(operator)
         return found
 
     def _chunks(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
