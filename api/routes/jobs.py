@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 from fastapi import Request as HttpRequest
@@ -27,6 +27,9 @@ from workloads.errors import UnsupportedError
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 LOCAL_MASTER = re.compile(r"local(\[([0-9]{1,4}|\*)\])?")
+_LOG: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"example": "Traceback (most recent call last): …"}}}
+}
 MAX_LOG = 1_000_000  # bytes
 
 
@@ -95,7 +98,7 @@ def get_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> JobOut:
 @router.get(
     "/{id}/log",
     response_class=PlainTextResponse,
-    responses=responses("not-found"),
+    responses={**responses("not-found"), **_LOG},
 )
 def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
     """What the job's process printed, and the traceback if it failed; the last of it if long."""
@@ -103,7 +106,9 @@ def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
     return PlainTextResponse(last_of(log, MAX_LOG) if log.exists() else "")
 
 
-@router.delete("/{id}", responses={202: {"model": JobOut}, **responses("not-found")})
+@router.delete(
+    "/{id}", status_code=204, responses={202: {"model": JobOut}, **responses("not-found")}
+)
 def delete_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
     """Cancel a job that waits or runs (202), or drop one that is over, with its results (204)."""
     if jobs.forget(id):
