@@ -17,12 +17,15 @@ from api.etags import Etags
 from api.idempotency import Idempotency
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
+from api.metrics import Metrics
+from api.observing import Observed
 from api.roots import Roots
 from api.routes import health, jobs, plans, results, workloads
 from api.settings import Settings, from_environment
 from api.store import Store, open_database
 from api.store.jobs import JobRecords
 from api.store.keys import Keys
+from api.tokens import Access
 
 DESCRIPTION = """\
 Post a workload of event-pattern queries, look at the plan it gets, run the plan as a Spark job,
@@ -39,14 +42,17 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     store = Store(database)
     roots = Roots(settings.roots)
     computing = Computing(settings.planning_seconds)
+    records = JobRecords(database)
+    metrics = Metrics(records.counts)
     queue = Jobs(
-        JobRecords(database),
+        records,
         jobs_folder,
         lambda plan: store.plan(plan).document["document"],
         roots,
         settings.jobs_at_once,
         settings.max_queued,
         worker,
+        metrics.ended,
     )
 
     @asynccontextmanager
@@ -68,6 +74,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.state.jobs = queue
     app.state.closing = threading.Event()  # set when the service stops: what is open is to end
     app.state.settings = settings
+    app.state.metrics = metrics
     app.state.roots = roots
     app.state.computing = computing
     problems.install(app)
@@ -75,6 +82,9 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.add_middleware(Etags)
     app.add_middleware(Idempotency, keys=Keys(database))
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)
+    if settings.tokens:
+        app.add_middleware(Access, tokens=settings.tokens)
+    app.add_middleware(Observed, metrics=metrics)
     for module in (workloads, plans, jobs, results, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     return app

@@ -28,6 +28,8 @@ PROBLEMS = {
     "invalid-request": (422, "The request has errors"),
     "invalid-json": (400, "The body is not JSON"),
     "unsupported-media-type": (415, "A workload is sent as JSON or YAML"),
+    "unauthorized": (401, "A token is needed"),
+    "forbidden": (403, "The token is not good for this"),
     "too-large": (413, "The body is too large"),
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),

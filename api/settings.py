@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from api.tokens import Token, read_token_file, read_tokens
 from workloads.errors import SheafError
 
 
@@ -28,6 +29,7 @@ class Settings:
     max_queued: int = 1000  # jobs that wait
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
     masters: tuple[str, ...] = ()  # of Spark, besides this machine
+    tokens: tuple[Token, ...] = field(default=(), repr=False)  # without any, all may do all
 
     @property
     def database(self) -> str:
@@ -49,6 +51,10 @@ def from_environment(environment: Mapping[str, str] = os.environ, **given: Any) 
                 found[name] = read(text)
             except ValueError as error:
                 raise SettingError(f"SHEAF_{name.upper()} is '{text}': {error}") from error
+    if file := environment.get("SHEAF_TOKEN_FILE"):
+        found["tokens"] = read_token_file(Path(file))
+    elif text := environment.get("SHEAF_TOKENS"):
+        found["tokens"] = read_tokens(text.replace(",", "\n").splitlines(), "SHEAF_TOKENS")
     return Settings(**found | {name: value for name, value in given.items() if value is not None})
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
+from typing import Literal as OneOf
 
 import typer
 
@@ -32,18 +35,48 @@ def serve(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Jobs at once, 1 by default; or SHEAF_JOBS_AT_ONCE.")
     ] = None,
+    log: Annotated[
+        OneOf["auto", "json", "text"],
+        typer.Option(help="Lines of JSON, or text, which it is on a terminal by itself."),
+    ] = "auto",
 ) -> None:
     """Run the HTTP service; its documentation is at /docs."""
     import uvicorn
 
     from api.app import create_app
     from api.embedded import Server
+    from api.logs import set_up
     from api.settings import from_environment
 
+    set_up(log)
     roots = tuple(root) if root else None
-    app = create_app(from_environment(data=data, store=store, roots=roots, jobs_at_once=jobs))
+    settings = from_environment(data=data, store=store, roots=roots, jobs_at_once=jobs)
+    warn_if_open(host, bool(settings.tokens))
+    app = create_app(settings)
     config = uvicorn.Config(
-        app, host=host, port=port, log_level="info", timeout_graceful_shutdown=10
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,  # ours has the request's id
+        timeout_graceful_shutdown=10,
     )
     with suppress(KeyboardInterrupt):  # when all is closed
         Server(config).run()
+
+
+def warn_if_open(host: str, has_tokens: bool) -> None:
+    if not has_tokens and not is_loopback(host):
+        logging.getLogger("sheaf").warning(
+            "listening on %s without tokens: whoever can reach it can run jobs and read their "
+            "results; set SHEAF_TOKEN_FILE",
+            host,
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

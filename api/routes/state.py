@@ -8,6 +8,7 @@ from fastapi import Request
 
 from api.computing import Computing
 from api.jobs.queue import Jobs
+from api.metrics import Metrics
 from api.roots import Roots
 from api.settings import Settings
 from api.store import Store
@@ -31,3 +32,7 @@ def roots(request: Request) -> Roots:
 
 def computing(request: Request) -> Computing:
     return cast(Computing, request.app.state.computing)
+
+
+def metrics(request: Request) -> Metrics:
+    return cast(Metrics, request.app.state.metrics)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from api.computing import SMALL, Computing
+from api.metrics import Metrics
 from api.planning import (
     Checked,
     check_document,
@@ -23,7 +25,7 @@ from api.planning import (
 from api.problems import ProblemError, responses
 from api.roots import Roots
 from api.routes.paging import LINK, Cursor, Limit, linked
-from api.routes.state import computing, roots, settings, store
+from api.routes.state import computing, metrics, roots, settings, store
 from api.schemas import EXAMPLE_WORKLOAD, ExplainOut, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
 from api.store import Store, StoredWorkload
 from api.views import plan_out, workload_out, workload_summary
@@ -168,6 +170,7 @@ def post_plan(
     store: Annotated[Store, Depends(store)],
     roots: Annotated[Roots, Depends(roots)],
     computing: Annotated[Computing, Depends(computing)],
+    metrics: Annotated[Metrics, Depends(metrics)],
     wanted: PlanIn | None = None,
 ) -> PlanOut:
     """Plan a workload; an empty body takes the defaults."""
@@ -175,11 +178,13 @@ def post_plan(
     stored = store.workload(id, wanted.version)
     if wanted.sample is not None:
         roots.check(wanted.sample.path)
+    start = time.perf_counter()
     small = wanted.solver == "greedy" and wanted.sample is None and is_small(stored)
     if small:
         made = plan_bound(stored.bound, stored.document, wanted, roots.folders)
     else:
         made = computing.call(plan_document, dict(stored.document), wanted, roots.folders)
+    metrics.planned(made, time.perf_counter() - start)
     plan = store.add_plan(stored, made)
     response.headers["location"] = f"/v1/plans/{plan.id}"
     return plan_out(plan)

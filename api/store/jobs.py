@@ -83,6 +83,10 @@ class JobRecords:
         with self._database.read() as session:
             return [_job(row) for row in session.scalars(wanted)]
 
+    def answers(self) -> bool:
+        """Whether the database is there."""
+        return self._database.answers()
+
     def counts(self) -> dict[str, int]:
         """How many jobs there are of each status."""
         wanted = select(JobRow.status, func.count()).group_by(JobRow.status)

@@ -1,10 +1,12 @@
 """Jobs in processes of their own: what becomes of them when they, or the service, end badly."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -278,20 +280,43 @@ def test_a_process_that_outlives_its_service_is_ended_by_the_next(tmp_path: Path
         assert not is_alive(worker)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("turns", "jobs"),
+    [pytest.param(2, 4, marks=pytest.mark.slow), pytest.param(25, 4, marks=pytest.mark.soak)],
+)
 def test_a_service_killed_again_and_again_runs_each_job_once(
-    pretend: Command, tmp_path: Path
+    pretend: Command, tmp_path: Path, turns: int, jobs: int
 ) -> None:
-    data, posted = tmp_path / "data", []
-    for turn in range(2):
-        with killable(data, pretend) as (client, _):
-            posted += [posted_job(client, "fine")["id"] for _ in range(turn + 3)]
-            # Killed while some run and some wait: how many is a matter of chance.
+    data, posted, chance = tmp_path / "data", [], random.Random(7)
+    for _ in range(turns):
+        with killable(data, pretend) as (client, _process):
+            posted += [posted_job(client, "fine")["id"] for _ in range(jobs)]
+            # Killed anywhere: which jobs run, end or wait just then is a matter of chance.
+            time.sleep(chance.random() * 0.5)
     with service(data, pretend) as client:
         over = [finished(client, id) for id in posted]
+        known = {job["id"] for job in over if job["status"] == "succeeded"}
+        for id in known:
+            assert client.get(f"/v1/jobs/{id}/results").json()["total"]["aggregates"] == 3
     assert len(ran(data)) == len(set(ran(data)))
+    assert known <= set(ran(data))
+    assert len(known) >= len(posted) - turns
     for job in over:
         assert job["status"] == "succeeded" or "the service ended" in job["reason"]
-    succeeded = {job["id"] for job in over if job["status"] == "succeeded"}
-    assert succeeded <= set(ran(data))
-    assert len(succeeded) >= len(posted) - 2
+
+
+def test_a_service_on_postgresql_goes_on_where_it_was(
+    pretend: Command, tmp_path: Path, new_postgresql: Callable[[], str]
+) -> None:
+    store = new_postgresql()
+    with service(tmp_path, pretend, store=store) as client:
+        done, running, waiting = (
+            posted_job(client, source)["id"] for source in ("fine", "waits", "fine")
+        )
+        at_work(client, running)
+        assert finished(client, done)["status"] == "succeeded"
+    with service(tmp_path, pretend, store=store) as client:
+        assert "was stopped" in client.get(f"/v1/jobs/{running}").json()["reason"]
+        assert finished(client, waiting)["status"] == "succeeded"
+        assert client.get(f"/v1/jobs/{done}/results").json()["total"]["matches"] == 1
+    assert ran(tmp_path) == [done, running, waiting]
