@@ -79,10 +79,12 @@ def _keys(picked: Picked, places: Places) -> pa.Array:
         return pa.nulls(len(places), pa.string())
     used, place = np.unique(picked.row[places], return_inverse=True)
     if any(pa.types.is_floating(picked.columns.events.column(n).type) for n in picked.key):
-        codes, _ = partition_codes(picked.columns.events, picked.key)
+        # Zeros of both signs are one key.
+        codes, known = partition_codes(picked.columns.events, picked.key)
         assert codes is not None
-        spelled, first = np.unique(codes, return_index=True)
-        used = first[np.searchsorted(spelled, codes[used])]
+        rows = np.arange(len(codes)) if known is None else np.flatnonzero(known)
+        spelled, first = np.unique(codes[rows], return_index=True)
+        used = rows[first[np.searchsorted(spelled, codes[used])]]
     return _object_texts(used, list(picked.key), picked).take(pa.array(place))
 
 

@@ -137,6 +137,20 @@ def test_keys_that_are_doubles(case: Case) -> None:
     check(workload, from_table(pa.table(columns), workload.stream), How())
 
 
+def test_a_key_is_written_as_its_first_event_has_it() -> None:
+    workload = load_bound(
+        {
+            "name": "zeros",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": ["QUERY q PATTERN SEQ(A a, B b) PARTITION BY k RETURN a WITHIN 9 ms"],
+        }
+    )
+    keys = [None, -0.0, 0.0, 0.0, 1.5, None, 1.5]
+    table = pa.table({"ts": range(7), "kind": list("BCABABB"), "k": keys})
+    found = check(workload, from_table(table, workload.stream), How())
+    assert sorted(found.matches["key"].to_pylist()) == ['{"k":-0.0}', '{"k":1.5}']
+
+
 # --- larger streams, against the joins engine ---------------------------------------------------
 
 LARGER = {
