@@ -29,8 +29,8 @@ from optimizer.statistics import Statistics
 STREAM = {"time": "ts", "unit": "ms", "type": "type"}
 MILLISECOND = 1_000_000  # nanoseconds
 ROUNDS, MOST_ROUNDS = 3, 40
-LONG = 0.015  # seconds
-CLEAR = 1.2  # a longer stream must take so many times as long
+LONG = 0.02  # seconds
+CLEAR = 1.0  # the events that are measured must take so many times what a run does once
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,13 @@ def nanoseconds_per_event(
     finally:
         if enabled:
             gc.enable()
-    return {
-        e: (long[e] - short[e]) / (wholes[e].events - part.events) * 1e9
-        for e in engines
-        if long[e] > CLEAR * short[e]
-    }
+    found = {}
+    for engine in engines:
+        more = long[engine] - short[engine]
+        each = more / (wholes[engine].events - part.events)
+        if more > CLEAR * (short[engine] - each * part.events):
+            found[engine] = each * 1e9
+    return found
 
 
 def _longest(streams: Sequence[Ready], engine: str) -> Ready:

@@ -11,7 +11,7 @@ from api.benchmarks.measuring import Measured, Row, Said, Size
 WORKLOADS = 40
 FIRST_SEED = 20_000  # calibration draws its own from 0 on: what is checked was not fitted
 NEAR = 1.15  # an engine is as good as the fastest if it takes at most so many times as long
-_SECONDS = 0.8  # for each engine and workload
+_SECONDS = 0.5  # for each engine and workload
 
 
 def by_model(size: Size) -> Iterator[Row]:
