@@ -75,7 +75,8 @@ def manifest_of(
         for key, queries in plan_routes(workload.queries).items()
         for query in queries
     }
-    return Manifest(said, tick, schema, buckets, partitions, places)
+    queries = {query.name: places[query.name] for query in workload.queries}
+    return Manifest(said, tick, schema, buckets, partitions, queries)
 
 
 def spark_folder(checkpoint: str) -> str:
