@@ -29,9 +29,7 @@ from tests.differential.test_local import events_of, multiset
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
 
 # What the engine takes, but for a negation in a negation that depends on what is around it.
-TAKEN = replace(
-    SHAPE, kleene=False, groups=False, group_conditions=False, outputs=("return",), constants=False
-)
+TAKEN = replace(SHAPE, kleene=False, groups=False, group_conditions=False, outputs=("return",))
 SEQUENCES = replace(TAKEN, operators=("SEQ",), negation=False)
 DENSE = replace(TAKEN, types=("A", "B"), local=False)
 PLAIN_NEGATIONS = replace(TAKEN, types=("A", "B", "C"), nested_negation=False, max_depth=2)
