@@ -23,7 +23,7 @@ from engines.errors import StateError
 from engines.events import from_table
 from engines.how import USUAL, How
 from engines.live.bucket import Bucket
-from engines.spark.batch import BUCKETS_PER_CORE, JobError, plan_routes, said
+from engines.spark.batch import JobError, plan_routes, said
 from engines.spark.checkpoint import (
     Manifest,
     manifest_of,
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engines.spark.processor import Buckets
+
+# More than for stored events: each is read and written whole in every batch, and RocksDB and the
+# way to Python are quick with values of up to about a megabyte.
+BUCKETS_PER_CORE = 8
 
 # For `spark_session`, where a session is made for a stream.
 SETTINGS = {
