@@ -16,6 +16,7 @@ from optimizer.physical.plan import Candidate, Cost, Group, Model, Plan, Solver
 from optimizer.statistics import Statistics, given, with_defaults
 from optimizer.trees import TreeError, best_tree, labels_of
 from optimizer.trees.document import to_document as tree_document
+from optimizer.trees.refusal import refusal
 from sharing.assign import alone, assigned
 from sharing.benefit import BenefitModel
 from sharing.benefit.aseq import AseqModel, unshared
@@ -28,7 +29,11 @@ from sharing.steps import QuerySteps, Setting, Step
 from workloads.errors import UnsupportedError
 from workloads.model import Statistics as Written
 
-JOINS = "joins"
+JOINS, TREES = "joins", "trees"
+COMMON = (
+    "what its tree of joins has in common with others of its key and window is made once, where "
+    "that pays on the events at hand"
+)
 LISTED_CONFLICTS = 1000  # of one candidate
 # Nanoseconds for an event that a tree of joins touches: about what a pair of rows takes; it is the
 # same with and without sharing, so nothing is decided by it.
@@ -67,7 +72,7 @@ def make_plan(
     )
     trees = {q.name: _tree(q, full) for q in queries if reasons[q.name] is not None}
     groups, nanoseconds = assigned(counted, full, unit_costs, lengths(choice.chopped), sharing)
-    joined = [_joined(query, reasons[query.name]) for query in queries if query.name in trees]
+    joined = [_joined(q, reasons[q.name], sharing) for q in queries if q.name in trees]
     if model == "aseq":
         outcome = _by_thesis(choice, sum(_alone(query, thesis) for query in counted))
     else:
@@ -138,11 +143,15 @@ def _in_order(groups: Sequence[Together], queries: Sequence[Query]) -> list[Toge
     return sorted(groups, key=lambda group: place[group.queries[0].name])
 
 
-def _joined(query: Query, reason: str | None) -> Together:
-    """A query that constructs its matches."""
-    aggregates = isinstance(query.output, Aggregation)
-    why = f"constructs its matches to count them: {reason}" if aggregates else ALONE
-    return Together((query,), JOINS, why)
+def _joined(query: Query, reason: str | None, sharing: bool) -> Together:
+    """A query that constructs its matches, by a tree of joins where one takes it."""
+    why = "constructs its matches"
+    if isinstance(query.output, Aggregation):
+        why += f" to count them: {reason}"
+    refused = refusal(query)
+    if refused is not None:
+        return Together((query,), JOINS, f"{why}; one component after the other: {refused}")
+    return Together((query,), TREES, f"{why}; {COMMON}" if sharing else why)
 
 
 def steps_of(query: Query) -> QuerySteps | None:
@@ -249,9 +258,6 @@ def _why(choice: Choice, reason: Reason, ids: Sequence[str]) -> str:
             return f"overlaps {ids[reason.other]} ({symbols}), which is chosen"
         case "left out":
             return "pays, but was left out in favour of others"
-
-
-ALONE = "runs alone: sharing among queries that return matches is not looked for yet"
 
 
 @dataclass

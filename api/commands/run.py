@@ -112,8 +112,8 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
-    from engines.unit_costs import known
     from engines.how import counted_groups
+    from engines.unit_costs import known
     from sharing.planner import make_plan
     from workloads.document import to_document
 

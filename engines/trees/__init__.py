@@ -5,7 +5,7 @@ events of `picked.py`, `rows.py` makes result rows. `run.py` puts them together;
 `engines.joins` takes.
 """
 
-from engines.trees.refusal import refusal
 from engines.trees.run import tree_tables
+from optimizer.trees.refusal import refusal
 
 __all__ = ["refusal", "tree_tables"]

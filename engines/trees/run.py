@@ -18,13 +18,13 @@ from engines.trees.compile import Compiled, compile_tree
 from engines.trees.evaluation import Counts, Evaluation, Shared
 from engines.trees.picked import Picked
 from engines.trees.planning import choose_tree, statistics_of
-from engines.trees.refusal import refusal
 from engines.trees.rows import match_tables_of
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Construction, Query
 from optimizer.trees import Shape
+from optimizer.trees.refusal import refusal
 from workloads.errors import TooLargeError, UnsupportedError
 
 

@@ -13,11 +13,15 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from api.app import create_app
 from api.embedded import serving
+from api.jobs import queue
 from api.jobs.folder import JobFolder
+from api.jobs.model import Job
 from api.settings import Settings
+from api.store.jobs import JobRecords
 from tests.api.service import at_work, finished, is_problem, posted_job, until
 
 Command = list[str]
@@ -90,6 +94,40 @@ def test_cancelling_ends_all_that_a_job_started(client: httpx.Client, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+def test_a_job_cancelled_just_before_it_is_known_to_run_does_not_run(
+    pretend: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = JobRecords.claim
+
+    def cancelled_at_once(records: JobRecords) -> Job | None:
+        job = claim(records)
+        return job and records.cancel(job.id)
+
+    monkeypatch.setattr(JobRecords, "claim", cancelled_at_once)
+    with service(tmp_path, pretend) as client:
+        job = finished(client, posted_job(client, "fine")["id"])
+    assert (job["status"], ran(tmp_path)) == ("cancelled", [])
+
+
+def test_a_store_that_is_away_for_a_while_is_waited_for(
+    pretend: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end, failures = JobRecords.end, [1, 2]
+
+    def away(records: JobRecords, *arguments: Any) -> Job:
+        if failures:
+            failures.pop()
+            raise OperationalError("UPDATE jobs", {}, Exception("gone"))
+        return end(records, *arguments)
+
+    monkeypatch.setattr(JobRecords, "end", away)
+    monkeypatch.setattr(JobRecords, "stage", away)
+    monkeypatch.setattr(queue, "AGAIN", 0.01)
+    with service(tmp_path, pretend) as client:
+        assert finished(client, posted_job(client, "fine")["id"])["status"] == "succeeded"
+    assert failures == []
+
+
 # --- the queue -----------------------------------------------------------------------------------
 
 
@@ -141,6 +179,7 @@ from pathlib import Path
 from api.app import create_app
 from api.embedded import serving
 from api.settings import Settings
+from api.store.jobs import JobRecords
 data = Path(sys.argv[1])
 settings = Settings(data, roots=(data.parent, Path.cwd()))
 with serving(create_app(settings, sys.argv[2:])) as address:
@@ -259,7 +298,9 @@ def test_a_process_that_comes_late_does_not_begin(pretend: Command, tmp_path: Pa
 STUBBORN = """
 import json, os, sys, time
 from pathlib import Path
+from api.jobs import queue
 from api.jobs.folder import JobFolder
+from api.jobs.model import Job
 lock = JobFolder(Path(sys.argv[1])).enter()
 os.write(int(sys.argv[3]), json.dumps({"progress": [0, 1]}).encode() + b"\\n")
 time.sleep(1000)

@@ -176,7 +176,7 @@ def test_queries_of_one_key_window_and_slide_are_counted_together() -> None:
     assert [(group.queries, group.engine) for group in plan.groups] == [
         (("one", "two"), "product"),
         (("other_window",), "product"),
-        (("tied",), "joins"),
+        (("tied",), "trees"),
     ]
     assert "its conditions tie different events" in plan.groups[2].why
 
@@ -256,12 +256,13 @@ assumed  keys: user; give statistics or events to do better
 scan: time ts, type kind; unit ms
 └─ symbols: A, B, C
    ├─ no partition
-   │  └─ found                  joins: SEQ(A a, OR(B b, C c)), 90 s → matches
+   │  └─ found                  trees: SEQ(A a, OR(B b, C c)), 90 s → matches
    └─ partition by user
       └─ counted                product: SEQ(A a, !C c, B b), 1 min every 5 s → aggregates
 
 counted: counted alone: no other query has its key, window and slide
-found: runs alone: sharing among queries that return matches is not looked for yet
+found: constructs its matches; what its tree of joins has in common with others of its key and \
+window is made once, where that pays on the events at hand
 """
     )
 
