@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -95,13 +96,12 @@ def run_live(
             stream = start_stream(spark, bound, source, options, how, told)
             if stream.afresh:
                 typer.echo(f"note: {', '.join(stream.afresh)} start afresh", err=True)
-            with _interruptible():
-                try:
-                    while not stream.wait(1):
-                        pass
-                except KeyboardInterrupt:
+            with _asked_to_end() as asked:
+                while not asked.is_set() and not stream.wait(1):
+                    pass
+                if asked.is_set():
                     stream.stop()
-            if live.finish:
+            if live.finish and not asked.is_set():
                 told(finish_stream(spark, bound, source, options, how))
     if totals.late:
         typer.echo(f"{totals.late:,} events came too late; they are in {out}/late", err=True)
@@ -170,14 +170,13 @@ def _shown(source: LiveSource) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """A request to end is heard like Ctrl-C."""
-
-    def end(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
+def _asked_to_end() -> Iterator[Event]:
+    """Is set by Ctrl-C or a request to end, which must not cut off a word with the JVM."""
+    asked = Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
     try:
-        yield
+        yield asked
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
