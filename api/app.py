@@ -37,7 +37,8 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     """The service; `worker` is the command that does a job in a process of its own."""
     settings = settings or from_environment()
     jobs_folder = settings.data / "jobs"
-    jobs_folder.mkdir(parents=True, exist_ok=True)
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)  # results are nobody else's
+    jobs_folder.mkdir(exist_ok=True)
     database = open_database(settings.database)
     store = Store(database)
     roots = Roots(settings.roots)

@@ -50,8 +50,9 @@ class JobProcess:
 
     def kill(self) -> None:
         """End it, and all that it started, at once."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.returncode is None:  # its number may be another's by now
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def wait(self) -> int:
         """Its exit code, when nothing of its session is left."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from api.jobs.folder import JobFolder, show, sweep_sink
-from api.jobs.model import Done, Job, Request
+from api.jobs.model import Done, Job, Request, Status
 from api.jobs.process import COMMAND, JobProcess, why_it_ended
 from api.roots import Roots
 from api.store.jobs import JobRecords
 
 log = logging.getLogger(__name__)
 
+AGAIN = 2.0  # seconds after which a database that was away is tried again
 STOPPED = "the service was stopped while the job ran; post it again"
 NOT_SEEN = "the service could not see it through; its own log says why"
 INTERRUPTED = "the service ended while the job ran, and the job with it; post it again"
@@ -176,6 +180,9 @@ class Jobs:
             self._supervise(running, folder)
         except Exception:
             log.exception("a job could not be seen to its end: %s", job.id)
+            if running.process is not None:
+                running.process.kill()
+                running.process.wait()
             self._settle(job, folder, running.cancelled, NOT_SEEN)
         finally:
             with self._changed:
@@ -191,7 +198,10 @@ class Jobs:
             "roots": [str(folder) for folder in self._roots.folders],
         }
         folder.create(request)
+        # Whoever cancelled it before it was known to run has left word in the store.
+        asked = self.records.get(job.id).stage == "cancelling"
         with self._changed:
+            running.cancelled |= asked
             # Under the lock, so that whoever cancels either sees the process or prevents it.
             if not running.cancelled and not self._stopping:
                 running.process = JobProcess(folder, self._command)
@@ -213,7 +223,10 @@ class Jobs:
         except ValueError:
             return
         if "stage" in message:
-            self.records.stage(running.job.id, str(message["stage"]))
+            try:
+                self.records.stage(running.job.id, str(message["stage"]))
+            except SQLAlchemyError:  # no reason to end the job
+                log.exception("a job's stage could not be stored: %s", running.job.id)
         if "progress" in message:
             done, known = message["progress"]
             running.progress = int(done), int(known)
@@ -233,14 +246,25 @@ class Jobs:
                 sweep_sink(job.request.sink, job.id)
             folder.drop_results()
         if cancelled:
-            over = self.records.end(job.id, "cancelled", "cancelled while it ran")
+            over = self._end(job.id, "cancelled", "cancelled while it ran")
         elif done is None:
-            over = self.records.end(job.id, "failed", why)
+            over = self._end(job.id, "failed", why)
         else:
-            over = self.records.end(job.id, "succeeded", None, done)
+            over = self._end(job.id, "succeeded", None, done)
         folder.clean()
         log.info("job over", extra={"job": job.id, "status": over.status, "reason": over.reason})
         self._ended(over)
+
+    def _end(self, id: str, status: Status, reason: str | None, done: Done | None = None) -> Job:
+        """Store how a job ended, as soon as the database takes it."""
+        while True:
+            try:
+                return self.records.end(id, status, reason, done)
+            except SQLAlchemyError:
+                if self._stopping:  # the next service finds out from the job's folder
+                    raise
+                log.exception("a job's end could not be stored yet: %s", id)
+                time.sleep(AGAIN)
 
 
 def _done(job: Job, outcome: Mapping[str, Any]) -> Done | None:
