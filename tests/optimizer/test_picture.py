@@ -176,5 +176,5 @@ def test_queries_that_run_alone_are_one_block_where_there_are_many() -> None:
     ]
     root = picture(plan_of(document))
     titles = [text.text or "" for text in root.iter(f"{SVG}text")]
-    assert "60 queries, each alone: joins" in titles
+    assert "60 queries, each alone: trees" in titles
     assert len([r for r in root.iter(f"{SVG}rect") if r.get("class") == "panel"]) == 1
