@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 from typing import Literal as OneOf
 
@@ -38,12 +39,13 @@ def bench(
     """Measure; every ratio compares times of one run, and variants that differ in results fail."""
     from api.benchmarks import tables
 
+    benchmarks = _chosen(name, events, workload, small)
     form = "json" if as_json else form
     if form == "markdown":
         typer.echo(f"{_machine()} {tables.UNITS}\n")
     elif form == "text":
         typer.echo(f"{_machine()}\n{tables.UNITS}")
-    for chosen, (text, rows) in _chosen(name, events, workload, small).items():
+    for chosen, (text, rows) in benchmarks.items():
         if form == "json":
             lines: Iterator[str] = map(tables.as_json, rows())
         elif form == "markdown":
@@ -66,13 +68,13 @@ def _chosen(
     if name == "stream" or events is not None or workload is not None:
         if name not in (None, "stream") or events is None or workload is None:
             raise SheafError("--events and --workload go together, with the benchmark 'stream'")
-        return {"stream": (_about(by_stream), lambda: by_stream(events, workload, size))}
+        return {"stream": (_about(by_stream), partial(by_stream, events, workload, size))}
     if name is not None and name not in BENCHMARKS:
         known = [*BENCHMARKS, "stream"]
         hint = did_you_mean(name, known) or f"known are {', '.join(known)}"
         raise SheafError(f"no benchmark is called '{name}'; {hint}")
     names = BENCHMARKS if name is None else [name]
-    return {n: (_about(BENCHMARKS[n]), lambda n=n: BENCHMARKS[n](size)) for n in names}  # type: ignore[misc]
+    return {n: (_about(BENCHMARKS[n]), partial(BENCHMARKS[n], size)) for n in names}
 
 
 def _about(benchmark: Callable[..., object]) -> str:
