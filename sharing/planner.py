@@ -21,6 +21,8 @@ from sharing.assign import alone, assigned
 from sharing.benefit import BenefitModel
 from sharing.benefit.aseq import AseqModel, unshared
 from sharing.benefit.measured import MeasuredModel
+from sharing.candidates import Candidate as Shared
+from sharing.candidates import Place
 from sharing.choose import Choice, Reason, choose
 from sharing.grouping import lengths
 from sharing.obstacles import obstacles
@@ -199,11 +201,8 @@ def _tree(query: Query, known: Statistics) -> _Tree:
     return _Tree(tree_document(found.tree, labels_of(query)), found.cost, found.per_second)
 
 
-def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Any]:
+def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Shared]:
     """What an earlier plan shared, as far as these queries still have it."""
-    from sharing.candidates import Candidate as Shared
-    from sharing.candidates import Place
-
     if plan is None:
         return []
     wanted = {c.pattern: set(c.queries) for c in plan.candidates if c.id in set(plan.chosen)}

@@ -160,8 +160,10 @@ def counted(
     prepared: Prepared, layout: Layout, rows: kernel.Rows, dual: bool, by_rank: bool = False
 ) -> Counted:
     """A kernel's rows as results. `by_rank`: its boundaries are ranks, evaluated per slide."""
-    order = np.argsort(rows.query.astype(np.uint16 if prepared.queries < 2**16 else np.int64),
-                       kind="stable")  # fmt: skip
+    number = rows.query
+    if prepared.queries < 2**16:
+        number = number.astype(np.uint16)  # sorted by its bits
+    order = np.argsort(number, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(rows.query, minlength=prepared.queries)))
     group, boundary, counts = rows.group[order], rows.boundary[order], rows.counts[order]
     approximate = rows.approximate[order] if dual else counts.astype(np.float64)
