@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 
 PER_CORE = 8  # slices for each core of a processor, so that none waits long for the last
 PER_UNIT = 256  # slices for each unit of a GPU, which runs many at a time
+LEAST = 256  # rows that a core takes at a time
 SHORTEST = 1024  # groups of a slice, at least
 WARM = 4.0  # windows that a slice is long, at least: it starts one window early
 CHUNK = 1 << 28  # bytes of counters, logs or rows that are held at once; one slice is never cut
@@ -137,6 +138,23 @@ class Device:
         content = np.ascontiguousarray(array, dtype) if array.size else np.zeros(1, dtype)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         return cl.Buffer(self._context, flags, hostbuf=content)
+
+    def lent(self, array: Array, dtype: npt.DTypeLike) -> Any:
+        """A buffer to read an array from, which on a processor is the array itself.
+
+        It must not change, nor the buffer be let go, until what was run with it is taken.
+        """
+        import pyopencl as cl
+
+        content = np.ascontiguousarray(array, dtype) if array.size else np.zeros(1, dtype)
+        share = cl.mem_flags.USE_HOST_PTR if self._is_processor else cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(self._context, cl.mem_flags.READ_ONLY | share, hostbuf=content)
+
+    def share(self, rows: int) -> int:
+        """How many of some rows a work-item takes: on a GPU one."""
+        if not self._is_processor:
+            return 1
+        return max(LEAST, -(-rows // (PER_CORE * int(self._handle.max_compute_units))))
 
     def room(self, count: int, size: int = 8) -> Any:
         """A buffer for so many values, of any content."""

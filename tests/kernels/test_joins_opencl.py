@@ -1,0 +1,91 @@
+"""Joins on an OpenCL device find what the plain-Python versions find, and so do queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.devices import opencl_devices
+from kernels import opencl
+from kernels.joins import Side
+from kernels.table import kernel
+from tests.kernels.test_joins import grouped, random_order, random_side
+
+needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(scope="module")
+def device():
+    return opencl_devices()[0][0].handle
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_rows_each():
+    """Several work-items even for a few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opencl, "LEAST", 3)
+        patch.setattr(opencl, "PER_CORE", 2)
+        yield
+
+
+def both(device, name, *given):
+    return kernel(name, "opencl", device)(*given), kernel(name, "python")(*given)
+
+
+@needs_opencl
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.booleans(), st.sampled_from([1, 4, 12]))
+def test_pairs_are_those_of_the_reference(device, seed, ordered, width):
+    random = np.random.default_rng(seed)
+    moment, position = random_order(random)
+    tests = random.integers(0, 6, random.integers(0, 3)).astype(np.int8)
+    chances = random.random((2, 2)) < 0.5
+    sides = [random_side(random, moment, position, width, len(tests), *c) for c in chances]
+    left, groups, codes = grouped(random, *sides)
+    found, expected = both(
+        device, "count_pairs",
+        moment, position, left, groups, sides[1], codes, tests, width, ordered,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    assert found.tried == expected.tried
+    size = len(sides[1].last)
+    for start, stop in ((0, size), (size // 3, size // 2)):
+        pairs, wanted = both(
+            device, "fill_pairs",
+            moment, position, left, sides[1], tests, width, ordered, found, start, stop,
+        )  # fmt: skip
+        np.testing.assert_array_equal(pairs, wanted)
+
+
+@needs_opencl
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.booleans())
+def test_what_is_negated_is_found_where_the_reference_finds_it(device, seed, latest):
+    random = np.random.default_rng(seed)
+    moment, position = random_order(random)
+    tests = random.integers(0, 6, random.integers(0, 2)).astype(np.int8)
+    side = random_side(random, moment, position, 9, len(tests), random.random() < 0.5, False)
+    size = int(random.integers(0, 20))
+    low, high = random.integers(0, len(moment) + 1, (2, size)).astype(np.int32)
+    values = random.integers(0, 3, (len(tests), size)).astype(np.float64)
+    regions = Side(low, low, np.zeros(0, np.int64), values)
+    left, groups, codes = grouped(random, side, regions)
+    given = (left, groups, low, high, values, codes, tests, latest)
+    found, expected = both(device, "probe", *given)
+    np.testing.assert_array_equal(found[0], expected[0])
+    # As many tries as the compiled version, which stops early.
+    assert found[1] == kernel("probe", "numba")(*given)[1]
+
+
+@needs_opencl
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_places_are_found_in_any_order_of_keys(device, seed):
+    random = np.random.default_rng(seed)
+    values = np.sort(random.integers(0, 30, random.integers(0, 40)))
+    keys = random.integers(-2, 33, random.integers(0, 25))
+    for asked in (keys, np.sort(keys)):
+        np.testing.assert_array_equal(*both(device, "places_from", values, asked))
