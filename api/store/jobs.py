@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from api.jobs.model import OVER, Done, Event, Job, Request, Status
 from api.store.database import Database
 from api.store.schema import EventRow, JobRow, KeyRow
-from api.store.workloads import Page, UnknownIdError, place
+from api.store.workloads import Page, UnknownIdError, behind
 from workloads.errors import SheafError
 
 
@@ -66,10 +66,14 @@ class JobRecords:
             return _job(row, _position(session, row))
 
     def page(
-        self, limit: int = 100, after: str | None = None, status: Status | None = None
+        self,
+        limit: int = 100,
+        after: str | None = None,
+        status: Status | None = None,
+        newest: bool = False,
     ) -> Page[Job]:
-        """Jobs in the order they came."""
-        wanted = select(JobRow).where(JobRow.number > place(after)).order_by(JobRow.number)
+        """Jobs in the order they came, or `newest` first."""
+        wanted = behind(select(JobRow), JobRow.number, after, newest)
         if status is not None:
             wanted = wanted.where(JobRow.status == status)
         with self._database.read() as session:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -26,6 +26,7 @@ from workloads.errors import SheafError
 from workloads.loading import load_workload
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
 KEPT_BOUND = 64  # workloads that stay parsed in memory
 
@@ -112,16 +113,16 @@ class Store:
                 session.add(version)
         return self._keep(_workload(row, version), bound)
 
-    def workloads(self, limit: int = 100, after: str | None = None) -> Page[StoredWorkload]:
-        """The latest version of each workload, in the order they first came."""
-        wanted = (
+    def workloads(
+        self, limit: int = 100, after: str | None = None, newest: bool = False
+    ) -> Page[StoredWorkload]:
+        """The latest version of each workload, in the order they first came, or `newest` first."""
+        every = (
             select(WorkloadRow, VersionRow)
             .join(VersionRow, VersionRow.workload == WorkloadRow.id)
             .where(VersionRow.version == WorkloadRow.latest)
-            .where(WorkloadRow.number > place(after))
-            .order_by(WorkloadRow.number)
-            .limit(limit + 1)
         )
+        wanted = behind(every, WorkloadRow.number, after, newest).limit(limit + 1)
         with self._database.read() as session:
             rows = session.execute(wanted).all()
         found = [_workload(row, version) for row, version in rows[:limit]]
@@ -175,10 +176,14 @@ class Store:
         return _plan(row)
 
     def plans(
-        self, workload: str | None = None, limit: int = 100, after: str | None = None
+        self,
+        workload: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        newest: bool = False,
     ) -> Page[StoredPlan]:
-        """Plans in the order they were made, of one workload or of all."""
-        wanted = select(PlanRow).where(PlanRow.number > place(after)).order_by(PlanRow.number)
+        """Plans in the order they were made, or `newest` first, of one workload or of all."""
+        wanted = behind(select(PlanRow), PlanRow.number, after, newest)
         if workload is not None:
             wanted = wanted.where(PlanRow.workload == workload)
         with self._database.read() as session:
@@ -217,6 +222,14 @@ def workload_id(name: str) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:40].strip("-")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{slug or 'workload'}-{digest[:8]}"
+
+
+def behind(wanted: S, number: Any, after: str | None, newest: bool) -> S:
+    """The rows that come after a cursor, in their order or, `newest` first, against it."""
+    if not newest:
+        return wanted.where(number > place(after)).order_by(number)
+    rest = wanted if after is None else wanted.where(number < place(after))
+    return rest.order_by(number.desc())
 
 
 def place(cursor: str | None) -> int:

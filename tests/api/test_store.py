@@ -63,6 +63,9 @@ def test_lists_come_in_pages(store: Store) -> None:
         cursor = page.next
     assert cursor is None
     assert found == [("w0", 1), ("w1", 2), ("w2", 1), ("w3", 1), ("w4", 1)]
+    newest = store.workloads(3, newest=True)
+    rest = store.workloads(3, newest.next, newest=True)
+    assert [(w.name, w.version) for w in (*newest.items, *rest.items)] == found[::-1]
     with pytest.raises(SheafError, match="is no cursor"):
         store.workloads(2, "x")
 
