@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
 
-from workloads.errors import SheafError
+from optimizer.physical.errors import PlanError
+from optimizer.physical.operator import Operator, OperatorKind
+from optimizer.physical.sanity import check
 
-VERSION = 3
+__all__ = [
+    "VERSION",
+    "Candidate",
+    "Cost",
+    "Group",
+    "Model",
+    "Operator",
+    "OperatorKind",
+    "Plan",
+    "PlanError",
+    "Solver",
+    "Status",
+    "from_json",
+    "to_json",
+]
+
+VERSION = 4
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
 Status = OneOf["optimal", "feasible"]
-OperatorKind = OneOf["scan", "symbols", "partition", "engine", "sink"]
-
-
-class PlanError(SheafError):
-    """A plan that contradicts itself, or a document that is no plan."""
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -56,7 +67,9 @@ class Candidate:
 class Group:
     """Queries that run together: `segments` for counting, `tree` for detection, and why.
 
-    `uses` says which of the segments, by number, each query is made of.
+    `uses` says which of the segments, by number, each query is made of. Where several queries are
+    run as trees `trees` has one for each; equal parts of them are made once. `cost` is what the
+    group takes by the measured model, and what its queries would take one by one.
     """
 
     queries: tuple[str, ...]
@@ -65,16 +78,15 @@ class Group:
     segments: tuple[tuple[str, ...], ...] | None = None
     tree: Mapping[str, Any] | None = None
     uses: Mapping[str, tuple[int, ...]] | None = None
+    trees: Mapping[str, Mapping[str, Any]] | None = None
+    cost: Cost | None = None
 
-
-@dataclass(frozen=True)
-class Operator:
-    """A node of the graph that runs; `inputs` are operators that stand before it in the plan."""
-
-    id: str
-    kind: OperatorKind
-    inputs: tuple[str, ...]
-    detail: Mapping[str, Any]
+    @property
+    def all_trees(self) -> dict[str, Mapping[str, Any]]:
+        """The tree of each of its queries, where it runs trees."""
+        if self.trees is not None:
+            return dict(self.trees)
+        return {self.queries[0]: self.tree} if self.tree else {}
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,10 @@ class Plan:
     document: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        _check(self)
+        check(self.queries, (group.queries for group in self.groups), self.operators)
+        known = {candidate.id for candidate in self.candidates}
+        if unknown := set(self.chosen) - known:
+            raise PlanError(f"the plan chose what is no candidate: {', '.join(sorted(unknown))}")
 
     @cached_property
     def id(self) -> str:
@@ -129,10 +144,18 @@ def to_json(plan: Plan) -> dict[str, Any]:
 def _plain(value: Plan | Candidate | Group | Operator | Cost) -> dict[str, Any]:
     """Its fields, and the fields of its parts; `asdict` would copy each of their lists as well."""
     found = {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, Plan):
-        for name in ("candidates", "groups", "operators"):
-            found[name] = list(map(_plain, found[name]))
-        found["cost"] = _plain(value.cost)
+    match value:
+        case Plan():
+            for name in ("candidates", "groups", "operators"):
+                found[name] = list(map(_plain, found[name]))
+            found["cost"] = _plain(value.cost)
+        case Group():
+            found["cost"] = None if value.cost is None else _plain(value.cost)
+        case Operator():
+            found["partitioning"] = asdict(value.partitioning)
+            found["state"] = asdict(value.state)
+        case _:
+            pass
     return found
 
 
@@ -154,26 +177,3 @@ def from_json(document: Mapping[str, Any]) -> Plan:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the plan"
         raise PlanError(f"this is not a plan: {place}: {first['msg']}") from error
-
-
-def _check(plan: Plan) -> None:
-    """Every query runs exactly once, and everything that is referred to exists."""
-    planned = Counter(query for group in plan.groups for query in group.queries)
-    if planned != Counter(dict.fromkeys(plan.queries, 1)):
-        wrong = sorted(set(plan.queries) ^ planned.keys()) + sorted(
-            query for query, times in planned.items() if times > 1
-        )
-        raise PlanError(f"the plan does not run these queries exactly once: {', '.join(wrong)}")
-    known = {candidate.id for candidate in plan.candidates}
-    if unknown := set(plan.chosen) - known:
-        raise PlanError(f"the plan chose what is no candidate: {', '.join(sorted(unknown))}")
-    before: set[str] = set()
-    for operator in plan.operators:
-        if missing := set(operator.inputs) - before:
-            raise PlanError(
-                f"operator {operator.id} reads {', '.join(sorted(missing))}, "
-                "which does not stand before it"
-            )
-        if operator.id in before:
-            raise PlanError(f"two operators are called {operator.id}")
-        before.add(operator.id)
