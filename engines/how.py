@@ -40,10 +40,10 @@ def counted_groups(plan: Plan) -> tuple[Counted, ...]:
 class How:
     """Without `counting` all queries construct their matches; without `sharing` each runs alone.
 
-    `device` is where counting runs. `insist`: an OpenCL device that is missing or fails is an
-    error, and not a warning after which the CPU takes over. `groups` are what a plan has counted
-    together; without them, queries of one key, window and slide are. `detection` is the shape of
-    the trees that find matches, or `joins` for one component after the other.
+    `device` is where counting and joining run. `insist`: an OpenCL device that is missing or fails
+    is an error, and not a warning after which the CPU takes over. `groups` are what a plan has
+    counted together; without them, queries of one key, window and slide are. `detection` is the
+    shape of the trees that find matches, or `joins` for one component after the other.
     """
 
     counting: bool = True

@@ -239,7 +239,7 @@ class _Run:
             left.latest if join.ordered else None,
             right.earliest if join.ordered else None,
         )
-        pairs = joins.count_pairs(
+        pairs = picked.kernels.count_pairs(
             picked.moment, picked.position, ready.left, ready.groups, ready.right, ready.group,
             ready.tests, self._width, join.ordered,
         )  # fmt: skip
@@ -248,7 +248,7 @@ class _Run:
         for start, stop, many in chunks(pairs.counts, self._of.limits.chunk):
             if many > self._of.limits.join:
                 raise TooWideError("one partial match has too many extensions")
-            rows, others = joins.fill_pairs(
+            rows, others = picked.kernels.fill_pairs(
                 picked.moment, picked.position, ready.left, ready.right, ready.tests, self._width,
                 join.ordered, pairs, start, stop,
             )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from engines.columns.instances import Columns
 from engines.columns.layout import Layout, Rows, arrange, changes_in, partition_codes
 from engines.columns.vectors import Vector
+from engines.trees.device import CPU, JoinKernels
 from optimizer.ir.pattern import Symbol
 from optimizer.statistics import KeyStatistics
 from workloads.errors import UnsupportedError
@@ -30,7 +31,7 @@ class TooWideError(UnsupportedError):
 class Picked:
     """Places from 0 on: `row` is the table's row of each, `moment` and `position` as in kernels.
 
-    `width` is the longest window in which places are compared.
+    `width` is the longest window in which places are compared; `kernels` are what joins them.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class Picked:
         ranked: bool,
         symbols: Iterable[Symbol],
         width: int,
+        kernels: JoinKernels = CPU,
     ) -> None:
-        self.columns, self.key = columns, key
+        self.columns, self.key, self.kernels = columns, key, kernels
         codes, self._meanings = columns.symbol_sets(list(symbols))
         wanted = np.array([bool(meaning) for meaning in self._meanings])
         self.layout: Layout | None = None

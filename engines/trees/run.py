@@ -15,6 +15,7 @@ from engines.joins.scan import Limits, refuse
 from engines.results import match_schema
 from engines.trees.common import Reading, common_trees
 from engines.trees.compile import Compiled, compile_tree
+from engines.trees.device import CPU, join_kernels
 from engines.trees.evaluation import Counts, Evaluation, Shared
 from engines.trees.picked import Picked
 from engines.trees.planning import choose_tree, statistics_of
@@ -61,10 +62,12 @@ def tree_tables(
                 widths[query.name] = query.window.ticks(columns.events.tick)
                 together.setdefault((query.key, query.window.is_count), []).append(query)
     found: dict[str, pa.Table] = {}
+    kernels = join_kernels(how) if together else CPU
     for (key, ranked), group in together.items():
         symbols = dict.fromkeys(e.symbol for query in group for e in components(query.pattern))
         try:
-            picked = Picked(columns, key, ranked, symbols, max(widths[q.name] for q in group))
+            width = max(widths[q.name] for q in group)
+            picked = Picked(columns, key, ranked, symbols, width, kernels)
         except UnsupportedError:
             continue
         found |= _run_group(group, picked, widths, limits, how, aggregate, counts or Counts())
