@@ -35,6 +35,10 @@ from kernels import (
     windows,
     windows_reference,
 )
+from kernels.baselines import reference as baselines
+from kernels.baselines.configurations import find_by_configurations
+from kernels.baselines.nested import find_nested
+from kernels.baselines.stacks import find_by_stacks
 
 Kernel = Callable[..., object]
 
@@ -83,6 +87,12 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
             "python": windows_reference.most_of_letters,
         },
         "boundaries": {"numba": windows.boundaries, "python": windows_reference.boundaries},
+        "stacks": {"numba": find_by_stacks, "python": baselines.find_by_stacks},
+        "configurations": {
+            "numba": find_by_configurations,
+            "python": baselines.find_by_configurations,
+        },
+        "nested": {"numba": find_nested, "python": baselines.find_nested},
     }
 )
 
