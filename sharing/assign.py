@@ -41,7 +41,9 @@ def assigned(
         settings.setdefault(place, []).append(query)
     best = [_best(group, statistics, unit_costs, lengths) for group in settings.values()]
     groups = [
-        Together(tuple(group), ranked.engine, f"{_how(group, sharing)}; {ranked.why}")
+        Together(
+            tuple(group), ranked.engine, f"{_how(group, sharing)}; {ranked.why}", ranked.nanoseconds
+        )
         for group, ranked in zip(settings.values(), best, strict=True)
     ]
     costs = [ranked.nanoseconds for ranked in best]
@@ -103,7 +105,7 @@ def _by_panes(
         if panes.nanoseconds >= sum(costs[i] for i in members):
             continue
         why = "counted together by panes, whatever their windows and slides"
-        groups[members[0]] = Together(together, "panes", f"{why}; {panes.why}")
+        groups[members[0]] = Together(together, "panes", f"{why}; {panes.why}", panes.nanoseconds)
         costs[members[0]] = panes.nanoseconds
         for i in members[1:]:
             groups[i], costs[i] = Together((), "", ""), 0.0

@@ -13,6 +13,7 @@ from optimizer.ir.pattern import positive_events, print_pattern
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
 from optimizer.physical.operators import Together, operators
 from optimizer.physical.plan import Candidate, Cost, Group, Model, Plan, Solver
+from optimizer.physical.tree_operators import TOUCH
 from optimizer.statistics import Statistics, given, with_defaults
 from optimizer.trees import TreeError, best_tree, labels_of
 from optimizer.trees.document import to_document as tree_document
@@ -37,9 +38,7 @@ COMMON = (
     "that pays on the events at hand"
 )
 LISTED_CONFLICTS = 1000  # of one candidate
-# Nanoseconds for an event that a tree of joins touches: about what a pair of rows takes; it is the
-# same with and without sharing, so nothing is decided by it.
-TOUCH = 10.0
+NANOSECONDS = "nanoseconds per second of stream"
 
 
 def make_plan(
@@ -74,18 +73,20 @@ def make_plan(
     )
     trees = {q.name: _tree(q, full) for q in queries if reasons[q.name] is not None}
     groups, nanoseconds = assigned(counted, full, unit_costs, lengths(choice.chopped), sharing)
+    separate = {query.name: alone(query, full, unit_costs) for query in counted}
     joined = [_joined(q, reasons[q.name], sharing) for q in queries if q.name in trees]
     if model == "aseq":
         outcome = _by_thesis(choice, sum(_alone(query, thesis) for query in counted))
     else:
-        separate = {query.name: alone(query, full, unit_costs) for query in counted}
         outcome = _by_measure(groups, separate, nanoseconds, benefit.unit)
     if model == "aseq":
         cost = sum(tree.cost for tree in trees.values())
     else:
         cost = sum(TOUCH * tree.per_second for tree in trees.values())
     candidates, chosen = _candidates(choice)
-    ordered = _in_order([*groups, *joined], queries)
+    planned = tuple(
+        _group(group, choice, trees, separate) for group in _in_order([*groups, *joined], queries)
+    )
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
@@ -97,8 +98,8 @@ def make_plan(
         cost=Cost(outcome.separate + cost, outcome.shared + cost, outcome.unit),
         candidates=candidates,
         chosen=chosen,
-        groups=tuple(_group(group, choice, trees) for group in ordered),
-        operators=operators(workload, ordered),
+        groups=planned,
+        operators=operators(workload, planned, full, unit_costs),
         rates=dict(full.rates),
         assumed=full.assumed,
         obstacles=tuple(map(str, obstacles(steps))) if sharing else (),
@@ -283,9 +284,24 @@ def _pieces(group: Together, choice: Choice) -> _Pieces:
     return pieces
 
 
-def _group(group: Together, choice: Choice, trees: Mapping[str, _Tree]) -> Group:
+def _group(
+    group: Together,
+    choice: Choice,
+    trees: Mapping[str, _Tree],
+    separate: Mapping[str, float],
+) -> Group:
     names = tuple(query.name for query in group.queries)
     if names[0] in trees:
-        return Group(names, group.engine, group.why, tree=trees[names[0]].document)
+        taken = TOUCH * trees[names[0]].per_second
+        cost = Cost(taken, taken, NANOSECONDS)
+        return Group(names, group.engine, group.why, tree=trees[names[0]].document, cost=cost)
     pieces = _pieces(group, choice)
-    return Group(names, group.engine, group.why, segments=tuple(pieces.segments), uses=pieces.uses)
+    cost = Cost(sum(separate[name] for name in names), group.nanoseconds, NANOSECONDS)
+    return Group(
+        names,
+        group.engine,
+        group.why,
+        segments=tuple(pieces.segments),
+        uses=pieces.uses,
+        cost=cost,
+    )

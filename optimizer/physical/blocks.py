@@ -76,28 +76,27 @@ class Block:
 
 def blocks(plan: Plan, most_pieces: int, merged: bool) -> list[Block]:
     """The plan's groups by partition; with `merged`, lone queries of an engine are one block."""
-    sinks = {
-        source: sink.id for sink in plan.operators if sink.kind == "sink" for source in sink.inputs
-    }
-    partitions = {o.id: ", ".join(o.detail["key"]) for o in plan.operators if o.kind == "partition"}
-    engines = [o for o in plan.operators if o.kind == "engine"]
-    order = {partition: i for i, partition in enumerate(partitions)}
-    numbers = {group.queries[0]: number for number, group in enumerate(plan.groups)}
+    outputs = {o.detail["query"]: o for o in plan.operators if o.kind == "output"}
     once = computed_once(plan)
     found: dict[object, Block] = {}
-    for engine in sorted(engines, key=lambda o: order[o.inputs[0]]):
-        number = numbers[engine.detail["queries"][0]]
-        key = partitions[engine.inputs[0]]
+    keys = {tuple(output.detail["key"]) for output in outputs.values()}
+    order = {key: i for i, key in enumerate(sorted(keys, key=lambda key: (len(key), key)))}
+
+    def key_of(number: int) -> tuple[str, ...]:
+        return tuple(outputs[plan.groups[number].queries[0]].detail["key"])
+
+    for number in sorted(range(len(plan.groups)), key=lambda n: order[key_of(n)]):
+        group = plan.groups[number]
+        key = ", ".join(key_of(number))
         block = _block(
-            engine,
-            plan.groups[number],
+            [outputs[name] for name in group.queries],
+            group,
             once.get(number, []),
             f"partition by {key}" if key else "no partition",
-            sinks.get(engine.id, "aggregates"),
             most_pieces,
         )
         alone = merged and len(block.queries) == 1
-        place = (key, engine.detail["engine"]) if alone else engine.id
+        place = (key, group.engine) if alone else number
         found[place] = found[place].together(block) if place in found else block
     return [_titled(block) for block in found.values()] if merged else list(found.values())
 
@@ -109,15 +108,14 @@ def some(names: Sequence[str]) -> str:
 
 
 def _block(
-    engine: Operator,
+    outputs: Sequence[Operator],
     group: Group,
     pieces: Sequence[Piece],
     partition: str,
-    kind: str,
     most: int,
 ) -> Block:
-    detail = engine.detail
-    types = sorted({*detail["types"], *detail["negated"]}, key=lambda name: (-len(name), name))
+    read = {name.removeprefix("!") for output in outputs for name in output.detail["reads"]}
+    types = sorted(read, key=lambda name: (-len(name), name))
     steps = steps_of(group) if pieces else {}
     covered = cover(pieces, steps, most)
     shown = tuple(
@@ -130,16 +128,18 @@ def _block(
         for number, piece in enumerate(covered.pieces)
     )
     drawn = []
-    rows = zip(detail["queries"], detail["patterns"], detail["reads"], strict=True)
-    for name, pattern, reads in rows:
-        own = [Flow(read.removeprefix("!"), read.startswith("!")) for read in reads]
+    for output in outputs:
+        detail = output.detail
+        name, pattern = detail["query"], detail["pattern"]
+        own = [Flow(read.removeprefix("!"), read.startswith("!")) for read in detail["reads"]]
         parts = tuple(number for _, number in covered.places.get(name, ()))
         if parts:
             left = {f for step in covered.uncovered(name, steps[name]) for f in flows(step, types)}
             through = {f for number in parts for f in shown[number].flows}
             own = [flow for flow in own if flow in left or flow not in through]
-        drawn.append(Drawn(name, pattern, _how(detail), kind, parts, tuple(own)))
-    title = f"{len(drawn):,} queries together: {_how(detail)}" if len(drawn) > 1 else ""
+        how = _how(group.engine, detail)
+        drawn.append(Drawn(name, pattern, how, detail["rows"], parts, tuple(own)))
+    title = f"{len(drawn):,} queries together: {drawn[0].how}" if len(drawn) > 1 else ""
     if len(shown) < len(pieces):
         title += f"; {len(shown):,} of {len(pieces):,} pieces in common are drawn"
     return Block(partition, title, tuple(drawn), shown)
@@ -155,9 +155,9 @@ def _titled(block: Block) -> Block:
     return replace(block, title=f"{len(block.queries):,} queries, each alone: {engine}")
 
 
-def _how(detail: Mapping[str, Any]) -> str:
+def _how(engine: str, detail: Mapping[str, Any]) -> str:
     slide = f" every {detail['slide']}" if "slide" in detail else ""
-    return f"{detail['engine']}, {detail['window']}{slide}"
+    return f"{engine}, {detail['window']}{slide}"
 
 
 def flows(step: str, types: Iterable[str]) -> list[Flow]:

@@ -36,9 +36,8 @@ def computed_once(plan: Plan) -> dict[int, list[Piece]]:
         candidates.setdefault(candidate.pattern, []).append(candidate)
     found = {}
     for number, group in enumerate(plan.groups):
-        if len(group.queries) > 1:
-            pieces = _of_engine(group)
-            found[number] = [_rated(*piece, candidates) for piece in pieces.items()]
+        pieces = pieces_of(group)
+        found[number] = [_rated(*piece, candidates) for piece in pieces.items()]
     return {number: pieces for number, pieces in found.items() if pieces}
 
 
@@ -143,8 +142,10 @@ def _at(piece: Piece, steps: Sequence[str]) -> Iterator[int]:
             yield at
 
 
-def _of_engine(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The queries of each piece that the group's engine computes once."""
+def pieces_of(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The queries of each piece that the group's engine computes once, shorter pieces first."""
+    if len(group.queries) < 2:
+        return {}
     match group.engine:
         case "product" | "panes":
             return _longest(_common(steps_of(group)))

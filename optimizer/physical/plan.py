@@ -36,6 +36,7 @@ Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
 Status = OneOf["optimal", "feasible"]
 
+
 @dataclass(frozen=True)
 class Cost:
     """What the workload costs query by query, and as planned; `unit` says of what."""
