@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.devices import opencl_devices
+from engines.devices import DeviceError, opencl_devices
+from engines.how import How
+from engines.trees.evaluation import Counts
 from kernels import opencl
 from kernels.joins import Side
-from kernels.table import kernel
+from kernels.table import KERNELS, kernel
+from tests.differential.test_local import events_of
+from tests.differential.test_trees import DENSE, LARGER, SHAPES, cases, check, larger, of_trees
 from tests.kernels.test_joins import grouped, random_order, random_side
 
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
@@ -89,3 +95,73 @@ def test_places_are_found_in_any_order_of_keys(device, seed):
     keys = random.integers(-2, 33, random.integers(0, 25))
     for asked in (keys, np.sort(keys)):
         np.testing.assert_array_equal(*both(device, "places_from", values, asked))
+
+
+# --- queries on a device -------------------------------------------------------------------------
+
+ON_DEVICE = How(device="opencl", insist=True)
+
+
+@needs_opencl
+@settings(max_examples=60, deadline=None)
+@given(cases(DENSE, queries=2), st.sampled_from(SHAPES))
+def test_queries_match_as_the_reference_says(case, shape):
+    check(case[0], events_of(*case), replace(ON_DEVICE, detection=shape))
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", LARGER)
+def test_larger_streams_have_the_rows_of_the_processor(name, monkeypatch):
+    monkeypatch.setattr(opencl, "LEAST", 256)
+    workload, events = larger(name, "20 ms")
+    whole, there = Counts(), Counts()
+    expected = of_trees(workload, events, counts=whole)
+    found = of_trees(workload, events, how=ON_DEVICE, counts=there)
+    assert found.num_rows > 0
+    assert found.equals(expected)
+    assert there == whole
+
+
+def test_a_device_is_used_for_the_joins_of_a_query(monkeypatch):
+    seen = []
+
+    def counted(device, *given):
+        seen.append(device)
+        return kernel("count_pairs", "numba")(*given)
+
+    monkeypatch.setattr("kernels.table.KERNELS", pretending(count_pairs=counted))
+    monkeypatch.setattr("engines.trees.device.opencl_handle", lambda how: "a card")
+    workload, events = larger("sequence", "20 ms")
+    assert of_trees(workload, events, how=How(device="opencl")).num_rows > 0
+    assert seen == ["a card", "a card"]
+
+
+def pretending(**functions):
+    """The kernels' table, with devices for which the processor computes, or a given function."""
+
+    def stand_in(name):
+        return lambda device, *given: KERNELS[name]["numba"](*given)
+
+    return {
+        name: {**KERNELS[name], "opencl": functions.get(name, stand_in(name))} for name in KERNELS
+    }
+
+
+@pytest.mark.parametrize("failing", ["count_pairs", "fill_pairs", "probe", "places_from"])
+def test_a_driver_that_fails_is_reported(failing, monkeypatch):
+    def fails(*given):
+        raise MemoryError("no room on the card")
+
+    monkeypatch.setattr("kernels.table.KERNELS", pretending(**{failing: fails}))
+    monkeypatch.setattr(
+        "engines.trees.device.opencl_handle",
+        lambda how: "a card" if how.device == "opencl" else None,
+    )
+    workload, events = larger("gap", "20 ms")
+    expected = of_trees(workload, events)
+    with pytest.raises(DeviceError, match="the OpenCL device failed: no room on the card"):
+        of_trees(workload, events, how=ON_DEVICE)
+    with pytest.warns(RuntimeWarning, match="no room on the card: computing on the CPU") as told:
+        found = of_trees(workload, events, how=How(device="opencl"))
+    assert len(told) == 1
+    assert found.equals(expected)
