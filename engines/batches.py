@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -71,8 +71,8 @@ class Source:
         }
         base = path if Path(path).is_dir() else None
         parquet = _open_parquet([f for f in files if format_of(f) == "parquet"], base)
-        self._files = [
-            _Parquet(file, *parquet[file], self._progress)
+        self._files: list[EventFile] = [
+            ParquetFile(file, *parquet[file], self._progress)
             if file in parquet
             else _open_lines(file, stream, self._progress)
             for file in files
@@ -89,21 +89,17 @@ class Source:
             return NANOSECONDS[kind.unit]
         return 86_400 * 10**9 if pa.types.is_date(kind) else NANOSECONDS[self._stream.unit]
 
+    @property
+    def files(self) -> Sequence[EventFile]:
+        """The files, each of which can be read in another process too."""
+        return self._files
+
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """The events, with the given columns of `schema`."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         for file in self._files:
-            read = 0
-            for table, rows, faults in file.read(schema, self._batch_rows):
-                new = table.num_rows + len(faults)
-                self.faults.report(file.name, [replace(f, row=f.row + read) for f in faults])
-                for start in range(0, table.num_rows, self._batch_rows):
-                    part = table.slice(start, self._batch_rows)
-                    numbers = rows[start : start + self._batch_rows] + read + 1
-                    batch = self._checked(part, file.name, numbers)
-                    if len(batch):
-                        yield batch
-                read += new
+            pieces = file.read(schema, self._batch_rows)
+            yield from checked(pieces, file.name, self._stream, self.faults, self._batch_rows)
 
     def _progress(self, file: str, part: float) -> None:
         start, size = self._share[file]
@@ -129,25 +125,42 @@ class Source:
                 schema = schema.set(place, pa.field(name, pa.int64()))
         return schema
 
-    def _checked(self, table: pa.Table, file: str, rows: Int64s) -> Batch:
-        """The rows that have a time, and a number where the stream has a sequence."""
-        column = table.column(self._stream.time)
-        ticks, bad = _ticks(column)
-        faults = [
-            Fault(int(rows[i]), "time out of range", "the time is out of range", self._stream.time)
-            if column[int(i)].is_valid
-            else _null(rows, i, self._stream.time, "time")
-            for i in np.flatnonzero(bad)
-        ]
-        if (name := self._stream.sequence) is not None:
-            missing = np.asarray(pc.is_null(table.column(name))) & ~bad
-            faults += [_null(rows, i, name, "sequence number") for i in np.flatnonzero(missing)]
-            bad |= missing
-        batch = Batch(table, ticks, file, rows)
-        if not bad.any():
-            return batch
-        self.faults.report(file, faults)
-        return batch.take(np.flatnonzero(~bad))
+
+def checked(
+    pieces: Iterable[Piece], file: str, stream: Stream, faults: Faults, batch_rows: int
+) -> Iterator[Batch]:
+    """Pieces of a file as batches of events; what is wrong with rows goes to `faults`."""
+    read = 0
+    for table, rows, wrong in pieces:
+        faults.report(file, [replace(f, row=f.row + read) for f in wrong])
+        for start in range(0, table.num_rows, batch_rows):
+            part = table.slice(start, batch_rows)
+            numbers = rows[start : start + batch_rows] + read + 1
+            batch = _timed(part, file, numbers, stream, faults)
+            if len(batch):
+                yield batch
+        read += table.num_rows + len(wrong)
+
+
+def _timed(table: pa.Table, file: str, rows: Int64s, stream: Stream, faults: Faults) -> Batch:
+    """The rows that have a time, and a number where the stream has a sequence."""
+    column = table.column(stream.time)
+    ticks, bad = _ticks(column)
+    wrong = [
+        Fault(int(rows[i]), "time out of range", "the time is out of range", stream.time)
+        if column[int(i)].is_valid
+        else _null(rows, i, stream.time, "time")
+        for i in np.flatnonzero(bad)
+    ]
+    if (name := stream.sequence) is not None:
+        missing = np.asarray(pc.is_null(table.column(name))) & ~bad
+        wrong += [_null(rows, i, name, "sequence number") for i in np.flatnonzero(missing)]
+        bad |= missing
+    batch = Batch(table, ticks, file, rows)
+    if not bad.any():
+        return batch
+    faults.report(file, wrong)
+    return batch.take(np.flatnonzero(~bad))
 
 
 def _null(rows: Int64s, place: np.int64, name: str, what: str) -> Fault:
@@ -211,33 +224,54 @@ Piece = tuple[pa.Table, Int64s, list[Fault]]  # rows, their numbers from 0, and 
 Keys = dict[str, Any]  # values that a file's folders are named for
 
 
-class _Lines:
+class LinesFile:
+    """CSV or JSON lines; `part` is from a byte to before another."""
+
     def __init__(self, name: str, lines: CsvFile | JsonFile) -> None:
         self.name, self._lines = name, lines
         self.schema = lines.schema
 
-    def read(self, schema: pa.Schema, batch_rows: int) -> Iterator[Piece]:
+    def is_splittable(self) -> bool:
+        """Can it be read in parts?"""
+        return self._lines.is_splittable()
+
+    def rows_before(self, start: int) -> int:
+        """How many data rows begin before a byte."""
+        blocks = self._lines.blocks(0, start) if start else ()
+        return sum(bool(line.strip()) for block in blocks for line in block.split(b"\n"))
+
+    def read(
+        self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
+    ) -> Iterator[Piece]:
         if len(self.schema):
             try:
-                for block in filter(bytes.strip, self._lines.blocks()):
+                for block in filter(bytes.strip, self._lines.blocks(*(part or ()))):
                     yield self._lines.parse(block, schema)
             except OSError as error:
                 raise _unreadable(self.name, error) from error
 
 
-class _Parquet:
+class ParquetFile:
+    """Parquet; `part` is from a row group to before another."""
+
     def __init__(self, name: str, schema: pa.Schema, keys: Keys, progress: Progress) -> None:
         self.name, self.schema = name, schema
         self._keys, self._progress = keys, progress
 
-    def read(self, schema: pa.Schema, batch_rows: int) -> Iterator[Piece]:
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
+
+    def read(
+        self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
+    ) -> Iterator[Piece]:
         inside = [n for n in schema.names if n in self.schema.names and n not in self._keys]
         done = 0
         try:
             # Page by page: a scan of a dataset would take a whole row group into memory.
             with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
                 rows = max(file.metadata.num_rows, 1)
-                for batch in file.iter_batches(batch_rows, columns=inside):
+                groups = None if part is None else list(range(*part))
+                for batch in file.iter_batches(batch_rows, groups, columns=inside):
                     done += batch.num_rows
                     self._progress(self.name, done / rows)
                     table = self._with_keys(pa.Table.from_batches([batch]))
@@ -252,10 +286,17 @@ class _Parquet:
         return table
 
 
-def _open_lines(file: str, stream: Stream, progress: Progress) -> _Lines:
+def _untold(file: str, part: float) -> None:
+    """Progress that nobody wants to hear of."""
+
+
+EventFile: TypeAlias = LinesFile | ParquetFile
+
+
+def _open_lines(file: str, stream: Stream, progress: Progress) -> LinesFile:
     kind = CsvFile if format_of(file) == "csv" else JsonFile
     try:
-        return _Lines(file, kind(file, stream, progress))
+        return LinesFile(file, kind(file, stream, progress))
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(file, error) from error
 

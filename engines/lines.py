@@ -43,8 +43,12 @@ class LineFile(Protocol):
 
     schema: pa.Schema
 
-    def blocks(self) -> Iterator[bytes]:
-        """Its data rows, many at a time."""
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Its data rows, many at a time: those that begin from one byte to before another."""
+        ...
+
+    def is_splittable(self) -> bool:
+        """Can it be read from somewhere in the middle?"""
         ...
 
     def parse(self, block: bytes, schema: pa.Schema) -> Parsed:
@@ -83,9 +87,15 @@ class CsvFile:
             convert,
         )
 
-    def blocks(self) -> Iterator[bytes]:
-        header = True
-        for block in _blocks(self._file, self._progress):
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
+
+    def is_splittable(self) -> bool:
+        return _is_splittable(self._file)
+
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        header = start == 0
+        for block in _blocks(self._file, self._progress, start=start, stop=stop):
             if header:
                 block = block.lstrip(b"\r\n").partition(b"\n")[2]
                 header = False
@@ -158,8 +168,14 @@ class JsonFile:
             ) from error
         self.schema = _declared(guess, stream)
 
-    def blocks(self) -> Iterator[bytes]:
-        blocks = _blocks(self._file, self._progress)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_progress": _untold}
+
+    def is_splittable(self) -> bool:
+        return not self._is_list and _is_splittable(self._file)
+
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        blocks = _blocks(self._file, self._progress, start=start, stop=stop)
         if not self._is_list:
             yield from blocks
         elif text := self._lines_of_list(b"".join(blocks)):
@@ -447,14 +463,33 @@ def _filled(table: pa.Table, schema: pa.Schema) -> pa.Table:
 # --- bytes -------------------------------------------------------------------------------------
 
 
-def _blocks(file: str, progress: Progress, size: int = 0) -> Iterator[bytes]:
-    """The file in blocks of whole lines; a last line need not end."""
+def _untold(file: str, part: float) -> None:
+    """Progress that nobody wants to hear of."""
+
+
+def _is_splittable(file: str) -> bool:
+    """Is it plain text whose lines end in newlines?"""
+    if file.lower().endswith(".gz"):
+        return False
+    with pa.OSFile(file) as raw:
+        return b"\n" in raw.read(BLOCK)
+
+
+def _blocks(
+    file: str, progress: Progress, size: int = 0, start: int = 0, stop: int | None = None
+) -> Iterator[bytes]:
+    """The file in blocks of whole lines; a last line need not end.
+
+    With `start` and `stop` only the lines whose first byte is from one to before the other.
+    """
     size = size or BLOCK
     total = max(Path(file).stat().st_size, 1)
     with pa.OSFile(file) as raw:
         packed = file.lower().endswith(".gz")
-        text = pa.CompressedInputStream(raw, "gzip") if packed else raw
-        rest, first = b"", True
+        text: Any = pa.CompressedInputStream(raw, "gzip") if packed else raw
+        if start or (stop is not None and stop < total):
+            text = _Lines(raw, start, total if stop is None else stop)
+        rest, first = b"", start == 0
         while new := text.read(size):
             if first:
                 new, first = new.removeprefix(b"\xef\xbb\xbf"), False
@@ -469,6 +504,36 @@ def _blocks(file: str, progress: Progress, size: int = 0) -> Iterator[bytes]:
                 rest += new
         if rest.strip():
             yield rest
+
+
+class _Lines:
+    """The bytes of the lines that begin in a range of a file."""
+
+    def __init__(self, raw: pa.NativeFile, start: int, stop: int) -> None:
+        self._raw, self._stop = raw, stop
+        if start:  # a line that begins right here follows a newline
+            raw.seek(start - 1)
+            self._to_next_line()
+
+    def read(self, size: int) -> bytes:
+        left = self._stop - self._raw.tell()
+        if left <= 0:
+            return b""
+        found: bytes = self._raw.read(min(size, left))
+        if len(found) == left and not found.endswith(b"\n"):
+            found += self._to_next_line()
+        return found
+
+    def _to_next_line(self) -> bytes:
+        """Go behind the next newline; gives what was passed."""
+        passed = b""
+        while piece := self._raw.read(2**16):
+            line, newline, after = piece.partition(b"\n")
+            passed += line + newline
+            if newline:
+                self._raw.seek(self._raw.tell() - len(after))
+                break
+        return passed
 
 
 def _sample(file: str) -> tuple[bytes, bool]:

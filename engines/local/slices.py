@@ -89,14 +89,18 @@ def cut(
         return
     arriving = lateness.all_on_time(chain(first, batches))
     del first, batch
-    cutter = _Cutter(from_table(schema.empty_table(), stream), stream, reach, slicing, carried)
+    cutter = Cutter(from_table(schema.empty_table(), stream), stream, reach, slicing, carried)
     for batch in arriving:
         yield from cutter.add(batch, lateness.complete)
     yield from cutter.finish()
 
 
-class _Cutter:
-    """Holds the events that are not yet in a slice, and those that the next slice reaches."""
+class Cutter:
+    """Holds the events that are not yet in a slice, and those that the next slice reaches.
+
+    Slices are of the time from `start` to before `stop`; it is then to be given what they reach
+    before and behind that too.
+    """
 
     def __init__(
         self,
@@ -105,11 +109,13 @@ class _Cutter:
         reach: Reach,
         slicing: Slicing,
         carried: Callable[[], int],
+        start: int | None = None,
+        stop: int | None = None,
     ) -> None:
         self._stream, self._reach = stream, reach
         self._slicing, self._carried = slicing, carried
         self._events = none
-        self._start: int | None = None
+        self._start, self._stop = start, stop
         self._waiting: list[pa.Table] = []  # in the order of arrival
         self._number = 0
         self._wanted = slicing.rows
@@ -125,15 +131,22 @@ class _Cutter:
             return
         self._sort()
         until = complete - self._reach.ahead
-        yield from self._cut(int(np.searchsorted(self._events.ticks, until)))
+        yield from self._cut(self._before(until))
         # What could not be cut yet is sorted again with more: only when that is worth it.
         self._wanted = self._least(len(self._events))
 
     def finish(self) -> Iterator[Slice]:
-        """The slices that are left; the last goes on for ever."""
+        """The slices that are left; without a `stop` the last goes on for ever."""
         self._sort()
-        yield from self._cut(len(self._events))
-        yield Slice(self._events, self._start, None)
+        yield from self._cut(self._before(None))
+        if self._stop is None or self._start != self._stop:
+            yield Slice(self._events, self._start, self._stop)
+
+    def _before(self, time: int | None) -> int:
+        """The first row that is not before a time and the end."""
+        known = [bound for bound in (time, self._stop) if bound is not None]
+        ticks = self._events.ticks
+        return int(np.searchsorted(ticks, min(known))) if known else len(ticks)
 
     def _least(self, held: int) -> int:
         """The events that a slice must have to be worth it."""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines import lines
-from engines.batches import Source
+from engines.batches import LinesFile, Source
 from engines.errors import BadRowError, EventsError
 from engines.faults import Faults
 from workloads.model import Stream
@@ -321,3 +321,25 @@ def test_a_row_group_is_not_held_as_a_whole(tmp_path: Path) -> None:
     held = [pa.total_allocated_bytes() - before for _ in source.batches(["ts", "seq", "x"])]
     assert len(held) == 100
     assert max(held) < table.nbytes / 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_parts_of_a_file_have_its_rows_once_wherever_they_are_cut(
+    tmp_path: Path, ending: str, end: str
+) -> None:
+    path = Path(write(tmp_path / f"e.{ending}", GOOD * 2))
+    path.write_text(path.read_text().rstrip("\n") + end)
+    (file,) = Source(str(path), STREAM, Faults()).files
+    assert isinstance(file, LinesFile)
+    assert file.is_splittable()
+    size = path.stat().st_size
+    whole = [row for table, _, _ in file.read(file.schema, 100) for row in table.to_pylist()]
+    assert len(whole) == 6
+    for cut in range(size + 1):
+        parts = [
+            [row for table, _, _ in file.read(file.schema, 100, part) for row in table.to_pylist()]
+            for part in ((0, cut), (cut, size))
+        ]
+        assert parts[0] + parts[1] == whole, cut
+        assert file.rows_before(cut) == len(parts[0])
