@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workloads.model import Stream, Workload
+from workloads.model import Statistics, Stream, Workload
 from workloads.printer import print_expression, print_query
 from workloads.syntax import UNITS
 
@@ -19,16 +19,25 @@ def to_document(workload: Workload) -> dict[str, Any]:
         "stream": _stream(workload.stream),
         "queries": [query.text or print_query(query) for query in workload.queries],
     }
-    statistics = workload.statistics
-    if statistics.rates or statistics.selectivities:
-        document["statistics"] = {
-            key: dict(values)
-            for key, values in (
-                ("rates", statistics.rates),
-                ("selectivities", statistics.selectivities),
-            )
-            if values
+    if statistics := statistics_document(workload.statistics):
+        document["statistics"] = statistics
+    return document
+
+
+def statistics_document(statistics: Statistics) -> dict[str, Any]:
+    """What is known of a stream, as a workload has it under `statistics`."""
+    document: dict[str, Any] = {}
+    for key, values in (("rates", statistics.rates), ("selectivities", statistics.selectivities)):
+        if values:
+            document[key] = dict(values)
+    if statistics.keys:
+        document["keys"] = {
+            name: {"cardinality": key.cardinality, "heaviest": key.heaviest}
+            for name, key in statistics.keys.items()
         }
+    for name in ("ties", "events", "span"):
+        if (value := getattr(statistics, name)) is not None:
+            document[name] = value
     return document
 
 

@@ -17,7 +17,7 @@ import yaml
 
 from workloads import expressions as ex
 from workloads.errors import Diagnostic, QueryError, WorkloadError, did_you_mean
-from workloads.model import NANOSECONDS, Kind, Statistics, Stream, Workload
+from workloads.model import NANOSECONDS, KeyStatistics, Kind, Statistics, Stream, Workload
 from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
 
@@ -218,12 +218,62 @@ class _Reader:
         if not isinstance(document, Mapping):
             self.report("'statistics' is not a map")
             return Statistics()
-        self._known_keys(document, ("rates", "selectivities"), "'statistics'")
+        known = ("rates", "selectivities", "keys", "ties", "events", "span", "sample")
+        self._known_keys(document, known, "'statistics'")
         rates = self._numbers(document.get("rates"), "rates", lambda v: v >= 0, "at least 0")
         selectivities = self._numbers(
             document.get("selectivities"), "selectivities", lambda v: 0 <= v <= 1, "from 0 to 1"
         )
-        return Statistics(rates, selectivities)
+        shares = {"ties": document["ties"]} if document.get("ties") is not None else {}
+        ties = self._numbers(shares, "ties", lambda v: 0 <= v <= 1, "from 0 to 1").get("ties")
+        sizes = {k: document[k] for k in ("events", "span") if document.get(k) is not None}
+        found = self._numbers(sizes, "events and span", lambda v: v > 0, "above 0")
+        if len(sizes) == 1:
+            self.report(
+                "statistics has only one of events and span",
+                "give both: so many events in so many seconds",
+            )
+        events = int(found["events"]) if "events" in found else None
+        keys = self._keys(document.get("keys"))
+        return Statistics(rates, selectivities, keys, ties, events, found.get("span"))
+
+    def _keys(self, document: Any) -> dict[str, KeyStatistics]:
+        """Partition keys: how many values each has, and the heaviest one's share of the events."""
+        if document is None:
+            return {}
+        if not isinstance(document, Mapping):
+            self.report("statistics.keys is not a map of key to its cardinality and heaviest")
+            return {}
+        keys: dict[str, KeyStatistics] = {}
+        for name, given in document.items():
+            what = f"keys.{name}"
+            self._known_keys(
+                given if isinstance(given, Mapping) else {},
+                ("cardinality", "heaviest"),
+                f"statistics.{what}",
+            )
+            number = {"cardinality": given} if not isinstance(given, Mapping) else given
+            values = self._numbers(
+                {k: v for k, v in number.items() if k == "cardinality"},
+                what,
+                lambda v: v >= 1,
+                "at least 1",
+            )
+            if "cardinality" not in values:
+                if "cardinality" not in number:
+                    self.report(f"statistics.{what} has no cardinality", "say how many values")
+                continue
+            even = 1 / values["cardinality"]
+            shares = self._numbers(
+                {k: v for k, v in number.items() if k == "heaviest"},
+                what,
+                lambda v: 0 < v <= 1,
+                "above 0 and up to 1",
+            )
+            attributes = ", ".join(part.strip() for part in str(name).split(","))
+            heaviest = shares.get("heaviest", even)
+            keys[attributes] = KeyStatistics(values["cardinality"], heaviest)
+        return keys
 
     def _numbers(
         self, document: Any, key: str, accept: Callable[[float], bool], range_text: str

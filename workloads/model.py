@@ -36,12 +36,44 @@ class Stream:
         return self.type is None or any(c is None for c in self.types.values())
 
 
+@dataclass(frozen=True, slots=True)
+class KeyStatistics:
+    """How a partition key spreads its events: its distinct values, and the heaviest one's share."""
+
+    cardinality: float
+    heaviest: float
+
+    def __post_init__(self) -> None:
+        if not (self.cardinality >= 1 and 0 < self.heaviest <= 1):
+            raise ValueError(f"no key has {self.cardinality} values and a share {self.heaviest}")
+
+    def together(self, count: int) -> float:
+        """The chance that `count` events have one key: the sum of the values' shares to `count`.
+
+        As if all values but the heaviest were equally frequent, and all symbols spread alike.
+        """
+        others = self.cardinality - 1
+        if others < 1e-9:
+            return 1.0
+        rest: float = (1 - self.heaviest) ** count / others ** (count - 1)
+        return min(1.0, self.heaviest**count + rest)
+
+
 @dataclass(frozen=True)
 class Statistics:
-    """What the author says about the stream; the planner measures what is missing."""
+    """What the author says about the stream; the planner measures what is missing.
 
-    rates: Mapping[str, float] = field(default_factory=dict)  # events per second, by type
-    selectivities: Mapping[str, float] = field(default_factory=dict)  # by predicate as printed
+    `rates` are events per second by type, `selectivities` by predicate as printed, `keys` by the
+    key's attributes, joined by commas. `ties` is the share of events that are simultaneous with
+    another. All types together, the stream has `events` in a `span` of seconds.
+    """
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    selectivities: Mapping[str, float] = field(default_factory=dict)
+    keys: Mapping[str, KeyStatistics] = field(default_factory=dict)
+    ties: float | None = None
+    events: int | None = None
+    span: float | None = None
 
 
 NO_STATISTICS = Statistics()

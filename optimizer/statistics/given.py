@@ -32,7 +32,14 @@ def given(written: Given, queries: Iterable[Query]) -> Statistics:
                 found[joint_text(condition, symbols)] = known
         for alias, symbol in symbols.items():
             found |= _local(alias, symbol, selectivities)
-    return Statistics(dict(written.rates), {**selectivities, **found})
+    return Statistics(
+        dict(written.rates),
+        {**selectivities, **found},
+        dict(written.keys),
+        written.ties,
+        written.events,
+        written.span,
+    )
 
 
 def _local(alias: str, symbol: Symbol, selectivities: dict[str, float]) -> dict[str, float]:

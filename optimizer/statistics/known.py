@@ -11,6 +11,7 @@ from optimizer.ir.pattern import Symbol
 from optimizer.statistics.predicates import Symbols, joint_text, joint_texts, local_text
 from workloads.errors import SheafError
 from workloads.expressions import Expression
+from workloads.model import KeyStatistics as KeyStatistics
 from workloads.model import Statistics as Given
 
 Source = OneOf["given", "sampled", "running"]
@@ -18,29 +19,6 @@ Source = OneOf["given", "sampled", "running"]
 
 class MissingStatisticError(SheafError):
     """A cost model needs a number that nobody gave or measured; says which, and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyStatistics:
-    """How a partition key spreads its events: its distinct values, and the heaviest one's share."""
-
-    cardinality: float
-    heaviest: float
-
-    def __post_init__(self) -> None:
-        if not (self.cardinality >= 1 and 0 < self.heaviest <= 1):
-            raise ValueError(f"no key has {self.cardinality} values and a share {self.heaviest}")
-
-    def together(self, count: int) -> float:
-        """The chance that `count` events have one key: the sum of the values' shares to `count`.
-
-        As if all values but the heaviest were equally frequent, and all symbols spread alike.
-        """
-        others = self.cardinality - 1
-        if others < 1e-9:
-            return 1.0
-        rest: float = (1 - self.heaviest) ** count / others ** (count - 1)
-        return min(1.0, self.heaviest**count + rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +41,6 @@ class Statistics(Given):
     simultaneous with another; `span` is in seconds. `assumed` names what is only a default.
     """
 
-    keys: Mapping[str, KeyStatistics] = field(default_factory=dict)
-    ties: float | None = None
-    events: int | None = None
-    span: float | None = None
     source: Source = "given"
     sample: Sample | None = None
     assumed: tuple[str, ...] = ()
