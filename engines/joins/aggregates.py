@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.columns.evaluate import evaluate
+from engines.columns.grouped import Groups
 from engines.columns.keys import KeyTexts
 from engines.columns.layout import Rows
 from engines.columns.vectors import Vector, broadcast, truth
@@ -35,7 +36,7 @@ from workloads import expressions as ex
 
 
 class Found(NamedTuple):
-    """Matches of single events, by places: `rows` are those of the table that the places stand for.
+    """Matches by places: `rows` are the rows of the table that the places stand for.
 
     `first` and `last` are the places of each match's first and last event.
     """
@@ -43,7 +44,7 @@ class Found(NamedTuple):
     rows: Rows
     first: npt.NDArray[np.int32]
     last: npt.NDArray[np.int32]
-    columns: dict[str, npt.NDArray[np.int32]]
+    columns: dict[str, npt.NDArray[np.int32] | Groups]
 
 
 def aggregate_rows(
@@ -76,10 +77,17 @@ def _add_found(found: Iterable[Found], scan: Scan, windows: Windows, totals: _To
             rows = place[known]
             entered, left = windows.entered(rows), windows.left(rows)
         columns: dict[Name, Rows] = {
-            alias: rows[matches.columns[alias]] for alias in totals.aliases & matches.columns.keys()
+            Slot.START: entered[matches.last],
+            Slot.STOP: left[matches.first],
         }
-        columns |= {Slot.START: entered[matches.last], Slot.STOP: left[matches.first]}
-        totals.add(somewhere(Frame(len(matches.first), columns)))
+        groups: dict[str, Groups] = {}
+        for alias in totals.aliases & matches.columns.keys():
+            column = matches.columns[alias]
+            if isinstance(column, Groups):
+                groups[alias] = Groups(column.offsets, rows[column.rows])
+            else:
+                columns[alias] = rows[column]
+        totals.add(somewhere(Frame(len(matches.first), columns, groups)))
 
 
 def _windows(query: Query, scan: Scan, patterns: Sequence[Pattern]) -> Windows:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engines.columns.grouped import ranges
 from engines.columns.index import Equality
 from engines.columns.layout import Rows
 from engines.columns.vectors import Mask
-from engines.joins.frame import Frame, Name, Slot, ranges
+from engines.joins.frame import Frame, Name, Slot
 from engines.joins.scan import Scan
 from optimizer.ir.pattern import Event, Symbol
 

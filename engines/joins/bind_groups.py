@@ -8,11 +8,12 @@ from enum import Enum, auto
 
 import numpy as np
 
+from engines.columns.grouped import Groups, ends, ranges
 from engines.columns.layout import Rows
 from engines.columns.vectors import Mask
 from engines.joins.bind import Bounds, Narrows, Rival, without_rivals
 from engines.joins.conditions import holds
-from engines.joins.frame import Frame, Groups, Slot, ends, ranges
+from engines.joins.frame import Frame, Slot
 from engines.joins.regions import gap_high, gap_low
 from engines.joins.scan import Scan
 from optimizer.ir.pattern import Event

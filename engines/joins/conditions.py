@@ -6,9 +6,9 @@ import numpy as np
 
 from engines.columns.evaluate import evaluate
 from engines.columns.layout import Rows
+from engines.columns.over_groups import aggregate
 from engines.columns.vectors import Mask, Vector, truth
 from engines.joins.frame import Frame
-from engines.joins.groups import aggregate
 from engines.joins.scan import Scan
 from workloads import expressions as ex
 

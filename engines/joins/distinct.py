@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from engines.columns.grouped import Groups
 from engines.columns.layout import Rows
-from engines.joins.frame import Frame, Groups, Name, Slot
+from engines.joins.frame import Frame, Name, Slot
 from engines.joins.scan import Scan
 
 

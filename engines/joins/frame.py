@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-import numpy as np
-
+from engines.columns.grouped import Groups
 from engines.columns.layout import Rows
 
 
@@ -25,59 +23,6 @@ class Slot(Enum):
 
 
 Name: TypeAlias = str | Slot
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """A group of rows for each partial match: `rows[offsets[i] : offsets[i + 1]]`, in order."""
-
-    offsets: Rows
-    rows: Rows
-
-    @property
-    def sizes(self) -> Rows:
-        return np.diff(self.offsets)
-
-    @property
-    def first(self) -> Rows:
-        return self.rows[self.offsets[:-1]]
-
-    @property
-    def last(self) -> Rows:
-        return self.rows[self.offsets[1:] - 1]
-
-    @property
-    def owner(self) -> Rows:
-        """For each row, the number of its group."""
-        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
-
-    def take(self, index: Rows) -> Groups:
-        sizes = self.sizes[index]
-        return Groups(ends(sizes), self.rows[ranges(self.offsets[index], sizes)])
-
-    @staticmethod
-    def of_matrix(columns: list[Rows]) -> Groups:
-        """Groups of one size, given as their first rows, their second rows and so on."""
-        count = len(columns[0])
-        return Groups(np.arange(count + 1) * len(columns), np.stack(columns, axis=1).reshape(-1))
-
-    @staticmethod
-    def concatenated(parts: list[Groups]) -> Groups:
-        sizes = np.concatenate([part.sizes for part in parts])
-        return Groups(ends(sizes), np.concatenate([part.rows for part in parts]))
-
-
-def ends(sizes: Rows) -> Rows:
-    """Offsets of consecutive ranges: 0, and where each ends."""
-    found = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
-    return found
-
-
-def ranges(starts: Rows, sizes: Rows) -> Rows:
-    """The numbers of every range `starts[i] … starts[i] + sizes[i] - 1`, one after the other."""
-    offsets = ends(sizes)
-    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
 
 
 class Frame:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.columns.layout import Rows
+from engines.columns.over_groups import number_vector, worst
+from engines.columns.sums import digits_of
 from engines.columns.vectors import Array, Vector, compute
-from engines.joins.groups import number_vector, worst
-from engines.joins.sums import digits_of
 from workloads.errors import UnsupportedError
 
 

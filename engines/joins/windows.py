@@ -13,8 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
+from engines.columns.grouped import ranges
 from engines.columns.layout import Rows
-from engines.joins.frame import Frame, Name, Slot, ranges
+from engines.joins.frame import Frame, Name, Slot
 from engines.joins.regions import Extent
 from engines.joins.scan import Scan
 from optimizer.ir.pattern import Event, Symbol

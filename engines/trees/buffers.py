@@ -1,16 +1,22 @@
-"""Buffers of partial matches: a column of places for each component, sorted by the last event."""
+"""Buffers of partial matches: a column of places for each component, sorted by the last event.
+
+The column of a group has the places of all its events, and where those of each row begin.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from engines.columns.grouped import Groups
 from engines.trees.picked import Places
 
 Moments = npt.NDArray[np.int64]
+Column: TypeAlias = Places | Groups
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,7 +27,7 @@ class Buffer:
     a row to the right must not start behind, where a negation stands there.
     """
 
-    columns: tuple[Places, ...]
+    columns: tuple[Column, ...]
     first: Places
     last: Places
     earliest: Moments | None = None
@@ -31,7 +37,7 @@ class Buffer:
         return len(self.last)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Buffer:
-        columns = tuple(column[rows] for column in self.columns)
+        columns = tuple(_taken(column, rows) for column in self.columns)
         return Buffer(
             columns,
             _same(self.first, self, columns, rows),
@@ -59,14 +65,37 @@ class Buffer:
         )
 
 
+def first_of(column: Column) -> Places:
+    """The first event that each row has in a column."""
+    return column.first if isinstance(column, Groups) else column
+
+
+def last_of(column: Column) -> Places:
+    """The last event that each row has in a column."""
+    return column.last if isinstance(column, Groups) else column
+
+
 def of_places(places: Places) -> Buffer:
     """Single events."""
     return Buffer((places,), places, places)
 
 
+def paired(
+    left: Buffer,
+    rows: npt.NDArray[np.integer],
+    right: Buffer,
+    others: npt.NDArray[np.integer],
+) -> tuple[Column, ...]:
+    """The columns of pairs of rows."""
+    return (
+        *(_taken(column, rows) for column in left.columns),
+        *(_taken(column, others) for column in right.columns),
+    )
+
+
 def in_order(left: Buffer, rows: Places, right: Buffer, others: Places) -> Buffer:
     """Pairs of rows of which the right one follows the left one."""
-    columns = (*(c[rows] for c in left.columns), *(c[others] for c in right.columns))
+    columns = paired(left, rows, right, others)
     return Buffer(
         columns,
         _same(left.first, left, columns, rows),
@@ -78,7 +107,7 @@ def in_order(left: Buffer, rows: Places, right: Buffer, others: Places) -> Buffe
 
 def together(left: Buffer, rows: Places, right: Buffer, others: Places) -> Buffer:
     """Pairs of rows in any order."""
-    columns = (*(c[rows] for c in left.columns), *(c[others] for c in right.columns))
+    columns = paired(left, rows, right, others)
     return Buffer(
         columns,
         np.minimum(left.first[rows], right.first[others]),
@@ -94,7 +123,8 @@ def concatenated(parts: Sequence[Buffer], width: int) -> Buffer:
         none = np.zeros(0, np.int32)
         return Buffer((none,) * width, none, none)
     columns = tuple(
-        np.concatenate([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))
+        _behind_each_other([part.columns[i] for part in parts])
+        for i in range(len(parts[0].columns))
     )
     earliest = [part.earliest for part in parts if part.earliest is not None]
     latest = [part.latest for part in parts if part.latest is not None]
@@ -107,15 +137,28 @@ def concatenated(parts: Sequence[Buffer], width: int) -> Buffer:
     )
 
 
+def _behind_each_other(columns: list[Column]) -> Column:
+    groups = [column for column in columns if isinstance(column, Groups)]
+    if groups:
+        return Groups.concatenated(groups)
+    return np.concatenate([column for column in columns if not isinstance(column, Groups)])
+
+
+def _taken(column: Column, rows: npt.NDArray[np.integer]) -> Column:
+    return column.take(rows) if isinstance(column, Groups) else column[rows]
+
+
 def _same(
     column: Places,
     buffer: Buffer,
-    taken: tuple[Places, ...],
+    taken: tuple[Column, ...],
     rows: npt.NDArray[np.integer],
 ) -> Places:
     """A column of taken rows, which is mostly that of a component and need not be taken again."""
     for i, known in enumerate(buffer.columns):
         if column is known:
-            return taken[i]
+            again = taken[i]
+            assert not isinstance(again, Groups)
+            return again
     found: Places = column[rows]
     return found

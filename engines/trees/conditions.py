@@ -8,14 +8,17 @@ columns of pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from engines.columns.evaluate import evaluate
+from engines.columns.grouped import Groups
+from engines.columns.over_groups import aggregate
 from engines.columns.vectors import EXACT_DOUBLE, Mask, Vector, broadcast, truth
-from engines.trees.buffers import Buffer, Moments
+from engines.trees.buffers import Buffer, Column, Moments
 from engines.trees.picked import Picked, Places
 from kernels import joins
 from workloads import expressions as ex
@@ -38,9 +41,30 @@ _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def holds(condition: ex.Expression, picked: Picked, buffer: Buffer) -> Mask:
-    """Where a condition holds."""
-    found: Mask = np.broadcast_to(truth(value(condition, picked, buffer)), len(buffer))
-    return found
+    """Where a condition holds; for each event of a group that it speaks of event by event."""
+    groups = _one_by_one(condition, buffer)
+    if not groups:
+        found: Mask = np.broadcast_to(truth(value(condition, picked, buffer)), len(buffer))
+        return found
+    each, owner = buffer, np.arange(len(buffer))
+    for number in groups:
+        column = each.columns[number]
+        assert isinstance(column, Groups)
+        members = column.owner
+        each, owner = each.take(members), owner[members]
+        columns = (*each.columns[:number], column.rows, *each.columns[number + 1 :])
+        each = replace(each, columns=columns)
+    everywhere = np.ones(len(buffer), bool)
+    everywhere[owner[~holds(condition, picked, each)]] = False
+    return everywhere
+
+
+def _one_by_one(condition: ex.Expression, buffer: Buffer) -> list[int]:
+    """The groups whose events a condition speaks of one by one."""
+    if ex.has_group_call(condition):
+        return []
+    numbers = sorted(int(alias) for alias in ex.aliases(condition))
+    return [number for number in numbers if isinstance(buffer.columns[number], Groups)]
 
 
 def kept(conditions: Sequence[ex.Expression], picked: Picked, buffer: Buffer) -> Buffer:
@@ -60,7 +84,13 @@ def value(expression: ex.Expression, picked: Picked, buffer: Buffer) -> Vector:
         places: Any = buffer.columns[int(node.alias)]
         return picked.vector(node.name).take(places)
 
-    return evaluate(expression, attribute, picked.columns.text_code)
+    def call(node: ex.Call) -> Vector:
+        assert isinstance(node.argument, ex.Attribute)
+        group = buffer.columns[int(node.argument.alias)]
+        assert isinstance(group, Groups)
+        return aggregate(node.function, picked.vector(node.argument.name).take(group.rows), group)
+
+    return evaluate(expression, attribute, picked.columns.text_code, call)
 
 
 class Prepared(NamedTuple):
@@ -95,11 +125,12 @@ def prepare(
     """What a kernel needs to join two buffers.
 
     Conditions number the components of the left buffer first; of the right one with `swapped`.
+    `rivals` are single components that may not be the same event.
     """
     equal: list[tuple[_Codes, _Codes]] = []
     tests: list[int] = [joins.DIFFERENT] * len(rivals)
-    lefts: list[Doubles] = [left.columns[i].astype(np.float64) for i, _ in rivals]
-    rights: list[Doubles] = [right.columns[j].astype(np.float64) for _, j in rivals]
+    lefts: list[Doubles] = [_doubles(left.columns[i]) for i, _ in rivals]
+    rights: list[Doubles] = [_doubles(right.columns[j]) for _, j in rivals]
     rest: list[ex.Expression] = []
     for condition in conditions:
         sides = _sides(condition, picked, left, right, swapped)
@@ -143,6 +174,11 @@ def _sides(
         return None
     own, other = (right, left) if swapped else (left, right)
     many = len(own.columns)
+    if not ex.has_group_call(condition) and any(
+        isinstance((*own.columns, *other.columns)[int(alias)], Groups)
+        for alias in ex.aliases(condition)
+    ):
+        return None
     one, two = ({int(a) < many for a in ex.aliases(e)} for e in (condition.left, condition.right))
     if not (len(one) == len(two) == 1) or one == two:
         return None
@@ -234,6 +270,11 @@ def _grouped(
         )
     order, groups = joins.group_rows(codes, count)
     return order, groups, group
+
+
+def _doubles(column: Column) -> Doubles:
+    assert not isinstance(column, Groups)
+    return column.astype(np.float64)
 
 
 def _gate(gate: Moments | None) -> Moments:

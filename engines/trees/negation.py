@@ -59,6 +59,16 @@ def free(
     return (part if absent.all() else part.take(np.flatnonzero(absent))), tried
 
 
+def followed(
+    picked: Picked, part: Buffer, last: Buffer, conditions: Conditions, width: int, chunk: int
+) -> tuple[Buffer, int]:
+    """The rows that one of `last` follows in their window; and how many of those were tried."""
+    low, high = behind(picked, part.last), closing(picked, part, width)
+    found, tried = _find(picked, part, last, low, high, conditions, chunk, latest=False)
+    there = found < joins.NOWHERE
+    return (part if there.all() else part.take(np.flatnonzero(there))), tried
+
+
 def _find(
     picked: Picked,
     part: Buffer,

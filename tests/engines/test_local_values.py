@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.columns.evaluate import evaluate
+from engines.columns.grouped import Groups, ends
 from engines.columns.instances import Columns
+from engines.columns.over_groups import aggregate
+from engines.columns.sums import digits_of
 from engines.columns.vectors import Vector, broadcast
 from engines.events import from_table
-from engines.joins.frame import Groups, ends
-from engines.joins.groups import aggregate
-from engines.joins.sums import digits_of
 from engines.reference.values import Row, over, value
 from optimizer.ir.query import BoundWorkload
 from workloads import expressions as ex

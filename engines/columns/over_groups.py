@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from engines.columns.grouped import Groups
 from engines.columns.layout import Rows
+from engines.columns.sums import digits_of
 from engines.columns.vectors import LARGEST_INT, Array, Mask, Vector, compute
-from engines.joins.frame import Groups
-from engines.joins.sums import digits_of
 from workloads.errors import UnsupportedError
 
 

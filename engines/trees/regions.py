@@ -1,0 +1,67 @@
+"""Where rows look for what is absent, or for what is in a group: ranges of places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.trees.buffers import Buffer, first_of, last_of
+from engines.trees.operators import Gap
+from engines.trees.picked import Picked, Places
+
+
+def region(picked: Picked, part: Buffer, gap: Gap, width: int) -> tuple[Places, Places]:
+    """The first place of a gap of each row, and the one behind it."""
+    if gap.before is None:
+        low = opening(picked, part, width)
+    else:
+        low = behind(picked, _largest([last_of(part.columns[i]) for i in gap.before]))
+    if gap.after is not None:
+        high = before(picked, _smallest([first_of(part.columns[i]) for i in gap.after]))
+    elif gap.anywhere:
+        high = behind(picked, part.last)
+    else:
+        high = closing(picked, part, width)
+    return low, high
+
+
+def opening(picked: Picked, part: Buffer, width: int) -> Places:
+    """The first place in the window that ends with a row."""
+    return _places(picked, picked.position, picked.position[part.last] - width + 1)
+
+
+def closing(picked: Picked, part: Buffer, width: int) -> Places:
+    """The place behind the window that starts with a row."""
+    return _places(picked, picked.position, picked.position[part.first] + width)
+
+
+def before(picked: Picked, places: Places) -> Places:
+    """The place behind all that is before an event."""
+    return _places(picked, picked.moment, picked.moment[places])
+
+
+def behind(picked: Picked, places: Places) -> Places:
+    """The first place of what an event is before."""
+    return _places(picked, picked.moment, picked.moment[places] + 1)
+
+
+def _places(picked: Picked, values: npt.NDArray[Any], keys: npt.NDArray[Any]) -> Places:
+    found: Places = picked.kernels.places_from(values, keys)
+    return found
+
+
+def _largest(columns: Sequence[Places]) -> Places:
+    found = columns[0]
+    for column in columns[1:]:
+        found = np.maximum(found, column)
+    return found
+
+
+def _smallest(columns: Sequence[Places]) -> Places:
+    found = columns[0]
+    for column in columns[1:]:
+        found = np.minimum(found, column)
+    return found
