@@ -25,9 +25,22 @@ class Compiled(NamedTuple):
     aliases: tuple[str, ...]
 
 
-def compile_tree(tree: Tree, pattern: Pattern, conditions: Conditions) -> Compiled:
+class Reach(NamedTuple):
+    """Only such events are joined as the component `last` can follow, which ends every match.
+
+    `passing`: by the conditions that tie the two, besides the window.
+    """
+
+    last: str
+    passing: bool
+
+
+def compile_tree(
+    tree: Tree, pattern: Pattern, conditions: Conditions, reach: Reach | None = None
+) -> Compiled:
     """The operators of a tree; raises `TreeError` where it does not evaluate the pattern."""
     compiler = _Compiler.of(pattern, conditions)
+    compiler.reach = reach
     found = compiler.visit(tree)
     if set(found.aliases) != compiler.own or compiler.absent:
         missing = compiler.own ^ set(found.aliases) | set().union(*compiler.absent)
@@ -66,6 +79,7 @@ class _Compiler:
     components: dict[str, Place]
     absent: dict[frozenset[str], Place]  # negations that no node has checked yet, by what they bind
     conditions: Conditions
+    reach: Reach | None = None
 
     @staticmethod
     def of(pattern: Pattern, conditions: Conditions) -> _Compiler:
@@ -77,12 +91,7 @@ class _Compiler:
     def visit(self, tree: Tree) -> Compiled:
         match tree:
             case Leaf(alias):
-                place = self.components.get(alias)
-                if place is None or not isinstance(place.leaf, Event):
-                    raise TreeError(f"{alias} is no component here")
-                found = Compiled(op.Scan(place.leaf.symbol), (alias,))
-                alone = self._asked({alias}, (frozenset(),))
-                return found._replace(operator=_kept(found.operator, _numbered(alone, (alias,))))
+                return Compiled(self._reached(alias), (alias,))
             case SeqJoin(left, right):
                 return self._joined(self.visit(left), self.visit(right), ordered=True)
             case AndJoin(left, right):
@@ -93,6 +102,23 @@ class _Compiler:
                 return self._without(below, negation, side)
             case _:
                 raise TreeError(f"{type(tree).__name__} is not run as a tree")
+
+    def _leaf(self, alias: str) -> Operator:
+        place = self.components.get(alias)
+        if place is None or not isinstance(place.leaf, Event):
+            raise TreeError(f"{alias} is no component here")
+        alone = self._asked({alias}, (frozenset(),))
+        return _kept(op.Scan(place.leaf.symbol), _numbered(alone, (alias,)))
+
+    def _reached(self, alias: str) -> Operator:
+        """A component's events, but for those that the last component cannot follow."""
+        leaf = self._leaf(alias)
+        if self.reach is None or alias == self.reach.last:
+            return leaf
+        both = (alias, self.reach.last)
+        tying = [c for c in self.conditions if ex.aliases(c) == set(both)]
+        passed = _numbered(tying, both) if self.reach.passing else ()
+        return op.Reached(leaf, self._leaf(self.reach.last), passed)
 
     def _asked(
         self, names: Iterable[str], below: tuple[frozenset[str], ...]

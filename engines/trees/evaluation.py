@@ -19,7 +19,7 @@ from engines.joins.scan import Limits, refuse
 from engines.trees import operators as op
 from engines.trees.buffers import Buffer, concatenated, in_order, of_places, together
 from engines.trees.conditions import kept, prepare
-from engines.trees.negation import free, gates
+from engines.trees.negation import followed, free, gates
 from engines.trees.operators import Operator
 from engines.trees.picked import Picked, TooWideError
 from kernels import joins
@@ -213,6 +213,14 @@ class _Run:
                     )
                     self._of.counts.tried += tried
                     yield left
+            case op.Reached(part, last, conditions):
+                ends = self._buffer(last, negated)
+                for chunk in self._stream(part, negated):
+                    left, tried = followed(
+                        picked, chunk, ends, conditions, self._width, self._of.limits.chunk
+                    )
+                    self._of.counts.tried += tried
+                    yield left
             case _:
                 assert_never(operator)
 
@@ -280,7 +288,7 @@ def _symbols(operator: Operator) -> tuple[Symbol, ...]:
     match operator:
         case op.Scan(symbol):
             return (symbol,)
-        case op.Keep(part) | op.Push(part) | op.Absent(part):
+        case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Reached(part):
             return _symbols(part)
         case op.Join(left, right):
             return (*_symbols(left), *_symbols(right))

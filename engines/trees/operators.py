@@ -79,7 +79,16 @@ class Absent:
     conditions: Conditions = ()
 
 
-Operator: TypeAlias = Scan | Keep | Join | Push | Absent
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The rows that a row of `last` follows in one window, under conditions: a semi-join."""
+
+    part: Operator
+    last: Operator
+    conditions: Conditions = ()
+
+
+Operator: TypeAlias = Scan | Keep | Join | Push | Absent | Reached
 
 
 def inputs(operator: Operator) -> tuple[Operator, ...]:
@@ -91,8 +100,8 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return (part,)
         case Join(left, right):
             return (left, right)
-        case Push(part, negation) | Absent(part, negation):
-            return (part, negation)
+        case Push(part, other) | Absent(part, other) | Reached(part, other):
+            return (part, other)
 
 
 def walk(operator: Operator) -> Iterator[Operator]:
