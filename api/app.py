@@ -13,6 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from api import problems
 from api.body_limit import BodyLimit
 from api.computing import Computing
+from api.data_lock import DataLock
 from api.etags import Etags
 from api.idempotency import Idempotency
 from api.jobs.process import COMMAND
@@ -20,11 +21,12 @@ from api.jobs.queue import Jobs
 from api.metrics import Metrics
 from api.observing import Observed
 from api.roots import Roots
-from api.routes import health, jobs, plans, results, workloads
+from api.routes import health, jobs, plans, results, tasks, workloads
 from api.settings import Settings, from_environment
 from api.store import Store, open_database
 from api.store.jobs import JobRecords
 from api.store.keys import Keys
+from api.tasks import Tasks
 from api.tokens import Access
 
 DESCRIPTION = """\
@@ -39,10 +41,12 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     jobs_folder = settings.data / "jobs"
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)  # results are nobody else's
     jobs_folder.mkdir(exist_ok=True)
+    lock = DataLock(settings.data)
     database = open_database(settings.database)
     store = Store(database)
     roots = Roots(settings.roots)
     computing = Computing(settings.planning_seconds)
+    planning = Tasks()
     records = JobRecords(database)
     metrics = Metrics(records.counts)
     queue = Jobs(
@@ -61,8 +65,10 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         await run_in_threadpool(queue.start)
         yield
         await run_in_threadpool(queue.close)
+        await run_in_threadpool(planning.close)
         computing.close()
         database.close()
+        lock.release()
 
     app = FastAPI(
         title="Sheaf",
@@ -78,6 +84,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.state.metrics = metrics
     app.state.roots = roots
     app.state.computing = computing
+    app.state.tasks = planning
     problems.install(app)
     # The last is the first to see a request.
     app.add_middleware(Etags)
@@ -86,6 +93,6 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     if settings.tokens:
         app.add_middleware(Access, tokens=settings.tokens)
     app.add_middleware(Observed, metrics=metrics)
-    for module in (workloads, plans, jobs, results, health):
+    for module in (workloads, plans, tasks, jobs, results, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     return app

@@ -16,9 +16,12 @@ from api.commands.check import check
 from api.commands.demo import demo
 from api.commands.devices import devices
 from api.commands.generate import generate
+from api.commands.job import job
 from api.commands.plan import plan
+from api.commands.results import results
 from api.commands.run import run
 from api.commands.serve import serve
+from api.commands.workload import workload
 from workloads.errors import SheafError, WorkloadError
 
 
@@ -44,7 +47,6 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -74,6 +76,9 @@ app.command()(check)
 app.command()(plan)
 app.command()(run)
 app.command()(serve)
+app.add_typer(workload, name="workload")
+app.add_typer(job, name="job")
+app.command()(results)
 app.command()(generate)
 app.command()(bench)
 app.command()(devices)

@@ -9,17 +9,21 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from api.jobs.process import SECRETS
+from api.stages import listen
 from workloads.errors import SheafError
 
 T = TypeVar("T")
 
 SMALL = 20_000  # bytes of a document that is worked on at once, in this process
+GLANCE = 0.2  # seconds between looks at whether anybody still wants the answer
 
 
 class TooLongError(SheafError):
@@ -28,6 +32,18 @@ class TooLongError(SheafError):
 
 class BusyError(SheafError):
     """All processes are at work, and stayed so."""
+
+
+class CancelledError(SheafError):
+    """Somebody did not want the work any more."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Who hears what the work is at, and may end it."""
+
+    said: Callable[[str], None] = lambda stage: None
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
 
 class Computing:
@@ -42,26 +58,29 @@ class Computing:
         self._all: set[_Process] = set()
         self._closed = False
 
-    def call(self, work: Callable[..., T], *arguments: Any) -> T:
+    def call(self, work: Callable[..., T], *arguments: Any, watched: Watched | None = None) -> T:
         """What the function gives, or raises; it is ended after the time that it may take."""
         try:
             process = self._idle.get(timeout=self._seconds)
         except queue.Empty:
             raise BusyError("other workloads are being planned; try again later") from None
+        watched = watched or Watched()
         try:
             if process is None or not process.is_alive:
                 process = self._started()
-            answer = process.ask((work, arguments), self._seconds)
+            answer = process.ask((work, arguments), self._seconds, watched)
             if answer is None:
                 self._end(process)
                 process = None
+                if watched.cancelled.is_set():
+                    raise CancelledError("it was cancelled")
                 raise TooLongError(
                     f"it took longer than {self._seconds:g} s (SHEAF_PLANNING_SECONDS); take the "
                     "greedy solver, or fewer queries"
                 )
         finally:
             self._idle.put(process)
-        good, value = pickle.loads(answer)
+        good, value = answer
         if not good:
             raise value
         return value  # type: ignore[no-any-return]
@@ -106,14 +125,21 @@ class _Process:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, work: Any, seconds: float) -> bytes | None:
-        """The answer, as bytes; None if it does not come in time."""
+    def ask(self, work: Any, seconds: float, watched: Watched) -> tuple[bool, Any] | None:
+        """Whether it went well, and the answer; None if it does not come in time."""
         try:
             if not self._ready:
                 self._pipe.recv_bytes()  # it has imported what it needs
                 self._ready = True
             self._pipe.send_bytes(pickle.dumps(work))
-            return self._pipe.recv_bytes() if self._pipe.poll(seconds) else None
+            end = time.monotonic() + seconds
+            while time.monotonic() < end and not watched.cancelled.is_set():
+                if self._pipe.poll(GLANCE):
+                    good, value = pickle.loads(self._pipe.recv_bytes())
+                    if good is not None:
+                        return good, value
+                    watched.said(value)
+            return None
         except (EOFError, OSError) as error:
             raise SheafError(
                 "the process that plans has ended, as happens when the machine has no memory left; "
@@ -136,6 +162,7 @@ def main(descriptor: int) -> None:
     end_when_alone()
     os.set_inheritable(descriptor, False)
     pipe = Connection(descriptor)
+    listen(lambda stage: pipe.send_bytes(pickle.dumps((None, stage))))
     with suppress(EOFError, OSError):
         pipe.send_bytes(b"ready")
         while True:

@@ -54,6 +54,18 @@ _CANDIDATE = {
     "conflicting": 0,
     "why": "chosen",
 }
+TASK: dict[str, Any] = {
+    "id": "task-5f3a9c1b77de",
+    **_OF,
+    "status": "running",
+    "stage": "choosing what to share",
+    "seconds": 3.2,
+    "limit": 60.0,
+    "reason": None,
+    "plan": None,
+    "created": "2026-03-01T09:30:00Z",
+    "finished": None,
+}
 EXPLAIN: dict[str, Any] = {
     **_OF,
     "queries": [
@@ -93,7 +105,16 @@ PLAN: dict[str, Any] = {
             "uses": {"purchases": [0, 1], "visits": [0]},
         }
     ],
-    "operators": [{"id": "scan", "kind": "scan", "inputs": [], "detail": {"time": "ts"}}],
+    "operators": [
+        {
+            "id": "scan-5f0d1e77aa01",
+            "kind": "scan",
+            "inputs": [],
+            "detail": {"time": "ts"},
+            "schema": {"time": "int64", "type": "string", "user": "string", "price": "double"},
+            "order": ["time"],
+        }
+    ],
     "rates": {"View": 27.0, "Cart": 3.0, "Buy": 15.0},
     "assumed": [],
     "obstacles": [],

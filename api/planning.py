@@ -8,6 +8,7 @@ from typing import Any
 
 from api.roots import Roots
 from api.schemas import PlanIn
+from api.stages import say
 from optimizer.bind import bind
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload
@@ -68,12 +69,15 @@ def plan_bound(
         from engines.statistics import measure
 
         Roots(roots).check_files(wanted.sample.path)
+        say("measuring the sample")
         statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
+    say("choosing what to share")
     return make_plan(bound, document, wanted.solver, wanted.model, statistics)
 
 
 def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]) -> Plan:
     """The same for a workload that has been checked, from its document."""
+    say("reading the queries")
     return plan_bound(bind(load_workload(document)), document, wanted, roots)
 
 

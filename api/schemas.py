@@ -141,13 +141,36 @@ class GroupOut(BaseModel):
     uses: dict[str, list[int]] | None = Field(
         default=None, description="The segments, by number, that each query is made of."
     )
+    trees: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="The tree of each query, where several share parts of theirs."
+    )
+    cost: CostOut | None = Field(
+        default=None, description="What the group takes, and its queries one by one."
+    )
+
+
+class PartitioningOut(BaseModel):
+    kind: OneOf["any", "key", "slices", "single"]
+    by: list[str] = []
+
+
+class StateOut(BaseModel):
+    bound: OneOf["none", "window", "events", "lateness", "slice", "unbounded"]
+    size: int | None = Field(default=None, description="In nanoseconds, or in events of each key.")
+    reason: str | None = Field(default=None, description="Why it is unbounded.")
 
 
 class OperatorOut(BaseModel):
-    id: str
+    id: str = Field(description="The same for the same operator in every plan.")
     kind: str
-    inputs: list[str]
+    inputs: list[str] = Field(description="Operators that it reads.")
     detail: dict[str, Any]
+    columns: dict[str, str] = Field(alias="schema", description="Of its rows, with their types.")
+    order: list[str] = Field(default=[], description="Columns that its rows are sorted by.")
+    partitioning: PartitioningOut = PartitioningOut(kind="any")
+    state: StateOut = StateOut(bound="none")
+    cost: float = Field(default=0.0, description="Nanoseconds of a core for a second of stream.")
+    rows: float | None = Field(default=None, description="Rows expected in a second of stream.")
 
 
 class PlanSummary(BaseModel):
@@ -188,6 +211,24 @@ class PlanOut(BaseModel):
     assumed: list[str] = Field(description="Statistics that nobody gave, and that were assumed.")
     obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
+
+
+class TaskOut(BaseModel):
+    """A plan in the making, asked for with `Prefer: respond-async`."""
+
+    model_config = ConfigDict(json_schema_extra={"example": examples.TASK})
+
+    id: str = Field(examples=["task-5f3a9c1b77de"])
+    workload: str = Field(description="The id of the workload.")
+    workload_version: int
+    status: OneOf["queued", "running", "succeeded", "failed", "cancelled"]
+    stage: str = Field(description="What is under way, in a few words.")
+    seconds: float = Field(description="For which it has run.")
+    limit: float = Field(description="Seconds that it may run.")
+    reason: str | None = Field(default=None, description="Why it failed or was cancelled.")
+    plan: str | None = Field(default=None, description="The id of the plan that came of it.")
+    created: datetime
+    finished: datetime | None = None
 
 
 class JobIn(_In):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
@@ -24,10 +25,23 @@ def print_table(
     console: Console | None = None,
     number: int | None = None,
 ) -> None:
-    """The first rows, saying how many there are; columns that say nothing are left out.
+    """The first rows of a table, saying how many there are.
 
     `number` says how many there are where the table holds only the first.
     """
+    number = table.num_rows if number is None else number
+    print_rows(rows(table, 0, limit), table.column_names, kind, limit, console, number)
+
+
+def print_rows(
+    shown: list[dict[str, Any]],
+    columns: Sequence[str],
+    kind: str,
+    limit: int,
+    console: Console | None,
+    number: int,
+) -> None:
+    """Rows as plain values, of `number` that there are; columns that say nothing are left out."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -36,8 +50,7 @@ def print_table(
     console = console or Console()
     if not console.is_terminal:
         console.width = max(console.width, WIDTH_OF_A_PIPE)
-    shown = rows(table, 0, limit)
-    names = [name for name in table.column_names if not _says_nothing(name, shown)]
+    names = [name for name in columns if not _says_nothing(name, shown)]
     cells = [[cell(row[name]) for name in names] for row in shown]
     widths = _fitted(
         {
@@ -46,7 +59,6 @@ def print_table(
         },
         console.width,
     )
-    number = table.num_rows if number is None else number
     total = f"{number:,} {SINGULAR[kind] if number == 1 else kind}"
     title = total if number <= limit else f"{total}, the first {limit}"
     printed = Table(

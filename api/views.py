@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from api.jobs.folder import JobFolder
 from api.jobs.model import Job
 from api.result_files import read_rows, stretch
@@ -17,10 +19,12 @@ from api.schemas import (
     ProgressOut,
     QueryOut,
     ResultsOut,
+    TaskOut,
     WorkloadOut,
     WorkloadSummary,
 )
 from api.store import StoredPlan, StoredWorkload
+from api.tasks import Task
 from optimizer.ir.pattern import events, print_pattern
 from optimizer.ir.query import Aggregation, Query
 from optimizer.physical.operators import print_window
@@ -80,6 +84,23 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
 def plan_out(stored: StoredPlan) -> PlanOut:
     of = {"workload": stored.workload, "workload_version": stored.version}
     return PlanOut(**{**stored.document, **of})
+
+
+def task_out(task: Task, limit: float) -> TaskOut:
+    end = task.finished or datetime.now(UTC)
+    return TaskOut(
+        id=task.id,
+        workload=task.workload,
+        workload_version=task.version,
+        status=task.status,
+        stage=task.stage,
+        seconds=(end - task.started).total_seconds() if task.started else 0.0,
+        limit=limit,
+        reason=task.reason,
+        plan=task.plan,
+        created=task.created,
+        finished=task.finished,
+    )
 
 
 def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:

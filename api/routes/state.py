@@ -12,6 +12,7 @@ from api.metrics import Metrics
 from api.roots import Roots
 from api.settings import Settings
 from api.store import Store
+from api.tasks import Tasks
 
 
 def store(request: Request) -> Store:
@@ -36,3 +37,7 @@ def computing(request: Request) -> Computing:
 
 def metrics(request: Request) -> Metrics:
     return cast(Metrics, request.app.state.metrics)
+
+
+def tasks(request: Request) -> Tasks:
+    return cast(Tasks, request.app.state.tasks)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import yaml
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from api.computing import SMALL, Computing
+from api.computing import SMALL, Computing, Watched
 from api.metrics import Metrics
 from api.planning import (
     Checked,
@@ -25,10 +26,19 @@ from api.planning import (
 from api.problems import ProblemError, responses
 from api.roots import Roots
 from api.routes.paging import LINK, Cursor, Limit, linked
-from api.routes.state import computing, metrics, roots, settings, store
-from api.schemas import EXAMPLE_WORKLOAD, ExplainOut, PlanIn, PlanOut, WorkloadOut, WorkloadSummary
-from api.store import Store, StoredWorkload
-from api.views import plan_out, workload_out, workload_summary
+from api.routes.state import computing, metrics, roots, settings, store, tasks
+from api.schemas import (
+    EXAMPLE_WORKLOAD,
+    ExplainOut,
+    PlanIn,
+    PlanOut,
+    TaskOut,
+    WorkloadOut,
+    WorkloadSummary,
+)
+from api.store import Store, StoredPlan, StoredWorkload
+from api.views import plan_out, task_out, workload_out, workload_summary
+from optimizer.physical.plan import Plan
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
@@ -49,6 +59,8 @@ _BODY = {
         },
     }
 }
+
+ASYNC = re.compile(r"(^|[,\s])respond-async\b")
 
 VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default the latest.")]
 
@@ -159,33 +171,54 @@ def explain_workload(
 @router.post(
     "/{id}/plans",
     status_code=201,
+    response_model=PlanOut,
     response_model_exclude_none=True,
-    responses=responses(
-        "not-found", "path-not-allowed", "invalid-request", "planning-too-long", "busy"
-    ),
+    responses={
+        202: {"model": TaskOut, "description": "It is being made, as was preferred"},
+        **responses(
+            "not-found", "path-not-allowed", "invalid-request", "planning-too-long", "busy"
+        ),
+    },
 )
 def post_plan(
     id: str,
+    request: Request,
     response: Response,
     store: Annotated[Store, Depends(store)],
     roots: Annotated[Roots, Depends(roots)],
     computing: Annotated[Computing, Depends(computing)],
     metrics: Annotated[Metrics, Depends(metrics)],
     wanted: PlanIn | None = None,
-) -> PlanOut:
+    prefer: Annotated[
+        str, Header(description="`respond-async` answers at once with a task to look at.")
+    ] = "",
+) -> PlanOut | Response:
     """Plan a workload; an empty body takes the defaults."""
     wanted = wanted or PlanIn()
     stored = store.workload(id, wanted.version)
     if wanted.sample is not None:
         roots.check(wanted.sample.path)
+    asked = (dict(stored.document), wanted, roots.folders)
     start = time.perf_counter()
+
+    def keep(made: Plan) -> StoredPlan:
+        metrics.planned(made, time.perf_counter() - start)
+        return store.add_plan(stored, made)
+
+    if ASYNC.search(prefer):
+
+        def work(watched: Watched) -> str:
+            return keep(computing.call(plan_document, *asked, watched=watched)).id
+
+        task = tasks(request).begin(stored.id, stored.version, work)
+        body = task_out(task, settings(request).planning_seconds).model_dump_json()
+        headers = {"location": f"/v1/tasks/{task.id}", "preference-applied": "respond-async"}
+        return Response(body, 202, headers, "application/json")
     small = wanted.solver == "greedy" and wanted.sample is None and is_small(stored)
     if small:
-        made = plan_bound(stored.bound, stored.document, wanted, roots.folders)
+        plan = keep(plan_bound(stored.bound, stored.document, wanted, roots.folders))
     else:
-        made = computing.call(plan_document, dict(stored.document), wanted, roots.folders)
-    metrics.planned(made, time.perf_counter() - start)
-    plan = store.add_plan(stored, made)
+        plan = keep(computing.call(plan_document, *asked))
     response.headers["location"] = f"/v1/plans/{plan.id}"
     return plan_out(plan)
 

@@ -367,6 +367,7 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
         "/v1/workloads/{id}/plans",
         "/v1/plans",
         "/v1/plans/{id}",
+        "/v1/tasks/{id}",
         "/v1/jobs",
         "/v1/jobs/{id}",
         "/v1/jobs/{id}/log",

@@ -1,0 +1,245 @@
+"""The client for programs that await: all that `Client` has, in the same words."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+import pyarrow as pa
+
+from api.client import calls, tables
+from api.client.errors import JobError, UnreachableError
+from api.client.events import Event, Reader
+from api.client.plan import Plan
+from api.client.synchronous import PAUSE, TIMEOUT, TRIES, unreachable
+from api.schemas import (
+    ExplainOut,
+    JobOut,
+    PlanSummary,
+    ResultsOut,
+    TaskOut,
+    WorkloadOut,
+    WorkloadSummary,
+)
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A service, and all that it does; see `Client` for what each method is for."""
+
+    def __init__(
+        self,
+        address: str = "http://127.0.0.1:8000",
+        token: str | None = None,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.address = calls.checked_address(address)
+        self._http = httpx.AsyncClient(base_url=self.address, headers=headers, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    # Workloads
+
+    async def post_workload(self, document: calls.Document) -> WorkloadOut:
+        return await self._send(calls.post_workload(document))
+
+    async def put_workload(self, id: str, document: calls.Document) -> WorkloadOut:
+        return await self._send(calls.put_workload(id, document))
+
+    def workloads(self) -> AsyncIterator[WorkloadSummary]:
+        return self._pages(calls.workloads())
+
+    async def workload(self, id: str, version: int | None = None) -> WorkloadOut:
+        return await self._send(calls.workload(id, version))
+
+    async def versions(self, id: str) -> list[WorkloadSummary]:
+        return await self._send(calls.versions(id))
+
+    async def explain(self, id: str, version: int | None = None) -> ExplainOut:
+        return await self._send(calls.explain(id, version))
+
+    # Plans
+
+    async def plan(self, workload: str, **wanted: Any) -> Plan:
+        return await self._send(calls.post_plan(workload, wanted))
+
+    async def begin_plan(self, workload: str, **wanted: Any) -> TaskOut:
+        return await self._send(calls.begin_plan(workload, wanted))
+
+    async def task(self, id: str) -> TaskOut:
+        return await self._send(calls.task(id))
+
+    async def cancel_task(self, id: str) -> TaskOut:
+        return await self._send(calls.cancel_task(id))
+
+    def plans(self, workload: str | None = None) -> AsyncIterator[PlanSummary]:
+        return self._pages(calls.plans(workload))
+
+    async def get_plan(self, id: str) -> Plan:
+        return await self._send(calls.plan(id))
+
+    # Jobs
+
+    async def launch(
+        self, plan: str, source: str | Path, sink: str | Path | None = None, **wanted: Any
+    ) -> JobOut:
+        where = {"source": str(source), "sink": None if sink is None else str(sink)}
+        call = calls.launch({"plan": plan, **where, **wanted}, secrets.token_hex(16))
+        return await self._send(call, again=True)
+
+    def jobs(self, status: str | None = None) -> AsyncIterator[JobOut]:
+        return self._pages(calls.jobs(status))
+
+    async def job(self, id: str) -> JobOut:
+        return await self._send(calls.job(id))
+
+    async def log(self, id: str) -> str:
+        return await self._send(calls.log(id))
+
+    async def cancel(self, id: str) -> None:
+        await self._send(calls.cancel(id))
+
+    async def wait(
+        self,
+        id: str,
+        seconds: float | None = None,
+        progress: Callable[[JobOut], None] = lambda job: None,
+    ) -> JobOut:
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            job = await self.job(id)
+            progress(job)
+            if tables.is_over(job):
+                return tables.succeeded(job)
+            if end is not None and time.monotonic() > end:
+                raise JobError(f"{id} is still {job.status} after {seconds:g} s")
+            await asyncio.sleep(PAUSE)
+
+    async def follow(
+        self, id: str, rows: bool = True, last: str | None = None
+    ) -> AsyncIterator[Event]:
+        tries = 0
+        while True:
+            try:
+                async for event in self._events(id, last, rows):
+                    tries = 0
+                    last = event.id or last
+                    yield event
+                    if event.name == "end":
+                        return
+            except UnreachableError:
+                if tries == TRIES:
+                    raise
+            tries += 1
+            if tries > TRIES:
+                raise UnreachableError(f"{self.address} ends the stream of {id} again and again")
+            await asyncio.sleep(PAUSE * tries)
+
+    # Results
+
+    async def results(
+        self, id: str, query: str | None = None, offset: int = 0, limit: int | None = None
+    ) -> ResultsOut:
+        return await self._send(calls.results(id, query, offset, limit))
+
+    async def rows(
+        self, id: str, kind: tables.Kind, query: str | None = None, page: int = 10_000
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        offset = 0
+        while found := tables.page_of(await self.results(id, query, offset, page), kind):
+            for row in found:
+                yield row
+            offset += len(found)
+
+    async def table(
+        self, id: str, kind: tables.Kind | None = None, query: str | None = None
+    ) -> pa.Table:
+        return tables.from_arrow(await self._send(calls.results_as(id, "arrow", kind, query)))
+
+    async def download(
+        self,
+        id: str,
+        path: str | Path,
+        kind: tables.Kind | None = None,
+        query: str | None = None,
+    ) -> int:
+        path = Path(path)
+        call = calls.results_as(id, tables.format_of(path), kind, query)
+        size = 0
+        with tables.whole(path) as file:
+            async with self._stream(call) as response:
+                async for piece in response.aiter_bytes():
+                    size += file.write(piece)
+        return size
+
+    async def is_ready(self) -> bool:
+        try:
+            await self._send(calls.ready())
+        except UnreachableError:
+            return False
+        return True
+
+    # How
+
+    async def _send(self, call: calls.Call[T], again: bool = False) -> T:
+        return call.read(await self._answer(call.arguments(), again))
+
+    async def _answer(self, arguments: dict[str, Any], again: bool = False) -> httpx.Response:
+        for left in (*((True, True) if again else ()), False):
+            try:
+                return calls.answered(await self._http.request(**arguments))
+            except httpx.TransportError as error:
+                if not left:
+                    raise UnreachableError(unreachable(self.address, error)) from error
+                await asyncio.sleep(PAUSE)
+        raise AssertionError
+
+    async def _pages(self, call: calls.Call[list[T]]) -> AsyncIterator[T]:
+        arguments: dict[str, Any] | None = call.arguments()
+        while arguments is not None:
+            response = await self._answer(arguments)
+            for one in call.read(response):
+                yield one
+            following = calls.next_page(response)
+            arguments = {"method": "GET", "url": following} if following else None
+
+    @asynccontextmanager
+    async def _stream(
+        self, call: calls.Call[Any], quiet: float | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        try:
+            timeout = self._http.timeout if quiet is None else httpx.Timeout(TIMEOUT, read=quiet)
+            async with self._http.stream(**call.arguments(), timeout=timeout) as response:
+                if response.is_error:
+                    await response.aread()
+                yield calls.answered(response)
+        except httpx.TransportError as error:
+            raise UnreachableError(unreachable(self.address, error)) from error
+
+    async def _events(self, id: str, last: str | None, rows: bool) -> AsyncIterator[Event]:
+        reader = Reader()
+        async with self._stream(calls.events(id, last, rows), tables.QUIET) as response:
+            async for line in response.aiter_lines():
+                for event in reader.line(line):
+                    yield event

@@ -1,0 +1,46 @@
+"""A plan as a notebook shows it: as its picture."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from api.schemas import CandidateOut, PlanOut
+from optimizer.physical.plan import Plan as Physical
+from optimizer.physical.plan import from_json
+from optimizer.physical.svg import render_svg
+from optimizer.physical.text import render_text
+
+
+class Plan(PlanOut):
+    """A plan of the service's; it draws itself in a notebook, and as text where it is printed."""
+
+    @cached_property
+    def physical(self) -> Physical:
+        """The plan as the optimizer has it."""
+        content = self.model_dump(exclude={"workload_version"}, exclude_none=True, by_alias=True)
+        return from_json(content)
+
+    @property
+    def saved(self) -> float:
+        """The part of the cost that sharing saves, from 0 to 1."""
+        return 1 - self.cost.shared / self.cost.separate if self.cost.separate else 0.0
+
+    @property
+    def shared(self) -> list[CandidateOut]:
+        """The candidates that were chosen."""
+        chosen = set(self.chosen)
+        return [candidate for candidate in self.candidates if candidate.id in chosen]
+
+    def text(self) -> str:
+        """The plan as `sheaf plan` shows it."""
+        return render_text(self.physical)
+
+    def svg(self) -> str:
+        """The plan's picture."""
+        return render_svg(self.physical)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_svg_(self) -> str:
+        return self.svg()

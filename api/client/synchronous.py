@@ -1,0 +1,268 @@
+"""The client for programs that wait for each answer."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+import pyarrow as pa
+
+from api.client import calls, tables
+from api.client.errors import JobError, UnreachableError
+from api.client.events import Event, Reader
+from api.client.plan import Plan
+from api.schemas import (
+    ExplainOut,
+    JobOut,
+    PlanSummary,
+    ResultsOut,
+    TaskOut,
+    WorkloadOut,
+    WorkloadSummary,
+)
+
+T = TypeVar("T")
+
+TIMEOUT = 120.0  # seconds; a large workload may take a minute to plan
+PAUSE = 0.3  # between looks at a job
+TRIES = 5  # to go on following a job after the connection broke
+
+
+class Client:
+    """A service, and all that it does; problems are raised as `ServiceError`."""
+
+    def __init__(
+        self,
+        address: str = "http://127.0.0.1:8000",
+        token: str | None = None,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.address = calls.checked_address(address)
+        self._http = httpx.Client(base_url=self.address, headers=headers, timeout=timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # Workloads
+
+    def post_workload(self, document: calls.Document) -> WorkloadOut:
+        """Check a workload and keep it: a document, its text in YAML or JSON, or a file's path."""
+        return self._send(calls.post_workload(document))
+
+    def put_workload(self, id: str, document: calls.Document) -> WorkloadOut:
+        """Change a workload: a new version, unless the latest says the same."""
+        return self._send(calls.put_workload(id, document))
+
+    def workloads(self) -> Iterator[WorkloadSummary]:
+        """All workloads, in the order they first came."""
+        return self._pages(calls.workloads())
+
+    def workload(self, id: str, version: int | None = None) -> WorkloadOut:
+        return self._send(calls.workload(id, version))
+
+    def versions(self, id: str) -> list[WorkloadSummary]:
+        """The versions of a workload, the latest first."""
+        return self._send(calls.versions(id))
+
+    def explain(self, id: str, version: int | None = None) -> ExplainOut:
+        """Normal forms, what queries have in common, and what keeps them from sharing it."""
+        return self._send(calls.explain(id, version))
+
+    # Plans
+
+    def plan(self, workload: str, **wanted: Any) -> Plan:
+        """Plan a workload: `solver`, `model`, `version`, `statistics`, `sample` as in the API."""
+        return self._send(calls.post_plan(workload, wanted))
+
+    def begin_plan(self, workload: str, **wanted: Any) -> TaskOut:
+        """The same without waiting for it."""
+        return self._send(calls.begin_plan(workload, wanted))
+
+    def task(self, id: str) -> TaskOut:
+        """What a plan in the making is at."""
+        return self._send(calls.task(id))
+
+    def cancel_task(self, id: str) -> TaskOut:
+        return self._send(calls.cancel_task(id))
+
+    def plans(self, workload: str | None = None) -> Iterator[PlanSummary]:
+        """All plans, or those of one workload, in the order they were made."""
+        return self._pages(calls.plans(workload))
+
+    def get_plan(self, id: str) -> Plan:
+        return self._send(calls.plan(id))
+
+    # Jobs
+
+    def launch(
+        self, plan: str, source: str | Path, sink: str | Path | None = None, **wanted: Any
+    ) -> JobOut:
+        """Run a plan over events: `mode`, `engine`, `device`, `master` as in the API.
+
+        Paths are as the service sees them. A request that is sent again because nobody answered
+        launches nothing twice.
+        """
+        where = {"source": str(source), "sink": None if sink is None else str(sink)}
+        call = calls.launch({"plan": plan, **where, **wanted}, secrets.token_hex(16))
+        return self._send(call, again=True)
+
+    def jobs(self, status: str | None = None) -> Iterator[JobOut]:
+        """All jobs, or those of one status, in the order they came."""
+        return self._pages(calls.jobs(status))
+
+    def job(self, id: str) -> JobOut:
+        return self._send(calls.job(id))
+
+    def log(self, id: str) -> str:
+        """What the job's process printed."""
+        return self._send(calls.log(id))
+
+    def cancel(self, id: str) -> None:
+        """End a job that waits or runs; drop one that is over, with its results."""
+        self._send(calls.cancel(id))
+
+    def wait(
+        self,
+        id: str,
+        seconds: float | None = None,
+        progress: Callable[[JobOut], None] = lambda job: None,
+    ) -> JobOut:
+        """The job when it has succeeded; raises `JobError` if it does not, or not in time."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            job = self.job(id)
+            progress(job)
+            if tables.is_over(job):
+                return tables.succeeded(job)
+            if end is not None and time.monotonic() > end:
+                raise JobError(f"{id} is still {job.status} after {seconds:g} s")
+            time.sleep(PAUSE)
+
+    def follow(self, id: str, rows: bool = True, last: str | None = None) -> Iterator[Event]:
+        """The job as it happens, up to its end; goes on by itself where the connection breaks."""
+        tries = 0
+        while True:
+            try:
+                for event in self._events(id, last, rows):
+                    tries = 0
+                    last = event.id or last
+                    yield event
+                    if event.name == "end":
+                        return
+            except UnreachableError:
+                if tries == TRIES:
+                    raise
+            tries += 1
+            if tries > TRIES:
+                raise UnreachableError(f"{self.address} ends the stream of {id} again and again")
+            time.sleep(PAUSE * tries)
+
+    # Results
+
+    def results(
+        self, id: str, query: str | None = None, offset: int = 0, limit: int | None = None
+    ) -> ResultsOut:
+        """A page of what a job found."""
+        return self._send(calls.results(id, query, offset, limit))
+
+    def rows(
+        self, id: str, kind: tables.Kind, query: str | None = None, page: int = 10_000
+    ) -> Iterator[Mapping[str, Any]]:
+        """The rows of a kind, page by page."""
+        offset = 0
+        while found := tables.page_of(self.results(id, query, offset, page), kind):
+            yield from found
+            offset += len(found)
+
+    def table(self, id: str, kind: tables.Kind | None = None, query: str | None = None) -> pa.Table:
+        """The rows of a kind as an Arrow table; the kind can be left out where there is one."""
+        return tables.from_arrow(self._send(calls.results_as(id, "arrow", kind, query)))
+
+    def download(
+        self,
+        id: str,
+        path: str | Path,
+        kind: tables.Kind | None = None,
+        query: str | None = None,
+    ) -> int:
+        """The rows of a kind in a file, `.csv`, `.parquet` or `.arrow`; gives its size in bytes."""
+        path = Path(path)
+        call = calls.results_as(id, tables.format_of(path), kind, query)
+        size = 0
+        with tables.whole(path) as file, self._stream(call) as response:
+            for piece in response.iter_bytes():
+                size += file.write(piece)
+        return size
+
+    def is_ready(self) -> bool:
+        """Whether the service takes jobs."""
+        try:
+            self._send(calls.ready())
+        except UnreachableError:
+            return False
+        return True
+
+    # How
+
+    def _send(self, call: calls.Call[T], again: bool = False) -> T:
+        return call.read(self._answer(call.arguments(), again))
+
+    def _answer(self, arguments: dict[str, Any], again: bool = False) -> httpx.Response:
+        for left in (*((True, True) if again else ()), False):
+            try:
+                return calls.answered(self._http.request(**arguments))
+            except httpx.TransportError as error:
+                if not left:
+                    raise UnreachableError(unreachable(self.address, error)) from error
+                time.sleep(PAUSE)
+        raise AssertionError
+
+    def _pages(self, call: calls.Call[list[T]]) -> Iterator[T]:
+        arguments: dict[str, Any] | None = call.arguments()
+        while arguments is not None:
+            response = self._answer(arguments)
+            yield from call.read(response)
+            following = calls.next_page(response)
+            arguments = {"method": "GET", "url": following} if following else None
+
+    @contextmanager
+    def _stream(
+        self, call: calls.Call[Any], quiet: float | None = None
+    ) -> Iterator[httpx.Response]:
+        try:
+            timeout = self._http.timeout if quiet is None else httpx.Timeout(TIMEOUT, read=quiet)
+            with self._http.stream(**call.arguments(), timeout=timeout) as response:
+                if response.is_error:
+                    response.read()
+                yield calls.answered(response)
+        except httpx.TransportError as error:
+            raise UnreachableError(unreachable(self.address, error)) from error
+
+    def _events(self, id: str, last: str | None, rows: bool) -> Iterator[Event]:
+        reader = Reader()
+        with self._stream(calls.events(id, last, rows), tables.QUIET) as response:
+            for line in response.iter_lines():
+                yield from reader.line(line)
+
+
+def unreachable(address: str, error: httpx.TransportError) -> str:
+    said = str(error) or type(error).__name__
+    return f"nobody answers at {address}: {said}; is `sheaf serve` running there?"

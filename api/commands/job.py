@@ -1,0 +1,158 @@
+"""`sheaf job`: plans that run in a service, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+from typing import Literal as OneOf
+
+import typer
+
+from api.commands.service import (
+    Json,
+    Server,
+    connected,
+    moment,
+    on_a_terminal,
+    print_json,
+    print_rows,
+)
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from api.schemas import JobOut
+
+job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
+
+Id = Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")]
+
+
+@job.command("launch")
+def launch(
+    plan: Annotated[
+        str, typer.Argument(metavar="PLAN", help="The id of a plan, as the service has it.")
+    ],
+    events: Annotated[str, typer.Option(metavar="PATH", help="Events, as the service sees them.")],
+    out: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where results are written besides.")
+    ] = None,
+    mode: Annotated[
+        OneOf["batch", "stream"], typer.Option(help="Stored events, or live ones.")
+    ] = "batch",
+    engine: Annotated[OneOf["spark", "local"], typer.Option(help="What runs it.")] = "spark",
+    device: Annotated[OneOf["auto", "cpu", "opencl"], typer.Option(help="What computes.")] = "auto",
+    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until it is over; without --server always.")
+    ] = False,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Run a plan over events."""
+    with connected(server) as client:
+        found = client.launch(
+            plan, events, out, mode=mode, engine=engine,
+            device=device, master=master,
+        )  # fmt: skip
+        if wait or server is None:
+            found = _waited(client, found.id)
+    _show(found, as_json)
+
+
+@job.command("list")
+def list_all(
+    status: Annotated[
+        OneOf["queued", "running", "succeeded", "failed", "cancelled"] | None,
+        typer.Option(help="Only these."),
+    ] = None,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """All jobs, in the order they came."""
+    with connected(server) as client:
+        found = list(client.jobs(status))
+    if as_json:
+        print_json(found)
+        return
+    print_rows(
+        f"{len(found)} jobs",
+        ("id", "status", "plan", "mode", "events", "created", "finished"),
+        (
+            (j.id, j.status, j.plan, j.mode, j.events, moment(j.created), moment(j.finished))
+            for j in found
+        ),
+    )
+
+
+@job.command("show")
+def show(id: Id, server: Server = None, as_json: Json = False) -> None:
+    """One job: its status, how far it is, and why it failed if it did."""
+    with connected(server) as client:
+        found = client.job(id)
+    _show(found, as_json)
+
+
+@job.command("watch")
+def watch(id: Id, server: Server = None, as_json: Json = False) -> None:
+    """Wait for a job to be over; fails where it does."""
+    with connected(server) as client:
+        found = _waited(client, id)
+    _show(found, as_json)
+
+
+@job.command("log")
+def log(id: Id, server: Server = None) -> None:
+    """What the job's process printed."""
+    with connected(server) as client:
+        typer.echo(client.log(id), nl=False)
+
+
+@job.command("cancel")
+def cancel(id: Id, server: Server = None) -> None:
+    """End a job that waits or runs; drop one that is over, with its results."""
+    with connected(server) as client:
+        client.cancel(id)
+
+
+def _waited(client: Client, id: str) -> JobOut:
+    """The job when it has succeeded, with what it is at on a terminal meanwhile."""
+    from rich.console import Console
+
+    if not on_a_terminal():
+        return client.wait(id)
+    with Console(stderr=True).status("waiting") as status:
+        return client.wait(id, progress=lambda now: status.update(_now(now)))
+
+
+def _now(job: JobOut) -> str:
+    place = f", number {job.position} in the queue" if job.position else ""
+    tasks = f", {job.progress.done} of {job.progress.known} parts" if job.progress else ""
+    return f"{job.id} {job.status}: {job.stage}{place}{tasks}"
+
+
+def _show(found: JobOut, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    facts: list[tuple[str, object]] = [
+        ("status", found.status if found.reason is None else f"{found.status}: {found.reason}"),
+        ("plan", f"{found.plan} of {found.workload}, version {found.workload_version}"),
+        ("source", found.source.path),
+        ("runs on", f"{found.engine}, device {found.device}, master {found.master}"),
+        ("created", moment(found.created)),
+        ("started", moment(found.started)),
+        ("finished", moment(found.finished)),
+        ("events", found.events),
+        ("seconds", _listed(found.seconds)),
+        ("rows", _listed(found.rows)),
+        ("files", ", ".join(found.files or ()) or None),
+    ]
+    print_rows(found.id, ("", ""), [fact for fact in facts if fact[1] not in (None, "")])
+
+
+def _listed(numbers: dict[str, float] | dict[str, int] | None) -> str | None:
+    if numbers is None:
+        return None
+    return ", ".join(
+        f"{name} {number:,.3g}" if isinstance(number, float) else f"{name} {number:,}"
+        for name, number in numbers.items()
+    )

@@ -1,0 +1,36 @@
+"""`/v1/tasks`: plans that are being made while nobody waits for the answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from api.problems import responses
+from api.routes.state import settings, tasks
+from api.schemas import TaskOut
+from api.settings import Settings
+from api.tasks import Tasks
+from api.views import task_out
+
+router = APIRouter(prefix="/v1/tasks", tags=["plans"])
+
+
+@router.get("/{id}", responses=responses("not-found"))
+def get_task(
+    id: str,
+    tasks: Annotated[Tasks, Depends(tasks)],
+    settings: Annotated[Settings, Depends(settings)],
+) -> TaskOut:
+    """A workload that is being planned: what it is at, and the plan when there is one."""
+    return task_out(tasks.get(id), settings.planning_seconds)
+
+
+@router.delete("/{id}", status_code=202, responses=responses("not-found"))
+def delete_task(
+    id: str,
+    tasks: Annotated[Tasks, Depends(tasks)],
+    settings: Annotated[Settings, Depends(settings)],
+) -> TaskOut:
+    """Stop planning; a task that is over stays as it is."""
+    return task_out(tasks.cancel(id), settings.planning_seconds)

@@ -1,0 +1,111 @@
+"""`sheaf workload`, `job` and `results`, against a service and without one."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from api.app import create_app
+from api.cli import app
+from api.client import Client
+from api.data_lock import DataLock, InUseError
+from api.embedded import serving
+from api.schemas import EXAMPLE_WORKLOAD
+from api.settings import Settings
+
+
+def sheaf(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def server(tmp_path: Path, pretend: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)), pretend)
+    with serving(app) as address:
+        monkeypatch.setenv("SHEAF_SERVER", address)
+        yield address
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> str:
+    path = tmp_path / "shop.yaml"
+    path.write_text(yaml.safe_dump(EXAMPLE_WORKLOAD))
+    return str(path)
+
+
+def answer(*arguments: str) -> Any:
+    result = sheaf(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_the_whole_way_on_the_command_line(server: str, workload: str, tmp_path: Path) -> None:
+    kept = answer("workload", "post", workload)
+    assert [one["id"] for one in answer("workload", "list")] == [kept["id"]]
+    assert "purchases" in sheaf("workload", "show", kept["id"]).stdout
+    assert "version" in sheaf("workload", "versions", kept["id"]).stdout
+    assert "SEQ(View v, Cart c, Buy b)" in sheaf("workload", "explain", kept["id"]).stdout
+    with Client(server) as client:
+        plan = client.plan(kept["id"]).id
+    assert plan in sheaf("workload", "plans").stdout
+    job = answer("job", "launch", plan, "--events", str(tmp_path / "good"), "--wait")
+    assert job["status"] == "succeeded"
+    assert job["id"] in sheaf("job", "list", "--status", "succeeded").stdout
+    shown = sheaf("results", job["id"]).stdout
+    assert "3 aggregates" in shown
+    assert "1 match" in shown
+    assert len(answer("results", job["id"], "--query", "purchases")["aggregates"]) == 3
+    out = tmp_path / "found.csv"
+    assert sheaf("results", job["id"], "--kind", "matches", "--out", str(out)).exit_code == 0
+    assert "abandoned" in out.read_text()
+    assert sheaf("job", "cancel", job["id"]).exit_code == 0
+    assert sheaf("job", "show", job["id"]).exit_code == 1
+
+
+def test_a_job_that_fails_ends_the_command_with_its_reason(
+    server: str, workload: str, tmp_path: Path
+) -> None:
+    kept = answer("workload", "post", workload)
+    with Client(server) as client:
+        plan = client.plan(kept["id"]).id
+    result = sheaf("job", "launch", plan, "--events", str(tmp_path / "missing"), "--wait")
+    assert result.exit_code == 1
+    assert "there are no events at 'missing'" in result.stderr
+
+
+def test_errors_of_a_workload_are_said_with_their_place(server: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(yaml.safe_dump({**EXAMPLE_WORKLOAD, "queries": ["QUERY q PATTERN SEQ("]}))
+    result = sheaf("workload", "post", str(path))
+    assert result.exit_code == 1
+    assert "wrong.yaml" in result.stderr
+    assert "^" in result.stderr
+
+
+def test_a_service_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sheaf("workload", "list", "--server", "http://127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "nobody answers at http://127.0.0.1:9" in result.stderr
+
+
+def test_without_a_service_the_command_keeps_things_itself(
+    workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SHEAF_SERVER", raising=False)
+    monkeypatch.setenv("SHEAF_DATA", str(tmp_path / "kept"))
+    kept = answer("workload", "post", workload)
+    assert [one["id"] for one in answer("workload", "list")] == [kept["id"]]
+    with DataLock(tmp_path / "kept"):
+        result = sheaf("workload", "list")
+    assert result.exit_code == 1
+    assert "another service keeps its things" in result.stderr
+
+
+def test_a_data_folder_belongs_to_one_service(tmp_path: Path) -> None:
+    with DataLock(tmp_path), pytest.raises(InUseError, match=r"\(process \d+\)"):
+        DataLock(tmp_path)
+    DataLock(tmp_path).release()
