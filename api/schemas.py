@@ -208,6 +208,9 @@ class PlanOut(BaseModel):
     groups: list[GroupOut]
     operators: list[OperatorOut]
     rates: dict[str, float]
+    statistics: dict[str, Any] = Field(
+        default={}, description="What else the costs rest on: selectivities, keys, ties."
+    )
     assumed: list[str] = Field(description="Statistics that nobody gave, and that were assumed.")
     obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
