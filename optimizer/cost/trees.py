@@ -44,6 +44,8 @@ class Model:
 
 
 ZSTREAM = Model()
+# What the kernels do: equalities are looked up, and only what is in a window is tried.
+COMPILED = Model(equality="hash", arrivals="poisson")
 
 
 def touched(model: Model, tried: float, predicates: int, made: float) -> float:

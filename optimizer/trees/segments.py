@@ -212,7 +212,7 @@ class Segments:
                     if total == math.inf:
                         continue
                     if self.plain[r - 1]:
-                        total += self._plain_cost(a, b, r)
+                        total += self.plain_cost(a, b, r)
                         option = PLAIN
                     elif self._allowed(a, b, r):
                         own, option = self._split_cost(a, b, r)
@@ -234,8 +234,8 @@ class Segments:
         )
         return Solved(tree, least[0][n - 1] + self.constant, exact)
 
-    def _plain_cost(self, a: int, b: int, r: int) -> float:
-        """The same as `_split_cost` where nothing stands in the gap: most splits are such."""
+    def plain_cost(self, a: int, b: int, r: int) -> float:
+        """The operator at a root where nothing stands in the gap, as in most: `_split_cost`."""
         model = self.problem.model
         meet = self._meet(self.events[a][r - 1], self.events[r][b])
         count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]

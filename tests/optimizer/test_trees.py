@@ -546,13 +546,13 @@ def twenty() -> tuple[Query, Statistics]:
 
 def test_every_split_of_every_stretch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     splits: list[tuple[int, int, int]] = []
-    plain = Segments._plain_cost
+    plain = Segments.plain_cost
 
     def counted(self: Segments, a: int, b: int, r: int) -> float:
         splits.append((a, b, r))
         return plain(self, a, b, r)
 
-    monkeypatch.setattr(Segments, "_plain_cost", counted)
+    monkeypatch.setattr(Segments, "plain_cost", counted)
     best_tree(*twenty())
     assert len(splits) == len(set(splits)) == 20 * (20**2 - 1) // 6
 

@@ -1,0 +1,139 @@
+"""From queries that construct their matches to what they make once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import assert_never
+
+from optimizer.ir.alternatives import alternatives
+from optimizer.ir.query import Query
+from optimizer.physical.plan import Solver
+from optimizer.statistics import Statistics
+from optimizer.trees.pieces import Reading
+from sharing.conflicts import ConflictGraph
+from sharing.detection.bound import least_cost
+from sharing.detection.conflicts import Served, conflicts, everywhere
+from sharing.detection.exhaustive import best_plan
+from sharing.detection.finder import find_plan
+from sharing.detection.joint import jointly
+from sharing.detection.problem import Problem, Setting, problem_of
+from sharing.detection.trees import Trees
+from sharing.solve import DEFAULT, SOLVERS, Options
+
+PROVEN = 1 - 1e-9  # sums of doubles in another order differ in their last digits
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The nodes of a problem that are made; no plan costs less than `bound`."""
+
+    problem: Problem
+    made: frozenset[int]
+    bound: float
+
+    @cached_property
+    def cost(self) -> float:
+        """What all trees cost, each node once."""
+        return self.problem.cost(self.made)
+
+    @property
+    def saved(self) -> float:
+        """Against each reading by itself."""
+        return self.problem.separate - self.cost
+
+    @property
+    def most(self) -> float:
+        """What could be saved at most."""
+        return max(self.saved, self.problem.separate - self.bound)
+
+    @property
+    def proven(self) -> bool:
+        """Does no plan save more?"""
+        return self.saved >= self.most * PROVEN
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees over the nodes that are made."""
+        return Trees(self.problem, self.made)
+
+    @cached_property
+    def served(self) -> tuple[Served, ...]:
+        """The nodes that are made, with the places that read them."""
+        return tuple(Served(node, places) for node, places in sorted(self.trees.served().items()))
+
+
+def readings_of(queries: Iterable[Query]) -> dict[Setting, list[Reading]]:
+    """The OR-free readings of queries, by what they must have in common to share."""
+    found: dict[Setting, list[Reading]] = {}
+    for query in queries:
+        readings = [Reading.of(query, pattern) for pattern in alternatives(query.pattern)]
+        found.setdefault(Setting.of(query), []).extend(readings)
+    return found
+
+
+def choose(
+    readings: Sequence[Reading],
+    statistics: Statistics,
+    solver: Solver = "greedy",
+    options: Options = DEFAULT,
+    sharing: bool = True,
+    earlier: Mapping[tuple[str, ...], Collection[str]] | None = None,
+) -> Choice:
+    """What readings of one key and window make once.
+
+    An independent set of the nodes by their benefits is improved against the true cost; `cpsat`
+    and `exhaustive` go on from there, the latter with a proof or a `BudgetError`. `earlier` are
+    the steps of nodes that were made before, to begin from.
+    """
+    problem = problem_of(readings, statistics, sharing)
+    if not problem.nodes:
+        return Choice(problem, frozenset(), problem.separate)
+    starts = [_independent(problem), _aggressive(problem), frozenset[int]()]
+    if earlier:
+        starts.append(frozenset(i for i, n in enumerate(problem.nodes) if n.steps in earlier))
+    found = find_plan(problem, starts, options.steps // 4, options.seed)
+    match solver:
+        case "greedy":
+            bound = least_cost(problem)
+        case "cpsat":
+            found, bound = jointly(problem, found, options)
+        case "exhaustive":
+            found = best_plan(problem, found, options.steps)
+            bound = problem.cost(found)
+        case _:
+            assert_never(solver)
+    found = _read_twice(problem, found)
+    return Choice(problem, found, min(bound, problem.cost(found)))
+
+
+def benefit(problem: Problem, served: Served) -> float:
+    """What making a node once saves its readings, less what it costs itself."""
+    node = problem.nodes[served.node]
+    only = frozenset({served.node})
+    roots = (problem.roots[i] for i in sorted({place.reading for place in served.places}))
+    return sum(root.alone - root.best(only).cost for root in roots) - node.reader.alone
+
+
+def _independent(problem: Problem) -> frozenset[int]:
+    """Nodes without conflicts, of the greatest benefit."""
+    every = everywhere(problem)
+    weights = [benefit(problem, served) for served in every]
+    graph = ConflictGraph.of_edges(weights, conflicts(problem, every))
+    return frozenset(SOLVERS["greedy"](graph).chosen)
+
+
+def _aggressive(problem: Problem) -> frozenset[int]:
+    """Everything that readings have in common (NEEL section V), as far as any tree reads it."""
+    return problem.used(range(len(problem.nodes)))
+
+
+def _read_twice(problem: Problem, made: frozenset[int]) -> frozenset[int]:
+    """Without nodes that only one tree reads, which can as well make them itself."""
+    while True:
+        served = Trees(problem, made).served()
+        kept = frozenset(node for node, places in served.items() if len(places) > 1)
+        if kept == made:
+            return made
+        made = kept

@@ -1,0 +1,109 @@
+"""The best choice of nodes, by branch and bound, or none at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from sharing.detection.bound import prices_of
+from sharing.detection.problem import Problem
+from sharing.detection.readers import MOST_WAYS
+from sharing.errors import BudgetError
+
+CLOSE = 1 - 1e-12  # what is cheaper by less than rounding is not cheaper
+
+
+def best_plan(problem: Problem, start: Collection[int], steps: int) -> frozenset[int]:
+    """The cheapest set of nodes there is; raises BudgetError where so many steps do not suffice.
+
+    A step decides about one node. Nodes that no reader has in common are decided each by itself.
+    """
+    search = _Search(problem, steps)
+    found: set[int] = set()
+    for readers, nodes in _components(problem):
+        found |= search.best(readers, nodes, frozenset(start) & frozenset(nodes))
+    return problem.used(found)
+
+
+@dataclass
+class _Search:
+    problem: Problem
+    steps: int
+
+    def __post_init__(self) -> None:
+        self._prices = prices_of(self.problem)
+        for reader in self.problem.readers:
+            reader.least({node: self._prices[node] for node in reader.nodes})
+            if not reader.exact:
+                raise self._refused(f"more than {MOST_WAYS} trees of one query")
+        self._left = self.steps
+        self._made: frozenset[int] = frozenset()
+        self._cost = math.inf
+
+    def _refused(self, takes: str) -> BudgetError:
+        return BudgetError(
+            f"deciding exactly about {len(self.problem.nodes)} pieces that queries construct "
+            f"takes {takes}; use the solver cpsat or greedy"
+        )
+
+    def best(self, readers: list[int], nodes: list[int], start: frozenset[int]) -> frozenset[int]:
+        """The best of one component, its readings by number."""
+        # Those that most readers have decide the most.
+        nodes = sorted(nodes, key=lambda i: (-len(self.problem.reading[i]), i))
+        self._made, self._cost = start, self._total(readers, start, frozenset())
+        empty = frozenset[int]()
+        if (cost := self._total(readers, empty, empty)) < self._cost:
+            self._made, self._cost = empty, cost
+        self._branch(readers, nodes, empty)
+        return self._made
+
+    def _branch(self, readers: list[int], nodes: list[int], made: frozenset[int]) -> None:
+        """Decide about the first of these nodes, where what is decided leaves a chance."""
+        open_ = frozenset(nodes)
+        if self._total(readers, made, open_) >= self._cost * CLOSE:
+            return
+        if not nodes:
+            self._made, self._cost = made, self._total(readers, made, open_)
+            return
+        self._left -= 1
+        if self._left < 0:
+            raise self._refused(f"more than {self.steps:,} steps")
+        self._branch(readers, nodes[1:], made | {nodes[0]})
+        self._branch(readers, nodes[1:], made)
+
+    def _total(self, readers: list[int], made: frozenset[int], open_: frozenset[int]) -> float:
+        """What it costs at the least if the open nodes may be had at their prices."""
+        problem = self.problem
+        offered = {node: self._prices[node] for node in open_} | dict.fromkeys(made, 0.0)
+        roots = sum(problem.readers[i].least(_of(problem, i, offered)) for i in readers)
+        own = len(problem.roots)
+        nodes = sum(
+            problem.readers[own + i].least(_of(problem, own + i, offered)) for i in sorted(made)
+        )
+        return roots + nodes
+
+
+def _of(problem: Problem, reader: int, offered: dict[int, float]) -> dict[int, float]:
+    return {node: offered[node] for node in problem.readers[reader].nodes if node in offered}
+
+
+def _components(problem: Problem) -> Iterator[tuple[list[int], list[int]]]:
+    """Readings and nodes that have something to do with each other, directly or through others."""
+    left = set(range(len(problem.nodes)))
+    own = len(problem.roots)
+    while left:
+        nodes, roots = set[int](), set[int]()
+        found = {min(left)}
+        while found:
+            node = found.pop()
+            nodes.add(node)
+            for reader in (*problem.reading[node], own + node):
+                if reader < own:
+                    roots.add(reader)
+                else:
+                    found.add(reader - own)
+                found |= problem.readers[reader].nodes
+            found -= nodes
+        left -= nodes
+        yield sorted(roots), sorted(nodes)
