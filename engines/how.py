@@ -43,7 +43,9 @@ class How:
     `device` is where counting and joining run. `insist`: an OpenCL device that is missing or fails
     is an error, and not a warning after which the CPU takes over. `groups` are what a plan has
     counted together; without them, queries of one key, window and slide are. `detection` is the
-    shape of the trees that find matches, or `joins` for one component after the other.
+    shape of the trees that find matches, or `joins` for one component after the other;
+    `propagation` is which events are joined (`engines.trees.passdown`); with `adaptive` the trees
+    change when the stream does, else those of the first batch are kept.
     """
 
     counting: bool = True
@@ -52,6 +54,8 @@ class How:
     insist: bool = False
     groups: tuple[Counted, ...] | None = None
     detection: OneOf["bushy", "left", "right", "worst", "joins"] = "bushy"
+    propagation: OneOf["auto", "push", "pull", "pass-down"] = "auto"
+    adaptive: bool = True
 
 
 USUAL = How()

@@ -24,6 +24,7 @@ from engines.joins.matches import match_rows
 from engines.joins.scan import Limits, Scan
 from engines.results import Results, aggregate_schema, match_schema
 from engines.trees import tree_tables
+from engines.trees.adaptive import Adaptive
 from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, BoundWorkload, Construction, Query
@@ -39,8 +40,12 @@ def run_local(
     events: Events,
     limits: Limits = DEFAULT_LIMITS,
     how: How = USUAL,
+    adaptive: Adaptive | None = None,
 ) -> Results:
-    """All results of a workload, in no particular order."""
+    """All results of a workload, in no particular order.
+
+    `adaptive` has the plans of the batches before, where these events are one of several.
+    """
     aggregates = [aggregate_schema(events.time_type).empty_table()]
     matches = [match_schema(events.time_type).empty_table()]
     if len(events):
@@ -53,7 +58,7 @@ def run_local(
         def aggregate(query: Query, found: Iterable[Found]) -> pa.Table:
             return _run_query(query, columns, arrangements, limits, found)
 
-        detected = tree_tables(constructing, columns, limits, how, aggregate)
+        detected = tree_tables(constructing, columns, limits, how, aggregate, adaptive=adaptive)
         for query in constructing:
             try:
                 table = detected.get(query.name)

@@ -24,6 +24,7 @@ from engines.joins.scan import Limits
 from engines.local.run import DEFAULT_LIMITS, run_local
 from engines.local.slices import Reach, Slice, appended
 from engines.results import Results, empty_results, joined_results
+from engines.trees.adaptive import Adaptive
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Proj, walk
 from optimizer.ir.query import BoundWorkload, Construction, Query
@@ -47,7 +48,10 @@ class _Ranked:
 
 
 class SlicedRun:
-    """Takes the slices of a stream in order and gives the rows that are decided in each."""
+    """Takes the slices of a stream in order and gives the rows that are decided in each.
+
+    `adaptive` has the plans of the queries that find matches, and when they changed.
+    """
 
     def __init__(
         self,
@@ -73,6 +77,7 @@ class SlicedRun:
         ]
         self._unbounded = self._part(unbounded)
         self._kept: list[pa.Table] = []
+        self.adaptive = Adaptive()
 
     @property
     def reach(self) -> Reach:
@@ -135,7 +140,7 @@ class SlicedRun:
         return self._run(self._unbounded, events)
 
     def _run(self, workload: BoundWorkload, events: Events) -> Results:
-        return run_local(workload, events, self._limits, self._how)
+        return run_local(workload, events, self._limits, self._how, self.adaptive)
 
     def _part(self, queries: Sequence[Query]) -> BoundWorkload:
         return replace(self._workload, queries=tuple(queries))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -13,28 +12,16 @@ from engines.how import How
 from engines.joins.aggregates import Found
 from engines.joins.scan import Limits, refuse
 from engines.results import match_schema
-from engines.trees.common import Reading, common_trees
-from engines.trees.compile import Compiled, compile_tree
+from engines.trees.adaptive import Adaptive
+from engines.trees.choices import Choice
 from engines.trees.device import CPU, join_kernels
 from engines.trees.evaluation import Counts, Evaluation, Shared
 from engines.trees.picked import Picked
-from engines.trees.planning import choose_tree, statistics_of
 from engines.trees.rows import match_tables_of
-from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Pattern
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Construction, Query
-from optimizer.trees import Shape
 from optimizer.trees.refusal import refusal
 from workloads.errors import TooLargeError, UnsupportedError
-
-
-class Choice(NamedTuple):
-    """One OR-free reading of a query's pattern, and the operators that find its matches."""
-
-    pattern: Pattern
-    compiled: Compiled
-
 
 # The rows of an aggregate query from its matches.
 Aggregate = Callable[[Query, Iterable[Found]], pa.Table]
@@ -47,10 +34,12 @@ def tree_tables(
     how: How,
     aggregate: Aggregate,
     counts: Counts | None = None,
+    adaptive: Adaptive | None = None,
 ) -> dict[str, pa.Table]:
     """The rows of the queries that are run as trees, by name.
 
-    The others are left to `engines.joins`, as are those that it will say an error about.
+    The others are left to `engines.joins`, as are those that it will say an error about. `adaptive`
+    has the plans of the batches before.
     """
     if how.detection == "joins":
         return {}
@@ -62,6 +51,7 @@ def tree_tables(
                 widths[query.name] = query.window.ticks(columns.events.tick)
                 together.setdefault((query.key, query.window.is_count), []).append(query)
     found: dict[str, pa.Table] = {}
+    counts = counts or Counts()
     kernels = join_kernels(how) if together else CPU
     for (key, ranked), group in together.items():
         symbols = dict.fromkeys(e.symbol for query in group for e in components(query.pattern))
@@ -70,7 +60,9 @@ def tree_tables(
             picked = Picked(columns, key, ranked, symbols, width, kernels)
         except UnsupportedError:
             continue
-        found |= _run_group(group, picked, widths, limits, how, aggregate, counts or Counts())
+        found |= _run_group(
+            group, picked, widths, limits, how, aggregate, counts, adaptive or Adaptive()
+        )
     return found
 
 
@@ -82,10 +74,10 @@ def _run_group(
     how: How,
     aggregate: Aggregate,
     counts: Counts,
+    adaptive: Adaptive,
 ) -> dict[str, pa.Table]:
     """Queries over the same events; those of one window share what is equal in their plans."""
-    assert how.detection != "joins"
-    plans = plan_queries(queries, picked, widths, how.detection, how.sharing)
+    plans = adaptive.plans(queries, picked, widths, how)
     shared: dict[Hashable, Shared] = {}
 
     def buffers(query: Query) -> Shared:
@@ -110,52 +102,25 @@ def _run_group(
     return found
 
 
-def plan_queries(
-    queries: Sequence[Query],
-    picked: Picked,
-    widths: dict[str, int],
-    shape: Shape,
-    sharing: bool,
-) -> dict[str, list[Choice]]:
-    """A tree for each OR-free reading of each query's pattern, as operators.
-
-    With `sharing`, queries of one window get the pieces that they have in common.
-    """
-    statistics = statistics_of(picked)
-    together: dict[Hashable, list[Reading]] = {}
-    for query in queries:
-        for pattern in alternatives(query.pattern):
-            group = widths[query.name] if sharing else query.name
-            together.setdefault(group, []).append(Reading.of(query, pattern))
-    plans: dict[str, list[Choice]] = {query.name: [] for query in queries}
-    for readings in together.values():
-        if sharing and shape == "bushy" and len(readings) > 1:
-            trees = common_trees(readings, statistics)
-        else:
-            trees = [choose_tree(reading.asked, statistics, shape) for reading in readings]
-        for (query, pattern, _), tree in zip(readings, trees, strict=True):
-            compiled = compile_tree(tree, pattern, query.conditions)
-            plans[query.name].append(Choice(pattern, compiled))
-    return plans
-
-
 def _rows(query: Query, choices: list[Choice], evaluation: Evaluation) -> pa.Table:
     found = 0
     limits, picked, width = evaluation.limits, evaluation.picked, evaluation.width
     tables = [match_schema(picked.columns.events.time_type).empty_table()]
-    for pattern, (operator, aliases) in choices:
+    for choice in choices:
+        operator, aliases = choice.compiled
         for matches in evaluation.matches(operator):
             found += len(matches)
             if found > limits.results:
                 refuse(query.name, f"it has more than {limits.results:,} matches")
-            tables += match_tables_of(query, pattern, aliases, picked, width, matches)
+            tables += match_tables_of(query, choice.pattern, aliases, picked, width, matches)
     return pa.concat_tables(tables)
 
 
 def _found(choices: list[Choice], evaluation: Evaluation) -> Iterator[Found]:
     """The matches of a query that aggregates them."""
     row = evaluation.picked.row
-    for _, (operator, aliases) in choices:
+    for choice in choices:
+        operator, aliases = choice.compiled
         for matches in evaluation.matches(operator):
             columns = dict(zip(aliases, matches.columns, strict=True))
             yield Found(row, matches.first, matches.last, columns)
