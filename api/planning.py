@@ -9,6 +9,7 @@ from typing import Any
 from api.roots import Roots
 from api.schemas import PlanIn
 from api.stages import say
+from engines.unit_costs import known
 from optimizer.bind import bind
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload
@@ -72,7 +73,7 @@ def plan_bound(
         say("measuring the sample")
         statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
     say("choosing what to share")
-    return make_plan(bound, document, wanted.solver, wanted.model, statistics)
+    return make_plan(bound, document, wanted.solver, wanted.model, statistics, unit_costs=known())
 
 
 def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]) -> Plan:
@@ -83,7 +84,7 @@ def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[P
 
 def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str, Any]:
     """Each query's normal form, what queries have in common, and what keeps them from sharing."""
-    plan = make_plan(bound, document)
+    plan = make_plan(bound, document, unit_costs=known())
     queries = []
     for query in bound.queries:
         found = normalize(query)

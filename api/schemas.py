@@ -79,7 +79,7 @@ class PlanIn(_In):
         default=None, ge=1, le=10**9, description="Of the workload; by default the latest."
     )
     solver: Solver = "greedy"
-    model: Model = "aseq"
+    model: Model = "measured"
     statistics: StatisticsIn | None = Field(
         default=None, description="In place of the workload's own."
     )
@@ -88,7 +88,7 @@ class PlanIn(_In):
     )
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"solver": "greedy", "model": "aseq"}}
+        extra="forbid", json_schema_extra={"example": {"solver": "greedy", "model": "measured"}}
     )
 
 
@@ -214,6 +214,7 @@ class PlanOut(BaseModel):
     assumed: list[str] = Field(description="Statistics that nobody gave, and that were assumed.")
     obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
+    statistics: dict[str, Any] = Field(default={}, description="What the costs rest on.")
 
 
 class TaskOut(BaseModel):

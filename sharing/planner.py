@@ -11,10 +11,12 @@ from optimizer.chains import Chain, chain_of
 from optimizer.cost.operations import DEFAULTS, UnitCosts
 from optimizer.ir.pattern import positive_events, print_pattern
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.physical.by_engine import by_engine
 from optimizer.physical.operators import Together, operators
 from optimizer.physical.plan import Candidate, Cost, Group, Model, Plan, Solver
 from optimizer.physical.tree_operators import TOUCH
 from optimizer.statistics import Statistics, given, with_defaults
+from optimizer.statistics.document import about
 from optimizer.trees import TreeError, best_tree, labels_of
 from optimizer.trees.document import to_document as tree_document
 from optimizer.trees.refusal import refusal
@@ -45,7 +47,7 @@ def make_plan(
     workload: BoundWorkload,
     document: Mapping[str, Any],
     solver: Solver = "greedy",
-    model: Model = "aseq",
+    model: Model = "measured",
     statistics: Written | None = None,
     sharing: bool = True,
     earlier: Plan | None = None,
@@ -87,6 +89,9 @@ def make_plan(
     planned = tuple(
         _group(group, choice, trees, separate) for group in _in_order([*groups, *joined], queries)
     )
+    if model == "measured":
+        by_name = {query.name: query for query in queries}
+        candidates, chosen = by_engine(candidates, chosen, planned, by_name, full, unit_costs)
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
@@ -104,6 +109,7 @@ def make_plan(
         assumed=full.assumed,
         obstacles=tuple(map(str, obstacles(steps))) if sharing else (),
         document=document,
+        statistics={**about(full), "unit_costs": unit_costs.source},
     )
 
 
@@ -206,14 +212,21 @@ def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Shared]:
     """What an earlier plan shared, as far as these queries still have it."""
     if plan is None:
         return []
-    wanted = {c.pattern: set(c.queries) for c in plan.candidates if c.id in set(plan.chosen)}
+    chosen = set(plan.chosen)
+    shared = sorted((c for c in plan.candidates if c.id in chosen), key=lambda c: -c.benefit)
+    wanted = {c.pattern: set(c.queries) for c in shared}
     found = []
+    taken: set[tuple[str, int]] = set()  # steps: other engines share pieces that overlap
     for pattern, names in wanted.items():
         places, same = [], None
         for query in steps:
             texts = tuple(map(str, query.steps))
             for at in range(len(texts) - len(pattern) + 1):
-                if query.name in names and texts[at : at + len(pattern)] == pattern:
+                cells = {(query.name, at + i) for i in range(len(pattern))}
+                if query.name not in names or taken & cells:
+                    continue
+                if texts[at : at + len(pattern)] == pattern:
+                    taken |= cells
                     places.append(Place(query.name, at))
                     same = query.steps[at : at + len(pattern)]
         if same is not None:

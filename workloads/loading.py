@@ -22,6 +22,8 @@ from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
 
 MAX_QUERIES = 10_000
+# What statistics are made of; `source` and `sample` say where they came from, for people.
+_NUMBERS = ("rates", "selectivities", "keys", "ties", "events", "span")
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("int", "integer", "long", "bigint"), "int"),
@@ -62,6 +64,18 @@ def read_workload(
 def parse_document(text: str) -> tuple[Workload | None, list[Diagnostic]]:
     """A workload given as YAML or JSON text, without a file."""
     return _Reader(None).read_text(text, is_json=False, stem="workload")
+
+
+def load_statistics(document: Any) -> Statistics:
+    """What a document says of a stream, in the form that a workload has under `statistics`.
+
+    Raises `WorkloadError` with everything that is wrong with it.
+    """
+    reader = _Reader(None)
+    found = reader._statistics(document)
+    if reader.findings:
+        raise WorkloadError(reader.findings)
+    return found
 
 
 @dataclass
@@ -218,7 +232,7 @@ class _Reader:
         if not isinstance(document, Mapping):
             self.report("'statistics' is not a map")
             return Statistics()
-        known = ("rates", "selectivities", "keys", "ties", "events", "span", "sample")
+        known = (*_NUMBERS, "source", "sample")
         self._known_keys(document, known, "'statistics'")
         rates = self._numbers(document.get("rates"), "rates", lambda v: v >= 0, "at least 0")
         selectivities = self._numbers(

@@ -14,6 +14,7 @@ from workloads.errors import SheafError
 
 if TYPE_CHECKING:
     from optimizer.physical.plan import Plan
+    from workloads.model import Statistics
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
@@ -23,10 +24,16 @@ Format = OneOf["text", "json", "svg"]
 def plan(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
     events: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Events to measure rates from.")
+        str | None, typer.Option(metavar="PATH", help="Events to sample statistics from.")
+    ] = None,
+    statistics: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Statistics in place of the workload's, as a run writes them."
+        ),
     ] = None,
     solver: Annotated[Solver, typer.Option(help="How to choose what to share.")] = "greedy",
-    model: Annotated[Model, typer.Option(help="How to estimate costs.")] = "aseq",
+    model: Annotated[Model, typer.Option(help="How to estimate costs.")] = "measured",
     format: Annotated[Format, typer.Option(help="How to show the plan.")] = "text",
     old: Annotated[
         Path | None,
@@ -34,48 +41,67 @@ def plan(
             "--from", metavar="OLD.json", help="A plan to start from, and to compare with."
         ),
     ] = None,
+    query: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only this query's way. Text.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Leave nothing out of long lists. Text.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse to assume what statistics do not tell.")
     ] = False,
 ) -> None:
     """Show the plan of a workload."""
     from engines.unit_costs import known
+    from optimizer.statistics import given
     from sharing.planner import make_plan
     from workloads.document import to_document
 
+    if (query is not None or verbose) and format != "text":
+        raise SheafError("--query and --verbose are for --format text")
+    if events is not None and statistics is not None:
+        raise SheafError("--events and --statistics both say what is known; give one of them")
     previous = None if old is None else read_plan(old)
     parsed, bound = open_workload(workload)
-    statistics = None
-    if events is not None:
+    known_: Statistics | None = None
+    if statistics is not None:
+        known_ = given(read_statistics(statistics), bound.queries)
+    elif events is not None:
         from engines.events import column_kinds, from_table, read_table
         from engines.statistics import measure
         from optimizer.bind import bind
 
         table = read_table(events)
         bound = bind(parsed, column_kinds(table.schema))
-        statistics = measure(bound, from_table(table, parsed.stream, events))
+        known_ = measure(bound, from_table(table, parsed.stream, events))
     made = make_plan(
         bound,
         to_document(parsed),
         solver,
         model,
-        statistics,
+        known_,
         earlier=previous,
         strict=strict,
         unit_costs=known(),
     )
-    typer.echo(show(made, format), nl=False)
+    typer.echo(show(made, format, query, verbose), nl=False)
     if previous is not None:
-        typer.echo(_difference(previous, made), err=True)
+        from optimizer.physical.change import render_change
+
+        typer.echo(render_change(previous, made), nl=False, err=True)
 
 
-def show(plan: Plan, format: Format) -> str:
-    """The plan in the format asked for."""
+def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = False) -> str:
+    """The plan in the format asked for; as text, all of it or one query's way."""
     match format:
+        case "text" if query is not None:
+            from optimizer.physical.query_text import render_query
+
+            return render_query(plan, query, verbose)
         case "text":
             from optimizer.physical.text import render_text
 
-            return render_text(plan)
+            return render_text(plan, verbose)
         case "svg":
             from optimizer.physical.svg import render_svg
 
@@ -97,14 +123,14 @@ def read_plan(path: Path) -> Plan:
     return from_json(document)
 
 
-def _difference(old: Plan, new: Plan) -> str:
-    """One line on what changed since the old plan."""
-    if old.id == new.id:
-        return f"the same as {old.id}"
-    added = [name for name in new.queries if name not in old.queries]
-    removed = [name for name in old.queries if name not in new.queries]
-    parts = [f"added {', '.join(added)}"] if added else []
-    parts += [f"removed {', '.join(removed)}"] if removed else []
-    if old.cost.unit == new.cost.unit:
-        parts.append(f"cost {old.cost.shared:,.6g} to {new.cost.shared:,.6g} {new.cost.unit}")
-    return f"compared with {old.id}: " + "; ".join(parts or ["other statistics"])
+def read_statistics(path: Path) -> Statistics:
+    """Statistics from a file such as `run --statistics` writes."""
+    import yaml
+
+    from optimizer.statistics.document import from_written
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SheafError(f"'{path}' holds no statistics: {error}") from error
+    return from_written(document)

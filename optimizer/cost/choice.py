@@ -159,6 +159,7 @@ def _why(
         best = min(others, key=lambda other: others[other])
         if mine <= others[best]:
             times = others[best] / mine if mine else 1.0
-            return f"{text}; {CALLED[best]} would take {times:.2g} times as long"
+            much = "about as long" if times < 1.05 else f"{times:.2g} times as long"
+            return f"{text}; {CALLED[best]} would take {much}"
         return f"{text}; {CALLED[best]} takes {others[best] / mine:.0%} of that"
     return text

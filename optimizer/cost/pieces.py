@@ -9,11 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer.automaton import Symbols
+from optimizer.chains import Chain, chain_of
 from optimizer.cost.counting import Counting
 from optimizer.cost.operations import UnitCosts
 from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
 
 Steps = Sequence[tuple[Symbol, Symbols]]  # symbols, and what is negated after each
+
+
+def step_texts(queries: Sequence[Query]) -> dict[str, tuple[Symbol, Symbols]]:
+    """The steps of queries that are chains, by their text as segments and candidates have it."""
+    found = {}
+    for query in queries:
+        chain = chain_of(query)
+        if isinstance(chain, Chain):
+            for component, gap in zip(chain.components, chain.gaps, strict=True):
+                text = " ".join([str(component.symbol), *sorted(f"!{s}" for s in gap)])
+                found[text] = (component.symbol, gap)
+    return found
 
 
 class Costs:
@@ -34,6 +48,14 @@ class Costs:
                     self._counted.add(part)
                     found += self._counter(part)
         return found
+
+    def alone(self, steps: Steps) -> float:
+        """What all counters of a piece take, whatever was asked for before."""
+        before, self._counted = self._counted, set()
+        try:
+            return self.of(steps)
+        finally:
+            self._counted = before
 
     def _has(self, start: int, end: int, size: int) -> bool:
         """Does the engine keep a counter for that stretch of a piece?"""

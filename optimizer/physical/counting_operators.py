@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from optimizer.chains import Chain, chain_of
 from optimizer.cost.counting import Counting
-from optimizer.cost.pieces import Costs, Steps
+from optimizer.cost.pieces import Costs, Steps, step_texts
 from optimizer.ir.fingerprint import fingerprint
-from optimizer.ir.pattern import Symbol, events
+from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
 from optimizer.physical.operator import Operator, identity
 from optimizer.physical.operators import Graph, setting, spread_of, window_state
@@ -22,7 +21,7 @@ Found = dict[str, tuple[str, float | None]]  # of each query: its operator, and 
 def count(graph: Graph, group: Group, queries: Sequence[Query]) -> Found:
     """The segments and the engine of a group; what segments do not cost the engine does."""
     first = queries[0]
-    by_text = _steps(queries)
+    by_text = step_texts(queries)
     pieces = pieces_of(group)
     known = {piece: [by_text[step] for step in piece] for piece in pieces if _all(piece, by_text)}
     counting = Counting(tuple(queries), graph.statistics)
@@ -33,11 +32,10 @@ def count(graph: Graph, group: Group, queries: Sequence[Query]) -> Found:
         cost = costs.of(tuple(steps))
         spent += cost
         ids[piece] = _segment(graph, group, first, piece, steps, pieces[piece], ids, cost)
-    read = {ids[piece] for piece in ids if not any(piece in _parts(other) for other in ids)}
     symbols = dict.fromkeys(e.symbol for query in queries for e in events(query.pattern))
     inside = {s for steps in known.values() for symbol, gap in steps for s in (symbol, *gap)}
     alone = [graph.events(s, first) for s in symbols if s not in inside or not _covers(group, ids)]
-    inputs = tuple(dict.fromkeys([*alone, *sorted(read)]))
+    inputs = tuple(dict.fromkeys([*alone, *sorted(ids.values())]))
     content = [group.engine, sorted([fingerprint(q), *map(str, setting(q))] for q in queries)]
     total = group.cost.shared if group.cost is not None else spent
     rows = counting.rows if not _by_panes(queries) else _rows_of_panes(graph, queries)
@@ -88,18 +86,6 @@ def _segment(
             None if None in rates else sum(rate for rate in rates if rate is not None),
         )
     )
-
-
-def _steps(queries: Sequence[Query]) -> dict[str, tuple[Symbol, frozenset[Symbol]]]:
-    """The steps of queries that are chains, by their text as segments have it."""
-    found = {}
-    for query in queries:
-        chain = chain_of(query)
-        if isinstance(chain, Chain):
-            for component, gap in zip(chain.components, chain.gaps, strict=True):
-                text = " ".join([str(component.symbol), *sorted(f"!{s}" for s in gap)])
-                found[text] = (component.symbol, gap)
-    return found
 
 
 def _all(piece: Sequence[str], known: Mapping[str, object]) -> bool:

@@ -218,6 +218,7 @@ class Graph:
             "pattern": print_pattern(query.pattern),
             "gives": _gives(query),
             "rows": "aggregates" if is_aggregate else "matches",
+            "symbols": list(dict.fromkeys(str(event.symbol) for event in events(query.pattern))),
             "reads": list(dict.fromkeys(_reads(query.pattern))),
             "key": list(query.key),
             "window": print_window(query.window),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
@@ -95,8 +95,8 @@ class Plan:
     """How a workload will run.
 
     `objective` is what sharing saves and `bound` what it could save at most, in the cost's unit.
-    `document` is the workload itself, `rates` are the statistics that the costs rest on, and
-    `assumed` names those that nobody gave. `obstacles` say what queries have in common and cannot
+    `document` is the workload itself, `rates` and `statistics` are what the costs rest on, and
+    `assumed` names what of it nobody gave. `obstacles` say what queries have in common and cannot
     share all the same.
     """
 
@@ -116,6 +116,7 @@ class Plan:
     assumed: tuple[str, ...]
     obstacles: tuple[str, ...]
     document: Mapping[str, Any]
+    statistics: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check(self.queries, (group.queries for group in self.groups), self.operators)

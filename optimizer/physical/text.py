@@ -1,175 +1,301 @@
-"""A plan as text: the graph as a tree of lines, then what was decided and why."""
+"""A plan as text: what runs as a tree of lines, then what is shared and why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from optimizer.physical.pieces import computed_once
-from optimizer.physical.plan import Operator, Plan
+from optimizer.cost.choice import CALLED
+from optimizer.physical.operator import Operator
+from optimizer.physical.pieces import Piece, computed_once
+from optimizer.physical.plan import Group, Plan
+from optimizer.physical.ways import Ways
+from optimizer.physical.wording import LISTED, amount, cpu, number, rate, some, times
 
-_NAME_WIDTH = 22
-_LISTED = 6
-_LINES = 40  # of one section
+_LINES = 24  # of one section
+_CPU, _ROWS = 9, 9  # the columns in front of the tree
+ENGINES: dict[str, str] = {
+    **{str(engine): called for engine, called in CALLED.items()},
+    "aseq": "A-Seq",
+    "trees": "a tree of joins",
+    "joins": "joining one component after the other",
+}
 
 
-def render_text(plan: Plan) -> str:
-    """The whole plan for a terminal, in plain characters and without colour."""
-    parts = [_heading(plan), _graph(plan), _reasons(plan), _shared(plan), _candidates(plan)]
-    parts += [_queries(plan), _obstacles(plan)]
+def render_text(plan: Plan, verbose: bool = False) -> str:
+    """The whole plan for a terminal, in plain characters and without colour.
+
+    Long lists are cut, with a count of what is left out, unless it is `verbose`.
+    """
+    text = Text(plan, verbose)
+    parts = [text.heading(), text.graph(), text.reasons(), text.once(), text.candidates()]
+    parts += [text.queries(), text.obstacles()]
     sections = [list(part) for part in parts]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _heading(plan: Plan) -> Iterator[str]:
-    many = "query" if len(plan.queries) == 1 else "queries"
-    yield f"{plan.id}: {plan.workload}, {len(plan.queries):,} {many}"
-    yield f"solver   {plan.solver}, cost model {plan.model}, {plan.status}"
-    yield (
-        f"cost     {_number(plan.cost.shared)} {plan.cost.unit}; "
-        f"query by query {_number(plan.cost.separate)}"
-    )
-    yield f"sharing  {_saving(plan)}"
-    if plan.assumed:
-        yield f"assumed  {_some(list(plan.assumed))}; give statistics or events to do better"
+@dataclass(frozen=True)
+class Text:
+    """The sections of a plan's text."""
+
+    plan: Plan
+    verbose: bool = False
+
+    @cached_property
+    def ways(self) -> Ways:
+        """Who uses what."""
+        return Ways(self.plan)
+
+    @cached_property
+    def pieces(self) -> dict[int, list[Piece]]:
+        """What groups compute once, by their number."""
+        return computed_once(self.plan)
+
+    def heading(self) -> Iterator[str]:
+        """What it is about, what it costs, and what that rests on."""
+        plan = self.plan
+        many = "query" if len(plan.queries) == 1 else "queries"
+        yield f"{plan.id}: {plan.workload}, {len(plan.queries):,} {many}"
+        yield f"cost      {self._cost()}"
+        yield f"sharing   {self._saving()}"
+        yield f"decided   by {plan.solver}, with cost model {plan.model}{self._units()}"
+        if known := self._known():
+            yield f"known     {known}"
+        if plan.assumed:
+            assumed = self._some(list(plan.assumed))
+            yield f"assumed   {assumed}; give statistics or events to do better"
+
+    def _cost(self) -> str:
+        cost = self.plan.cost
+        if cost.unit.startswith("nanoseconds"):
+            shown = f"{cpu(cost.shared)} of CPU for each second of stream; query by query"
+            if cost.separate <= cost.shared * (1 + 1e-9):
+                return f"{shown} it is the same"
+            more = times(cost.separate, cost.shared)
+            return f"{shown} {cpu(cost.separate)}, {more}"
+        return f"{number(cost.shared)} {cost.unit}; query by query {number(cost.separate)}"
+
+    def _saving(self) -> str:
+        plan, unit = self.plan, self.plan.cost.unit
+        if plan.objective <= 0 and plan.status == "optimal":
+            return f"saves nothing: {self._nothing()}"
+        saved = f"saves {amount(plan.objective, unit)}"
+        if plan.status == "optimal":
+            return f"{saved}, and no other choice saves more"
+        gap = 0.0 if not plan.bound else 100 * (1 - plan.objective / plan.bound)
+        return f"{saved}; no choice saves more than {amount(plan.bound, unit)} (gap {gap:.1f} %)"
+
+    def _nothing(self) -> str:
+        if self.plan.model == "measured":
+            return "no two queries have anything in common that pays"
+        if self.plan.candidates:
+            return "by this model Chop-Connect pays for no candidate"
+        return "no two queries that are counted have a piece in common"
+
+    def _units(self) -> str:
+        if self.plan.model == "aseq":
+            return " (Chop-Connect, equations 4.2 to 4.5); engines by time on a machine"
+        source = self.plan.statistics.get("unit_costs", "defaults")
+        if source == "defaults":
+            return ", by default costs of operations ('sheaf calibrate' measures this machine's)"
+        return ", by costs of operations as calibrated on this machine"
+
+    def _known(self) -> str:
+        known = self.plan.statistics
+        sample = known.get("sample")
+        if sample:
+            text = f"sampled from {sample['events']:,} of {known.get('events', 0):,} events"
+            text += f" (seed {sample['seed']})"
+        elif known.get("source") == "running":
+            text = "measured by a run"
+        else:
+            text = "given with the workload"
+        keys = known.get("keys", {})
+        spread = [
+            f"{name} has {number(key['cardinality'])} values, the heaviest {key['heaviest']:.2%}"
+            for name, key in keys.items()
+            if f"keys: {name}" not in self.plan.assumed
+        ]
+        if known.get("ties"):
+            spread.append(f"{known['ties']:.1%} of events simultaneous with another")
+        return "; ".join([text, *spread])
+
+    # --- what runs -----------------------------------------------------------------------------
+
+    def graph(self) -> Iterator[str]:
+        """The scan, its partitions, and below each the groups with their queries."""
+        yield f"{'CPU/s':>{_CPU}}{'rows/s':>{_ROWS}}  what runs"
+        scan = next(o for o in self.plan.operators if o.kind == "scan")
+        detail = scan.detail
+        columns = [f"{key} {detail[key]}" for key in ("time", "type", "sequence") if key in detail]
+        yield _line(None, scan.rows, f"scan: {', '.join(columns)}; unit {detail['unit']}")
+        by_key: dict[tuple[str, ...], list[int]] = {}
+        for i, group in enumerate(self.plan.groups):
+            key = tuple(self.ways.outputs[group.queries[0]].detail["key"])
+            by_key.setdefault(key, []).append(i)
+        keys = sorted(by_key, key=lambda key: (len(key), key))
+        for key in keys:
+            last = key is keys[-1]
+            title = f"partition by {', '.join(key)}" if key else "no partition"
+            yield _line(None, None, f"{'└─' if last else '├─'} {title}")
+            indent = "   " if last else "│  "
+            shown = by_key[key] if self.verbose else by_key[key][: 2 * _LINES]
+            hidden = len(by_key[key]) - len(shown)
+            for i in shown:
+                yield from self._group(i, indent, i == shown[-1] and not hidden)
+            if hidden:
+                yield _line(None, None, f"{indent}└─ and {hidden:,} more groups: --verbose")
+
+    def _group(self, number_: int, indent: str, last: bool) -> Iterator[str]:
+        group = self.plan.groups[number_]
+        branch, deeper = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        cost = group.cost.shared if group.cost is not None else None
+        outputs = [self.ways.outputs[name] for name in group.queries]
+        rows = [output.rows for output in outputs]
+        total = None if None in rows else sum(row for row in rows if row is not None)
+        if len(outputs) == 1:
+            yield _line(cost, total, f"{indent}{branch}{_alone(outputs[0], group)}")
+            return
+        how = f"{len(outputs)} queries together, {ENGINES.get(group.engine, group.engine)}"
+        if group.cost is not None and group.cost.separate > group.cost.shared:
+            how += f"; one by one {cpu(group.cost.separate)}"
+        yield _line(cost, total, f"{indent}{branch}{how}")
+        shown = outputs if self.verbose else outputs[:_LINES]
+        hidden = len(outputs) - len(shown)
+        width = max(len(output.detail["query"]) for output in shown)
+        for output in shown:
+            is_last = output is shown[-1] and not hidden
+            text = f"{output.detail['query']:<{width}}  {_pattern(output)}"
+            yield _line(None, output.rows, f"{indent}{deeper}{'└─' if is_last else '├─'} {text}")
+        if hidden:
+            yield _line(None, None, f"{indent}{deeper}└─ and {hidden:,} more: --verbose")
+
+    # --- what is decided -----------------------------------------------------------------------
+
+    def reasons(self) -> Iterator[str]:
+        """Each reason once, with the queries that it is given for."""
+        by_reason: dict[str, list[str]] = {}
+        for group in self.plan.groups:
+            by_reason.setdefault(group.why, []).append(" + ".join(group.queries))
+        yield "why they run so"
+        for why, queries in by_reason.items():
+            who = "all" if len(queries) == len(self.plan.groups) > 1 else self._some(queries)
+            yield f"  {who}: {why}"
+
+    def once(self) -> Iterator[str]:
+        """What is computed once for several queries: pieces that are counted, and joins."""
+        unit = "nanoseconds"
+        lines = []
+        for number_, pieces in self.pieces.items():
+            engine = self.plan.groups[number_].engine
+            for piece in pieces:
+                who = self._some(list(piece.queries))
+                saves = ""
+                if self.plan.model == "measured" and piece.benefit:
+                    saves = f"; saves {amount(piece.benefit, unit)}"
+                called = ENGINES.get(engine, engine)
+                lines.append(f"  {', '.join(piece.steps)}: for {who}, by {called}{saves}")
+        for join in self.ways.shared_joins:
+            users = self.ways.queries[join.id]
+            saved = (len(users) - 1) * self._subtree(join)
+            saves = f"; saves {cpu(saved)}" if saved else ""
+            rows = "" if join.rows is None else f", {rate(join.rows)} rows a second"
+            who = self._some(list(users))
+            lines.append(f"  {join.detail['pattern']}: for {who}, joined once{rows}{saves}")
+        if lines:
+            yield "computed once for several queries"
+            yield from self._most(lines)
+
+    def _subtree(self, operator: Operator) -> float:
+        below = (self._subtree(self.ways.by_id[source]) for source in operator.inputs)
+        return operator.cost + sum(below)
+
+    def candidates(self) -> Iterator[str]:
+        """Every candidate with its benefit, and why it was chosen or not, the best first."""
+        plan, unit = self.plan, self.plan.cost.unit
+        if plan.candidates:
+            of = "CPU for each second of stream" if plan.model == "measured" else unit
+            yield f"candidates for sharing: what each saves ({of}), and why it is taken or not"
+        ranked = sorted(plan.candidates, key=lambda c: (-c.benefit, c.id))
+        chosen = set(plan.chosen)
+        lines = []
+        for c in ranked:
+            benefit = cpu(c.benefit) if plan.model == "measured" else number(c.benefit)
+            mark = "+" if c.id in chosen else "-"
+            who = self._some(list(c.queries))
+            lines.append(f"{benefit:>14} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
+        yield from self._most(lines)
+
+    def queries(self) -> Iterator[str]:
+        """For each query that shares: what, and with whom."""
+        alone, lines = [], []
+        shares = self._shares()
+        for name in self.plan.queries:
+            group = self.ways.groups[name]
+            parts = [f"[{what}] with {self._some(others)}" for what, others in shares[name]]
+            if len(group.queries) > 1:
+                others = [other for other in group.queries if other != name]
+                parts.insert(0, f"{_together(group)} {self._some(others)}")
+            if parts:
+                lines.append(f"  {name}: {'; '.join(parts)}")
+            else:
+                alone.append(name)
+        if lines:
+            yield "with whom each query shares"
+            yield from self._most(lines)
+            if alone:
+                yield f"  by themselves: {self._some(alone, 2 * LISTED)}"
+
+    def _shares(self) -> dict[str, list[tuple[str, list[str]]]]:
+        """For each query, what it has in common with whom."""
+        found: dict[str, list[tuple[str, list[str]]]] = {name: [] for name in self.plan.queries}
+        for pieces in self.pieces.values():
+            for piece in sorted(pieces, key=lambda piece: -len(piece.steps)):
+                for name in piece.queries:
+                    others = [other for other in piece.queries if other != name]
+                    found[name].append((", ".join(piece.steps), others))
+        for join in self.ways.shared_joins:
+            for name in self.ways.queries[join.id]:
+                found[name].append((join.detail["pattern"], self.ways.others(join, name)))
+        return found
+
+    def obstacles(self) -> Iterator[str]:
+        """What queries have in common and do not share."""
+        if self.plan.obstacles:
+            yield "in common, but not shared"
+            yield from self._most([f"  {obstacle}" for obstacle in self.plan.obstacles])
+
+    def _most(self, lines: list[str]) -> Iterator[str]:
+        shown = lines if self.verbose or len(lines) <= _LINES + 1 else lines[:_LINES]
+        yield from shown
+        if len(lines) > len(shown):
+            yield f"  and {len(lines) - len(shown):,} more: --verbose or --format json lists all"
+
+    def _some(self, names: Sequence[str], most: int = LISTED) -> str:
+        return some(names, None if self.verbose else most)
 
 
-def _saving(plan: Plan) -> str:
-    if plan.status == "optimal":
-        return f"saves {_number(plan.objective)}, and nothing saves more"
-    gap = 0.0 if not plan.bound else 100 * (1 - plan.objective / plan.bound)
-    return f"saves {_number(plan.objective)} of at most {_number(plan.bound)} (gap {gap:.1f} %)"
+def _line(cost: float | None, rows: float | None, text: str) -> str:
+    cost_text = "" if not cost else cpu(cost)
+    rows_text = "" if rows is None else rate(rows)
+    return f"{cost_text:>{_CPU}}{rows_text:>{_ROWS}}  {text}"
 
 
-def _graph(plan: Plan) -> Iterator[str]:
-    """Each operator under the first that it reads; a sink is named on the lines that feed it."""
-    sinks = {
-        source: sink.id for sink in plan.operators if sink.kind == "sink" for source in sink.inputs
-    }
-    below: dict[str | None, list[Operator]] = {}
-    for operator in plan.operators:
-        if operator.kind != "sink":
-            first = operator.inputs[0] if operator.inputs else None
-            below.setdefault(first, []).append(operator)
-
-    def lines(parent: str | None, indent: str) -> Iterator[str]:
-        children = below.get(parent, [])
-        for child in children:
-            last = child is children[-1]
-            branch = "" if parent is None else ("└─ " if last else "├─ ")
-            yield f"{indent}{branch}{_line(child, sinks)}"
-            deeper = "" if parent is None else ("   " if last else "│  ")
-            yield from (f"{indent}{deeper}{line}" for line in _members(child))
-            yield from lines(child.id, indent + deeper)
-
-    yield from lines(None, "")
+def _within(output: Operator) -> str:
+    detail = output.detail
+    every = f" every {detail['slide']}" if "slide" in detail else ""
+    return f"{detail['window']}{every}"
 
 
-def _line(operator: Operator, sinks: dict[str, str]) -> str:
-    detail = operator.detail
-    match operator.kind:
-        case "scan":
-            columns = [
-                f"{key} {detail[key]}" for key in ("time", "type", "sequence") if key in detail
-            ]
-            return f"scan: {', '.join(columns)}; unit {detail['unit']}"
-        case "symbols":
-            return f"symbols: {_some(detail['symbols'])}"
-        case "partition":
-            key = ", ".join(detail["key"])
-            return f"partition by {key}" if key else "no partition"
-        case "engine":
-            within = detail["window"] + (f" every {detail['slide']}" if "slide" in detail else "")
-            to = f" → {sinks[operator.id]}" if operator.id in sinks else ""
-            if len(detail["queries"]) > 1:
-                many = f"{len(detail['queries'])} queries together"
-                return f"{many:<{_NAME_WIDTH}} {detail['engine']}: {within}{to}"
-            name, pattern = detail["queries"][0], detail["patterns"][0]
-            return f"{name:<{_NAME_WIDTH}} {detail['engine']}: {pattern}, {within}{to}"
-        case "sink":
-            return operator.id
+def _pattern(output: Operator) -> str:
+    return f"{output.detail['pattern']}, {_within(output)} → {output.detail['rows']}"
 
 
-def _members(operator: Operator) -> Iterator[str]:
-    """The queries of a group of several, a line each."""
-    names = operator.detail.get("queries", [])
-    if len(names) > 1:
-        for name, pattern in zip(names, operator.detail["patterns"], strict=True):
-            yield f"· {name:<{_NAME_WIDTH - 1}} {pattern}"
+def _alone(output: Operator, group: Group) -> str:
+    engine = ENGINES.get(group.engine, group.engine)
+    return f"{output.detail['query']}: {_pattern(output)}, by {engine}"
 
 
-def _reasons(plan: Plan) -> Iterator[str]:
-    """Each reason once, with the queries that it is given for."""
-    by_reason: dict[str, list[str]] = {}
-    for group in plan.groups:
-        by_reason.setdefault(group.why, []).append(" + ".join(group.queries))
-    for why, queries in by_reason.items():
-        who = "all" if len(queries) == len(plan.groups) > 1 else _some(queries)
-        yield f"{who}: {why}"
-
-
-def _shared(plan: Plan) -> Iterator[str]:
-    """What each group of several queries computes once: the longest pieces that they share."""
-    lines = []
-    for number, pieces in computed_once(plan).items():
-        for piece in pieces:
-            who = _some(list(piece.queries))
-            lines.append(f"  {', '.join(piece.steps)}: {plan.groups[number].engine}, for {who}")
-    if lines:
-        yield "computed once"
-        yield from _most(lines)
-
-
-def _candidates(plan: Plan) -> Iterator[str]:
-    """Every candidate with its benefit, and why it was chosen or not, the best first."""
-    if plan.candidates:
-        yield f"candidates ({plan.model}, {plan.cost.unit})"
-    ranked = sorted(plan.candidates, key=lambda c: (-c.benefit, c.id))
-    lines = [
-        f"  {_number(c.benefit):>14}  {', '.join(c.pattern)}: {_some(list(c.queries))}; {c.why}"
-        for c in ranked
-    ]
-    yield from _most(lines)
-
-
-def _queries(plan: Plan) -> Iterator[str]:
-    """For each query that shares, the segments it is made of, and with whom it has each."""
-    lines = []
-    for group in plan.groups:
-        users: dict[int, list[str]] = {}
-        for name, numbers in (group.uses or {}).items():
-            for number in dict.fromkeys(numbers):
-                users.setdefault(number, []).append(name)
-        for name, numbers in (group.uses or {}).items():
-            parts = []
-            for number in numbers:
-                others = [other for other in users[number] if other != name]
-                piece = ", ".join((group.segments or ())[number])
-                parts.append(f"[{piece}]" + (f" with {_some(others)}" if others else ""))
-            if any(len(users[number]) > 1 for number in numbers):
-                lines.append(f"  {name}: {' then '.join(parts)}")
-    if lines:
-        yield "chopped"
-        yield from _most(lines)
-
-
-def _obstacles(plan: Plan) -> Iterator[str]:
-    if plan.obstacles:
-        yield "in common, but not shared"
-        yield from _most([f"  {obstacle}" for obstacle in plan.obstacles])
-
-
-def _most(lines: list[str]) -> Iterator[str]:
-    yield from lines[:_LINES]
-    if len(lines) > _LINES:
-        yield f"  and {len(lines) - _LINES:,} more: --format json lists all"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_LISTED])
-    more = len(names) - _LISTED
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _number(value: float) -> str:
-    """A number for people: whole ones as they are, others to four digits."""
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:,.4g}"
+def _together(group: Group) -> str:
+    return "counted with" if group.segments is not None else "joined with"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from optimizer.canonical import canonical
 from optimizer.ir.pattern import Symbol
@@ -20,7 +21,8 @@ def given(written: Given, queries: Iterable[Query]) -> Statistics:
     """The author's numbers under the names that cost models ask for.
 
     A predicate may be written with the aliases of any query or with types, in any equal spelling:
-    `b.x > a.x` is `a.x < b.x`. What names no predicate of the queries is kept as it is written.
+    `b.x > a.x` is `a.x < b.x`. What names no predicate of the queries is kept as it is written,
+    and so is where measured numbers came from.
     """
     selectivities = {_spelled(text): value for text, value in written.selectivities.items()}
     found: dict[str, float] = {}
@@ -32,6 +34,8 @@ def given(written: Given, queries: Iterable[Query]) -> Statistics:
                 found[joint_text(condition, symbols)] = known
         for alias, symbol in symbols.items():
             found |= _local(alias, symbol, selectivities)
+    if isinstance(written, Statistics):
+        return replace(written, selectivities={**selectivities, **found})
     return Statistics(
         dict(written.rates),
         {**selectivities, **found},

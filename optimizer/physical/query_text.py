@@ -1,0 +1,107 @@
+"""One query's way through a plan as text: its operators, with whom it shares them, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optimizer.physical.errors import PlanError
+from optimizer.physical.operator import Operator
+from optimizer.physical.plan import Plan
+from optimizer.physical.text import ENGINES
+from optimizer.physical.ways import Ways
+from optimizer.physical.wording import amount, cpu, rate, some
+from workloads.errors import did_you_mean
+
+
+def render_query(plan: Plan, name: str, verbose: bool = False) -> str:
+    """What a plan does for one query; a `PlanError` where it has no such query."""
+    if name not in plan.queries:
+        hint = did_you_mean(name, plan.queries)
+        raise PlanError(
+            f"the plan has no query '{name}'; it has {some(plan.queries)}"
+            + (f" ({hint})" if hint else "")
+        )
+    sections = [_heading(plan, name, verbose), _way(plan, name, verbose)]
+    sections += [_candidates(plan, name), _obstacles(plan, name)]
+    return "\n\n".join("\n".join(lines) for part in sections if (lines := list(part))) + "\n"
+
+
+def _heading(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
+    ways = Ways(plan)
+    output, group = ways.outputs[name], ways.groups[name]
+    detail = output.detail
+    key = f" for each {', '.join(detail['key'])}" if detail["key"] else ""
+    every = f" every {detail['slide']}" if "slide" in detail else ""
+    rows = "" if output.rows is None else f", {rate(output.rows)} rows a second"
+    yield f"{name} of {plan.workload} ({plan.id})"
+    yield f"pattern  {detail['pattern']}"
+    yield f"gives    {', '.join(detail['gives'])}{key} within {detail['window']}{every}{rows}"
+    others = [other for other in group.queries if other != name]
+    together = f" with {some(others, None if verbose else 6)}" if others else " alone"
+    yield f"runs     by {ENGINES.get(group.engine, group.engine)}{together}"
+    yield f"why      {group.why}"
+
+
+def _way(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
+    ways = Ways(plan)
+    yield f"{'CPU/s':>9}{'rows/s':>9}  its way, and who shares it"
+    everyone = len(plan.queries)
+    for operator in ways.of(name):
+        cost = cpu(operator.cost) if operator.cost else ""
+        rows = "" if operator.rows is None else rate(operator.rows)
+        others = ways.others(operator, name)
+        if operator.kind in ("sink", "output"):
+            shared = ""
+        elif len(others) == everyone - 1 > 1:
+            shared = "; all queries"
+        else:
+            shared = f"; with {some(others, None if verbose else 6)}" if others else ""
+        yield f"{cost:>9}{rows:>9}  {_said(operator)}{shared}"
+
+
+def _said(operator: Operator) -> str:
+    """What an operator does, in words."""
+    detail = operator.detail
+    match operator.kind:
+        case "scan":
+            return f"scan of {', '.join(operator.schema)}"
+        case "symbol":
+            return f"symbol {detail['symbol']}"
+        case "partition":
+            order = ", ".join(operator.order)
+            return f"partition {operator.partitioning}, sorted by {order}; {operator.state}"
+        case "events":
+            return f"events {detail['symbol']} {operator.partitioning}"
+        case "segment":
+            return f"segment {', '.join(detail['steps'])}, counted once; {operator.state}"
+        case "engine":
+            called = ENGINES.get(detail["engine"], detail["engine"])
+            return f"engine: {called}; {operator.state}"
+        case "join":
+            on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
+            return f"join {detail['pattern']}{on}; {operator.state}"
+        case "search":
+            return f"search {detail['pattern']}; {operator.state}"
+        case "output":
+            return f"output {', '.join(detail['gives'])}"
+        case "sink":
+            return f"sink {detail['rows']}"
+
+
+def _candidates(plan: Plan, name: str) -> Iterator[str]:
+    mine = [c for c in plan.candidates if name in c.queries]
+    if mine:
+        yield "candidates that it has a part in"
+    chosen = set(plan.chosen)
+    for c in sorted(mine, key=lambda c: (-c.benefit, c.id)):
+        others = [other for other in c.queries if other != name]
+        mark = "+" if c.id in chosen else "-"
+        benefit = amount(c.benefit, plan.cost.unit)
+        yield f"  {mark} {', '.join(c.pattern)} with {some(others)}: {benefit}; {c.why}"
+
+
+def _obstacles(plan: Plan, name: str) -> Iterator[str]:
+    mine = [text for text in plan.obstacles if name in text.partition(": ")[2].split()]
+    if mine:
+        yield "in common with others, but not shared"
+        yield from (f"  {text}" for text in mine)
