@@ -70,7 +70,8 @@ class Group:
 
     `uses` says which of the segments, by number, each query is made of. Where several queries are
     run as trees `trees` has one for each; equal parts of them are made once. `cost` is what the
-    group takes by the measured model, and what its queries would take one by one.
+    group takes by the measured model, and what its queries would take one by one. Trees that are
+    `provisional` rest on assumed statistics: they are chosen again on the events at hand.
     """
 
     queries: tuple[str, ...]
@@ -81,6 +82,7 @@ class Group:
     uses: Mapping[str, tuple[int, ...]] | None = None
     trees: Mapping[str, Mapping[str, Any]] | None = None
     cost: Cost | None = None
+    provisional: bool | None = None
 
     @property
     def all_trees(self) -> dict[str, Mapping[str, Any]]:
