@@ -99,9 +99,9 @@ def arrange(events: Events, key: tuple[str, ...], ranked: bool, settled: bool) -
     changes = changes_in(partition) | changes_in(ticks)
     if sequence is not None:
         changes |= changes_in(sequence)
-    block, after = _blocks(changes)
+    block, after = blocks(changes)
     if settled:
-        order = _settle(events, order, block, after)
+        order = settle(events, order, block, after)
     starts = np.append(np.flatnonzero(changes_in(partition)), len(order))
     position = block[:-1] - starts[partition] + 1 if ranked else ticks
     return Layout(order, partition, starts, block, after, ticks, position)
@@ -140,7 +140,8 @@ def changes_in(values: Rows) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _blocks(changes: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+def blocks(changes: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """For each row the first of its block, and the first behind that; changes begin a block."""
     firsts = np.append(np.flatnonzero(changes), len(changes))
     number = np.cumsum(changes) - 1
     block = np.append(firsts[number], len(changes))
@@ -148,7 +149,7 @@ def _blocks(changes: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
     return block, after
 
 
-def _settle(events: Events, order: Rows, block: Rows, after: Rows) -> Rows:
+def settle(events: Events, order: Rows, block: Rows, after: Rows) -> Rows:
     """Simultaneous rows in the order of their values as Python writes them, column by column."""
     tied = np.flatnonzero(after[:-1] - block[:-1] > 1)
     if not len(tied):

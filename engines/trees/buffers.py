@@ -5,7 +5,7 @@ The column of a group has the places of all its events, and where those of each 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -135,6 +135,20 @@ def concatenated(parts: Sequence[Buffer], width: int) -> Buffer:
         np.concatenate(earliest) if earliest else None,
         np.concatenate(latest) if latest else None,
     )
+
+
+def chunks(counts: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int, int]]:
+    """Ranges of rows that have no more than `most` together, and how many; one row at the least."""
+    total = np.cumsum(counts)
+    if not len(total) or not total[-1]:
+        return
+    start, done = 0, 0
+    while done < total[-1]:
+        stop = max(start + 1, int(np.searchsorted(total, done + most, "right")))
+        many = int(total[stop - 1]) - done
+        if many:
+            yield start, stop, many
+        start, done = stop, int(total[stop - 1])
 
 
 def _behind_each_other(columns: list[Column]) -> Column:

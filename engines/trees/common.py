@@ -21,8 +21,10 @@ from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.trees import (
     AndJoin,
+    Closure,
     Costed,
     Given,
+    KSeq,
     Leaf,
     NegTop,
     NSeq,
@@ -32,6 +34,7 @@ from optimizer.trees import (
     best_tree,
 )
 from workloads import expressions as ex
+from workloads.syntax import One
 
 OFFERS = 3  # pieces that a query is offered, the most promising ones
 PIECES = 2  # that it may take
@@ -184,7 +187,7 @@ def _pieces(reading: Reading) -> list[_Piece]:
     for size in range(2, len(places)):
         for first in range(len(places) - size + 1):
             stretch = pattern.parts[places[first] : places[first + size - 1] + 1]
-            if not all(isinstance(p, Event | Neg) for p in stretch):
+            if not all(isinstance(p, Neg) or _is_single(p) for p in stretch):
                 continue
             part = Seq(stretch)
             aliases = tuple(event.alias for event in components(part))
@@ -197,6 +200,10 @@ def _pieces(reading: Reading) -> list[_Piece]:
             )
             found.append(_Piece(part, aliases, positive, inside))
     return found
+
+
+def _is_single(part: Pattern) -> bool:
+    return isinstance(part, Event) and isinstance(part.quantifier, One)
 
 
 def _renamed(tree: Tree, names: dict[str, str], inner: dict[str, Tree]) -> Tree:
@@ -218,5 +225,9 @@ def _renamed(tree: Tree, names: dict[str, str], inner: dict[str, Tree]) -> Tree:
             return NSeq(of(part), of(negation), side)
         case NegTop(part, negation):
             return NegTop(of(part), of(negation))
+        case KSeq(start, closures, end):
+            named = tuple(Closure(names.get(c.alias, c.alias), c.quantifier) for c in closures)
+            sides = [None if side is None else of(side) for side in (start, end)]
+            return KSeq(sides[0], named, sides[1])
         case _:
             return tree

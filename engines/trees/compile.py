@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engines.trees import operators as op
+from engines.trees.grouping import ends_of, in_turn, late_groups, nearest, tests_of
 from engines.trees.operators import Conditions, Operator
 from optimizer.canonical import canonical
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, positive_events
 from optimizer.places import Place, places
-from optimizer.trees import AndJoin, Leaf, NegTop, NSeq, SeqJoin, Tree, TreeError
+from optimizer.trees import AndJoin, Closure, KSeq, Leaf, NegTop, NSeq, SeqJoin, Tree, TreeError
+from optimizer.trees.negated import negated_choices
 from optimizer.trees.tree import Side, bound
 from workloads import expressions as ex
 from workloads.printer import print_expression
+from workloads.syntax import All, One
 
 
 class Compiled(NamedTuple):
@@ -39,12 +43,7 @@ def compile_tree(
     tree: Tree, pattern: Pattern, conditions: Conditions, reach: Reach | None = None
 ) -> Compiled:
     """The operators of a tree; raises `TreeError` where it does not evaluate the pattern."""
-    compiler = _Compiler.of(pattern, conditions)
-    compiler.reach = reach
-    found = compiler.visit(tree)
-    if set(found.aliases) != compiler.own or compiler.absent:
-        missing = compiler.own ^ set(found.aliases) | set().union(*compiler.absent)
-        raise TreeError(f"the tree and the query differ in {', '.join(sorted(missing))}")
+    found = _Compiler.of(pattern, conditions, reach).whole(tree)
     constants = tuple(c for c in conditions if not ex.aliases(c))
     return found._replace(operator=_kept(found.operator, constants))
 
@@ -52,20 +51,40 @@ def compile_tree(
 def plain_tree(pattern: Pattern) -> Tree:
     """A left-deep tree, with its negations on top."""
     match pattern:
-        case Event(_, alias):
+        case Event(_, alias, One()):
             return Leaf(alias)
+        case Event(_, alias, quantifier):
+            return KSeq(None, (Closure(alias, quantifier),), None)
         case Seq(parts) | And(parts):
-            kind = SeqJoin if isinstance(pattern, Seq) else AndJoin
-            trees = [plain_tree(part) for part in parts if not isinstance(part, Neg)]
-            tree = trees[0]
-            for other in trees[1:]:
-                tree = kind(tree, other)
+            positive = [part for part in parts if not isinstance(part, Neg)]
+            if isinstance(pattern, Seq):
+                tree = _plain_sequence(positive)
+            else:
+                tree = functools.reduce(AndJoin, map(plain_tree, positive))
             for part in parts:
                 if isinstance(part, Neg):
                     tree = NegTop(tree, _negated(part))
             return tree
         case _:
             raise TreeError("only SEQ and AND of events and negations have a tree here")
+
+
+def _plain_sequence(parts: Sequence[Pattern]) -> Tree:
+    tree: Tree | None = None
+    groups: tuple[Closure, ...] = ()
+    for part in parts:
+        if isinstance(part, Event) and not isinstance(part.quantifier, One):
+            groups += (Closure(part.alias, part.quantifier),)
+        else:
+            other = plain_tree(part)
+            if groups:
+                tree, groups = KSeq(tree, groups, other), ()
+            else:
+                tree = other if tree is None else SeqJoin(tree, other)
+    if groups:
+        return KSeq(tree, groups, None)
+    assert tree is not None
+    return tree
 
 
 def _negated(negation: Neg) -> Tree:
@@ -80,26 +99,55 @@ class _Compiler:
     absent: dict[frozenset[str], Place]  # negations that no node has checked yet, by what they bind
     conditions: Conditions
     reach: Reach | None = None
+    late: frozenset[str] = frozenset()  # groups that are bound behind all else
+    postponed: list[tuple[Place, Tree]] = field(default_factory=list)  # negations that wait so long
+    unsettled: list[str] = field(default_factory=list)  # groups whose ends are to be checked
 
     @staticmethod
-    def of(pattern: Pattern, conditions: Conditions) -> _Compiler:
+    def of(pattern: Pattern, conditions: Conditions, reach: Reach | None = None) -> _Compiler:
         found = places(pattern)
         components = {p.leaf.alias: p for p in found if isinstance(p.leaf, Event)}
         absent = {_inside(p.leaf): p for p in found if isinstance(p.leaf, Neg)}
-        return _Compiler(frozenset(components), components, absent, conditions)
+        return _Compiler(frozenset(components), components, absent, conditions, reach)
 
-    def visit(self, tree: Tree) -> Compiled:
+    def whole(self, tree: Tree) -> Compiled:
+        """The operators of the whole pattern."""
+        self.late = late_groups(tree, self.components, self.conditions)
+        found = self._visit(tree)
+        for alias in in_turn(self.late, self.components):
+            found = self._with_group(found, alias)
+        names = set(() if found is None else found.aliases)
+        if found is None or names != self.own or self.absent:
+            missing = self.own ^ names | set().union(*self.absent)
+            raise TreeError(f"the tree and the query differ in {', '.join(sorted(missing))}")
+        for alias in self.unsettled:
+            found = self._settled(found, alias)
+        for place, inner in self.postponed:
+            found = self._absent(found, place, inner, None)
+        return found
+
+    def _visit(self, tree: Tree) -> Compiled | None:
+        """The operators of a subtree; None where all that it binds is late."""
         match tree:
             case Leaf(alias):
                 return Compiled(self._reached(alias), (alias,))
             case SeqJoin(left, right):
-                return self._joined(self.visit(left), self.visit(right), ordered=True)
+                return self._joined(self._visit(left), self._visit(right), ordered=True)
             case AndJoin(left, right):
-                return self._joined(self.visit(left), self.visit(right), ordered=False)
+                return self._joined(self._visit(left), self._visit(right), ordered=False)
             case NSeq(part, negation) | NegTop(part, negation):
-                below = self.visit(part)
+                below = self._visit(part)
                 side = tree.side if isinstance(tree, NSeq) else None
                 return self._without(below, negation, side)
+            case KSeq(start, closures, end):
+                sides = [None if side is None else self._visit(side) for side in (start, end)]
+                found = self._joined(sides[0], sides[1], ordered=True)
+                groups = {closure.alias for closure in closures}
+                if unknown := groups - self.own:
+                    raise TreeError(f"{', '.join(sorted(unknown))} is no component here")
+                for alias in in_turn(groups - self.late, self.components):
+                    found = self._with_group(found, alias)
+                return found
             case _:
                 raise TreeError(f"{type(tree).__name__} is not run as a tree")
 
@@ -132,7 +180,11 @@ class _Compiler:
                 found.append(condition)
         return found
 
-    def _joined(self, left: Compiled, right: Compiled, ordered: bool) -> Compiled:
+    def _joined(
+        self, left: Compiled | None, right: Compiled | None, ordered: bool
+    ) -> Compiled | None:
+        if left is None or right is None:
+            return right if left is None else left
         aliases = (*left.aliases, *right.aliases)
         asked = self._asked(aliases, (frozenset(left.aliases), frozenset(right.aliases)))
         rivals: tuple[tuple[int, int], ...] = ()
@@ -147,26 +199,79 @@ class _Compiler:
         joined = op.Join(left.operator, right.operator, ordered, conditions, rivals)
         return Compiled(joined, aliases)
 
+    # --- groups --------------------------------------------------------------------------------
+
+    def _with_group(self, part: Compiled | None, alias: str) -> Compiled:
+        place = self.components[alias]
+        event = place.leaf
+        assert isinstance(event, Event)
+        have = () if part is None else part.aliases
+        aliases = (*have, alias)
+        number = {name: i for i, name in enumerate(have)}
+        before, after = (
+            tuple(sorted(number[name] for name in nearest(parts, have))) or None
+            for parts in (place.earlier, place.later)
+        )
+        tests = tests_of(alias, have, self.conditions)
+        lower: op.End = "gap"
+        upper: op.End = "gap"
+        if isinstance(event.quantifier, All):
+            lower, upper = ends_of(place, have, self.components)
+            if not {lower, upper} <= {"gap", "reach"}:
+                self.unsettled.append(alias)
+        operator: Operator = op.Closure(
+            None if part is None else part.operator,
+            event.symbol,
+            event.quantifier,
+            op.Gap(before, after),
+            _numbered(tests, aliases),
+            tuple(number[name] for name in have if name in place.rivals),
+            lower,
+            upper,
+        )
+        asked = [c for c in self._asked(aliases, (frozenset(have),)) if c not in tests]
+        return Compiled(_kept(operator, _numbered(asked, aliases)), aliases)
+
+    def _settled(self, part: Compiled, alias: str) -> Compiled:
+        """The rows whose group is whole, now that all is bound."""
+        place = self.components[alias]
+        event = place.leaf
+        assert isinstance(event, Event)
+        # Tests name the group's event behind all that is bound.
+        others = tuple("" if name == alias else name for name in part.aliases)
+        tests = _numbered(tests_of(alias, self.own, self.conditions), (*others, alias))
+        number, gap = part.aliases.index(alias), _gap(place, part.aliases)
+        whole = op.Whole(part.operator, number, event.symbol, gap, tests)
+        return part._replace(operator=whole)
+
     # --- negations -----------------------------------------------------------------------------
 
-    def _without(self, part: Compiled, tree: Tree, side: Side | None) -> Compiled:
+    def _without(self, part: Compiled | None, tree: Tree, side: Side | None) -> Compiled | None:
         names = bound(tree)
         inside = next((found for found in self.absent if names <= found), None)
         if inside is None:
             raise TreeError(f"{', '.join(sorted(names))} is no negation here")
         place = self.absent.pop(inside)
+        reads = frozenset().union(*(n for c in self.conditions if (n := ex.aliases(c)) & inside))
+        if self.late & (place.gap.aliases | reads) or (self.late and place.gap.at_edge):
+            self.postponed.append((place, tree))
+            return part
+        assert part is not None
+        return self._absent(part, place, tree, side)
+
+    def _absent(self, part: Compiled, place: Place, tree: Tree, side: Side | None) -> Compiled:
         assert isinstance(place.leaf, Neg)
-        choices = alternatives(place.leaf.part)
+        choices = negated_choices(place.leaf, self.conditions)
+        as_planned = choices == (place.leaf.part,)
         for choice in choices:
-            inner = tree if len(choices) == 1 else plain_tree(choice)
+            inner = tree if as_planned else plain_tree(choice)
             part = self._checked(part, place, choice, inner, side)
         return part
 
     def _checked(
         self, part: Compiled, place: Place, choice: Pattern, tree: Tree, side: Side | None
     ) -> Compiled:
-        compiler = _Compiler.of(choice, self.conditions)
-        negation = compiler.visit(tree)
+        negation = _Compiler.of(choice, self.conditions).whole(tree)
         inside = frozenset(negation.aliases)
         around = self.own | inside
         tying = [
@@ -184,14 +289,18 @@ class _Compiler:
         if side is not None:
             operator = op.Push(part.operator, negation.operator, side, conditions)
         else:
-            number = {alias: i for i, alias in enumerate(part.aliases)}
-            before, after = (
-                None if names is None else tuple(sorted(number[n] for n in names))
-                for names in (place.gap.before, place.gap.after)
-            )
-            gap = op.Gap(before, after, place.gap.anywhere)
+            gap = _gap(place, part.aliases)
             operator = op.Absent(part.operator, negation.operator, gap, conditions)
         return Compiled(operator, part.aliases)
+
+
+def _gap(place: Place, aliases: tuple[str, ...]) -> op.Gap:
+    number = {alias: i for i, alias in enumerate(aliases)}
+    before, after = (
+        None if names is None else tuple(sorted(number[n] for n in names))
+        for names in (place.gap.before, place.gap.after)
+    )
+    return op.Gap(before, after, place.gap.anywhere)
 
 
 def _numbered(conditions: Iterable[ex.Expression], aliases: tuple[str, ...]) -> Conditions:

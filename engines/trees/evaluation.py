@@ -8,22 +8,24 @@ event. The root's rows come in chunks and are never held together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
+from engines.columns.grouped import Groups
 from engines.joins.scan import Limits, refuse
 from engines.trees import operators as op
-from engines.trees.buffers import Buffer, concatenated, in_order, of_places, together
+from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_places, together
+from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
 from engines.trees.negation import followed, free, gates
 from engines.trees.operators import Operator
 from engines.trees.picked import Picked, TooWideError
 from kernels import joins
 from optimizer.ir.pattern import Symbol
+from workloads.syntax import All
 
 CHUNKS_HELD = 8  # rows of an inner buffer, in chunks
 BUFFERS_HELD = 8  # buffers of that size that are held for other queries
@@ -146,8 +148,9 @@ class _Run:
         """The rows of the root that belong to the stretch."""
         for chunk in self._stream(root, negated=False):
             own = chunk
-            if self._stretch.low < self._stretch.start:
-                inside = chunk.last >= self._stretch.start
+            start, stop = self._stretch.start, self._stretch.stop
+            if self._stretch.low < start or stop < self._stretch.high:
+                inside = (chunk.last >= start) & (chunk.last < stop)
                 own = chunk if inside.all() else chunk.take(np.flatnonzero(inside))
             if len(own):
                 yield own
@@ -221,8 +224,36 @@ class _Run:
                     )
                     self._of.counts.tried += tried
                     yield left
+            case op.Closure(part, symbol):
+                yield from self._grouped(operator, part, symbol, negated)
+            case op.Whole(part, _, symbol):
+                candidates = self._events(symbol, negated=True).last
+                for chunk in self._stream(part, negated):
+                    yield from whole_groups(
+                        operator, picked, chunk, candidates, self._width, self._room
+                    )
             case _:
                 assert_never(operator)
+
+    @property
+    def _room(self) -> Room:
+        return Room(self._of.limits.chunk, self._of.limits.join)
+
+    def _grouped(
+        self, closure: op.Closure, part: Operator | None, symbol: Symbol, negated: bool
+    ) -> Iterator[Buffer]:
+        # ALL E may reach past the stretch, and its match is then not of it.
+        wide = negated or isinstance(closure.quantifier, All)
+        candidates = self._events(symbol, wide).last
+        rows: Iterable[Buffer | None] = [None] if part is None else self._stream(part, negated)
+        for chunk in rows:
+            for found in bind_groups(
+                closure, self._picked, chunk, candidates, self._width, self._room
+            ):
+                self._of.counts.tried += found.tried
+                self._of.count(len(found.rows))
+                if len(found.rows):
+                    yield found.rows
 
     def _events(self, symbol: Symbol, negated: bool) -> Buffer:
         places = self._picked.of(symbol)
@@ -238,12 +269,18 @@ class _Run:
         if not len(left) or not len(right):
             return
         picked = self._picked
+        rivals = [pair for pair in join.rivals if self._may_be_one(join, pair)]
+        grouped = [
+            (i, j)
+            for i, j in rivals
+            if isinstance(left.columns[i], Groups) or isinstance(right.columns[j], Groups)
+        ]
         ready = prepare(
             picked,
             left,
             right,
             join.conditions,
-            tuple(pair for pair in join.rivals if self._may_be_one(join, pair)),
+            tuple(pair for pair in rivals if pair not in grouped),
             left.latest if join.ordered else None,
             right.earliest if join.ordered else None,
         )
@@ -261,26 +298,15 @@ class _Run:
                 join.ordered, pairs, start, stop,
             )  # fmt: skip
             self._of.count(many)
-            yield kept(ready.rest, picked, combine(left, ready.row(rows), right, others))
+            found = combine(left, ready.row(rows), right, others)
+            for i, j in grouped:
+                found = apart(found, i, len(left.columns) + j)
+            yield kept(ready.rest, picked, found)
 
     def _may_be_one(self, join: op.Join, pair: tuple[int, int]) -> bool:
         """May two components be the same event?"""
         symbols = [_symbols(side)[i] for side, i in zip((join.left, join.right), pair, strict=True)]
         return self._picked.overlap(*symbols)
-
-
-def chunks(counts: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int, int]]:
-    """Ranges of rows that have no more than `most` together, and how many; one row at the least."""
-    total = np.cumsum(counts)
-    if not len(total) or not total[-1]:
-        return
-    start, done = 0, 0
-    while done < total[-1]:
-        stop = max(start + 1, int(np.searchsorted(total, done + most, "right")))
-        many = int(total[stop - 1]) - done
-        if many:
-            yield start, stop, many
-        start, done = stop, int(total[stop - 1])
 
 
 def _symbols(operator: Operator) -> tuple[Symbol, ...]:
@@ -290,6 +316,10 @@ def _symbols(operator: Operator) -> tuple[Symbol, ...]:
             return (symbol,)
         case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Reached(part):
             return _symbols(part)
+        case op.Whole(part):
+            return _symbols(part)
+        case op.Closure(part, symbol):
+            return (symbol,) if part is None else (*_symbols(part), symbol)
         case op.Join(left, right):
             return (*_symbols(left), *_symbols(right))
 

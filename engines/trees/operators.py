@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal as OneOf
 from typing import TypeAlias
 
 from optimizer.ir.pattern import Symbol
 from optimizer.trees.tree import Side
 from workloads.expressions import Expression
+from workloads.syntax import Quantifier
 
 Conditions = tuple[Expression, ...]
 
@@ -88,7 +90,42 @@ class Reached:
     conditions: Conditions = ()
 
 
-Operator: TypeAlias = Scan | Keep | Join | Push | Absent | Reached
+End = OneOf["gap", "reach", "follows", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Every row with each of the groups `E+`, `E^n` or `ALL E` in its gap: KSEQ.
+
+    The group is the last component, and without a part the only one. The components next to it
+    that are bound make the gap. `tests` choose the events of the group one by one, and none of
+    them may be one of the `rivals`. Of `ALL E`, `lower` and `upper` say how its ends are found: it
+    reaches to a bound neighbour, to the end of the match's window, or of the window that its own
+    first event opens, or all ends are tried, and `Whole` tells which is right.
+    """
+
+    part: Operator | None
+    symbol: Symbol
+    quantifier: Quantifier
+    gap: Gap
+    tests: Conditions = ()
+    rivals: tuple[int, ...] = ()
+    lower: End = "gap"
+    upper: End = "gap"
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The rows whose group `ALL E`, component `number`, leaves out no event of its gap."""
+
+    part: Operator
+    number: int
+    symbol: Symbol
+    gap: Gap
+    tests: Conditions = ()
+
+
+Operator: TypeAlias = Scan | Keep | Join | Push | Absent | Reached | Closure | Whole
 
 
 def inputs(operator: Operator) -> tuple[Operator, ...]:
@@ -96,8 +133,10 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
     match operator:
         case Scan():
             return ()
-        case Keep(part):
+        case Keep(part) | Whole(part):
             return (part,)
+        case Closure(part):
+            return () if part is None else (part,)
         case Join(left, right):
             return (left, right)
         case Push(part, other) | Absent(part, other) | Reached(part, other):

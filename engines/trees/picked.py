@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.columns.instances import Columns
-from engines.columns.layout import Layout, Rows, arrange, changes_in, partition_codes
+from engines.columns.layout import (
+    Layout,
+    Rows,
+    arrange,
+    blocks,
+    changes_in,
+    partition_codes,
+    settle,
+)
 from engines.columns.vectors import Vector
 from engines.trees.device import CPU, JoinKernels
 from optimizer.ir.pattern import Symbol
@@ -128,6 +136,17 @@ class Picked:
         """The times of events."""
         found: Rows = self.columns.events.ticks[self.row[places]]
         return found
+
+    @cached_property
+    def settled(self) -> Rows | None:
+        """Where each place stands if simultaneous events are put in an order of their own, which
+        does not depend on that of their arrival; None where that changes nothing."""
+        changes = changes_in(self.moment)
+        if changes.all():
+            return None
+        rank = np.empty(len(self.columns.events), np.int64)
+        rank[settle(self.columns.events, self.row, *blocks(changes))] = np.arange(len(self.row))
+        return rank[self.row]
 
     @cached_property
     def spread(self) -> KeyStatistics:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Event, Neg, Pattern, Proj, positive_events, walk
 from optimizer.ir.query import Aggregation, Query
-from optimizer.places import places
+from optimizer.places import Place, places
+from optimizer.trees.negated import negated_choices
 from workloads import expressions as ex
 from workloads.errors import TooLargeError
-from workloads.syntax import One
+from workloads.syntax import All, One, Plus
 
 MAX_CHOICES = 64  # ways to read the ORs of a pattern; each has a tree of its own
 
@@ -17,8 +18,6 @@ def refusal(query: Query) -> str | None:
     """Why a query is not run as a tree; None where it is."""
     aggregates = isinstance(query.output, Aggregation)
     for node in walk(query.pattern):
-        if isinstance(node, Event) and not isinstance(node.quantifier, One):
-            return f"{node.alias} is a group of events"
         if isinstance(node, Proj):
             return "some of its components only have to exist"
     try:
@@ -35,18 +34,23 @@ def refusal(query: Query) -> str | None:
                 reason = _nested(place.leaf, query.conditions)
                 if reason is not None:
                     return reason
+            elif aggregates and place.gap.at_edge and isinstance(place.leaf.quantifier, All):
+                return f"{place.leaf.alias} is all that each window has, which is aggregated"
     return None
 
 
 def _nested(negation: Neg, conditions: tuple[ex.Expression, ...]) -> str | None:
     """What is negated is found by itself, so nothing in it may depend on what is around."""
-    inner = alternatives(negation.part)
+    inner = negated_choices(negation, conditions)
     if len(inner) > MAX_CHOICES:
         return f"the ORs of a negation can be read in {len(inner):,} ways"
     for choice in inner:
         own = _aliases(choice)
         for place in places(choice):
-            if not isinstance(place.leaf, Neg):
+            if isinstance(place.leaf, Event):
+                reason = _grouped(place, place.leaf, own, conditions)
+                if reason is not None:
+                    return reason
                 continue
             if place.gap.at_edge:
                 return "a negation in a negation looks at what is around the outer one"
@@ -58,6 +62,21 @@ def _nested(negation: Neg, conditions: tuple[ex.Expression, ...]) -> str | None:
             reason = _nested(place.leaf, conditions)
             if reason is not None:
                 return reason
+    return None
+
+
+def _grouped(
+    place: Place, event: Event, own: frozenset[str], conditions: tuple[ex.Expression, ...]
+) -> str | None:
+    """Which events are in a group of a negation must not depend on what is around that."""
+    if isinstance(event.quantifier, One | Plus):
+        return None
+    if isinstance(event.quantifier, All) and place.gap.at_edge:
+        return f"{event.alias} is all that a negation's gap has"
+    for condition in conditions:
+        named = ex.aliases(condition)
+        if event.alias in named and not named <= own and not ex.has_group_call(condition):
+            return f"which events are in {event.alias} depends on what is around a negation"
     return None
 
 

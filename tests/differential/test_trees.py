@@ -28,8 +28,8 @@ from optimizer.trees import Shape as TreeShape
 from tests.differential.test_local import events_of, multiset
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
 
-# What the engine takes, but for a negation in a negation that depends on what is around it.
-TAKEN = replace(SHAPE, kleene=False, groups=False, group_conditions=False, outputs=("return",))
+# What the engine takes, but for what depends on what is around a negation.
+TAKEN = replace(SHAPE, outputs=("return",))
 SEQUENCES = replace(TAKEN, operators=("SEQ",), negation=False)
 DENSE = replace(TAKEN, types=("A", "B"), local=False)
 PLAIN_NEGATIONS = replace(TAKEN, types=("A", "B", "C"), nested_negation=False, max_depth=2)
@@ -395,8 +395,8 @@ def test_other_windows_and_other_conditions_are_not_the_same() -> None:
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("SEQ(A a, B+ b)", "b is a group of events"),
-        ("SEQ(A a, ALL B b)", "b is a group of events"),
+        ("SEQ(A a, !SEQ(ALL B b, C c), D d) WHERE sum(b.x) > 1", "all that a negation's gap has"),
+        ("SEQ(A a, !B^2 b, D d) WHERE b.x < d.x", "depends on what is around a negation"),
         ("SEQ(A a, !SEQ(B b, !C c), D d)", "looks at what is around"),
         ("SEQ(A a, !SEQ(B b, !C c, B e), D d) WHERE c.x = a.x", "is tied to what is around"),
     ],
