@@ -45,7 +45,7 @@ def obstacles(queries: Iterable[QuerySteps], limit: int = LISTED) -> tuple[Obsta
     found: dict[tuple[int, int], Obstacle] = {}
     every = list(zip(levels(symbols), stretches(exact), strict=False))
     for level, numbers in reversed(every):
-        for one, other in _pairs(level, numbers[level.places], owner[level.places]):
+        for one, other in pairs(level, numbers[level.places], owner[level.places]):
             pair = int(owner[one]), int(owner[other])
             if len(found) == limit:
                 return tuple(found.values())
@@ -55,7 +55,7 @@ def obstacles(queries: Iterable[QuerySteps], limit: int = LISTED) -> tuple[Obsta
     return tuple(found.values())
 
 
-def _pairs(level: Level, numbers: np.ndarray, owner: np.ndarray) -> list[tuple[int, int]]:
+def pairs(level: Level, numbers: np.ndarray, owner: np.ndarray) -> list[tuple[int, int]]:
     """For each stretch its first place, and the next one that is not the same in another query."""
     sizes = np.diff(level.first)
     begin = np.repeat(level.first[:-1], sizes)

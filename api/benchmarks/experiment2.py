@@ -73,7 +73,7 @@ def by_group(size: Size) -> Iterator[Row]:
 
 def _chosen(number: int, size: Size) -> _Group:
     from optimizer.bind import load_bound
-    from sharing.planner import steps_of
+    from sharing.counted import steps_of
     from workloads.generators.query_groups import query_group
 
     workload = load_bound(query_group(number)[0])

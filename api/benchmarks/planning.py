@@ -103,7 +103,7 @@ def _exact(queries: int, budget: float) -> Said:
 
 
 def _steps(bound: BoundWorkload) -> list[Any]:
-    from sharing.planner import steps_of
+    from sharing.counted import steps_of
 
     return [found for query in bound.queries if (found := steps_of(query)) is not None]
 
