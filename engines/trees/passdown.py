@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from engines.trees.compile import Reach
@@ -24,7 +24,7 @@ from optimizer.ir.pattern import Event, Neg, Seq, Symbol, positive_events
 from optimizer.ir.query import Query
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.predicates import symbols_of
-from optimizer.trees import Leaf, Tree, best_tree
+from optimizer.trees import Leaf, SeqJoin, Tree, best_tree
 from optimizer.trees.compile import compile_query
 from optimizer.trees.costing import Step, walk_cost
 from optimizer.trees.tree import bound
@@ -33,7 +33,7 @@ from workloads.syntax import One
 
 Propagation = OneOf["push", "pull", "pass-down"]
 
-LOOK = 6.0  # events touched: what it costs to look for what follows an event
+LOOK = 2.0  # events touched: what it costs to look for what follows an event
 SAVING = 0.2  # of the cost, which passing down must save, as the estimate is a rough one
 # Events that a query must touch for it to be worth to look for another plan.
 WORTH = 500_000
@@ -94,12 +94,18 @@ def estimate(passing: Passing, tree: Tree, statistics: Statistics) -> Estimate:
 
 
 def _passed(step: Step, shares: _Shares, own: frozenset[str]) -> float:
-    aliases = bound(step.node)
-    if shares.reach.last in aliases or not aliases <= own:  # what is negated is not passed to
+    node, aliases = step.node, bound(step.node)
+    if not aliases <= own:  # what is negated is not passed to
         return step.own
-    if isinstance(step.node, Leaf):
-        return step.rows * shares.looking(step.node.alias)
-    return step.own * shares.of(aliases)
+    if shares.reach.last not in aliases:
+        if isinstance(node, Leaf):
+            return step.rows * shares.looking(node.alias)
+        return step.own * shares.near * shares.satisfied(aliases)
+    if isinstance(node, SeqJoin):
+        # What it makes stays the same, but not what it tries for that.
+        tried = max(step.own - step.rows, 0.0) * shares.satisfied(bound(node.left))
+        return tried + min(step.rows, step.own)
+    return step.own
 
 
 class _Shares:
@@ -123,16 +129,18 @@ class _Shares:
         tries = min(self._ends, 1 / max(self._selectivity.get(alias, 1.0), 1e-9))
         return LOOK + tries * (1 + MODEL.predicate * self._tests.get(alias, 0))
 
-    def of(self, aliases: frozenset[str]) -> float:
-        """The share of the rows of some components that are left.
+    @property
+    def near(self) -> float:
+        """The share of rows with a last event behind them.
 
-        Events of one row are near each other and mostly have the same last event behind them.
+        Events of one row are near each other and mostly have the same one.
         """
-        near = self._share(1.0)
-        found = near
-        for alias in aliases & self._selectivity.keys():
-            found *= self._share(self._selectivity[alias]) / near
-        return found
+        return self._share(1.0)
+
+    def satisfied(self, aliases: frozenset[str]) -> float:
+        """The share of these rows that also satisfy what ties them to such an event."""
+        tied = aliases & self._selectivity.keys()
+        return math.prod(self._share(self._selectivity[alias]) / self.near for alias in tied)
 
     def _share(self, selectivity: float) -> float:
         return max(-math.expm1(-self._ends * selectivity), 1e-9)
@@ -152,45 +160,71 @@ def best_passing(
     if pushed.per_second * (statistics.span or 1.0) < WORTH:
         return None
     tied = any(last.alias in ex.aliases(condition) for condition in asked.conditions)
-    key = statistics.key(asked.key)
-    often = statistics.rate(last.symbol) * pushed.seconds * key.together(2) > FREQUENT
-    if often and not tied:
+    way: Propagation = "pass-down" if tied else "pull"
+    passing = Passing(asked, way)
+    ends = statistics.rate(last.symbol) * pushed.seconds * statistics.key(asked.key).together(2)
+    if ends > FREQUENT and not tied:
         return None
-    ways: list[Propagation] = ["pass-down"] if tied else ["pull"]
-    trees = [tree, *_ending_late(asked, last, statistics)]
     options = [
-        (estimate(Passing(asked, way), t, statistics), t, way) for t in trees for way in ways
+        (estimate(passing, option, statistics).per_second, option)
+        for option in (tree, *_other_trees(passing, last, ends, statistics))
     ]
-    cost, found, way = min(options, key=lambda option: option[0].per_second)
-    return (found, way) if cost.per_second < (1 - SAVING) * pushed.per_second else None
+    cost, found = min(options, key=lambda option: option[0])
+    return (found, way) if cost < (1 - SAVING) * pushed.per_second else None
 
 
-def _ending_late(asked: Query, last: Event, statistics: Statistics) -> Iterator[Tree]:
-    """The best tree that joins the last component as late as it can."""
-    others = [event.symbol for event in positive_events(asked.pattern) if event != last]
-    if last.symbol not in others:
-        frequent = _Frequent(
-            statistics.rates,
-            events=statistics.events,
-            span=statistics.span,
-            known=statistics,
-            symbol=last.symbol,
-            often=100 * max(map(statistics.rate, others)),
-        )
-        yield best_tree(asked, frequent, model=MODEL).tree
+def _other_trees(
+    passing: Passing, last: Event, ends: float, statistics: Statistics
+) -> Iterator[Tree]:
+    """Trees that may be best for what is left of the events: in order, with the last component
+    late, and as the search finds it for events that are as rare as passing down makes them."""
+    asked, reach = passing.asked, passing.reach
+    assert reach is not None
+    yield best_tree(asked, statistics, model=MODEL, shape="left").tree
+    symbols = symbols_of(asked.pattern)
+    others = [event for event in positive_events(asked.pattern) if event != last]
+    if last.symbol in [event.symbol for event in others]:
+        return
+    often = 100 * max(statistics.rate(event.symbol) for event in others)
+    yield best_tree(asked, _Changed.of(statistics, {last.symbol: often}), model=MODEL).tree
+    shares = _Shares(asked, reach, ends, statistics)
+    left: dict[Symbol, float] = {}
+    tied: dict[ex.Expression, float] = {}
+    for event in others:
+        share = shares.satisfied(frozenset({event.alias}))
+        left[event.symbol] = min(left.get(event.symbol, math.inf), share)
+        for condition in asked.conditions:
+            if ex.aliases(condition) == {event.alias, last.alias}:
+                tied[condition] = min(1.0, statistics.selectivity(condition, symbols) / share)
+    rates = {symbol: statistics.rate(symbol) * share for symbol, share in left.items()}
+    yield best_tree(asked, _Changed.of(statistics, rates, tied), model=MODEL).tree
 
 
 @dataclass(frozen=True)
-class _Frequent(Statistics):
-    """Statistics, but that a symbol comes very often."""
+class _Changed(Statistics):
+    """Statistics, but for the rates of some symbols and the selectivities of some conditions."""
 
     known: Statistics | None = None
-    symbol: Symbol | None = None
-    often: float = 1.0
+    other_rates: Mapping[Symbol, float] = field(default_factory=dict)
+    other_shares: Mapping[ex.Expression, float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        known: Statistics,
+        rates: Mapping[Symbol, float],
+        shares: Mapping[ex.Expression, float] | None = None,
+    ) -> _Changed:
+        return _Changed(
+            events=known.events,
+            span=known.span,
+            known=known,
+            other_rates=rates,
+            other_shares=shares or {},
+        )
 
     def rate(self, symbol: Symbol) -> float:
         assert self.known is not None
-        return self.often if symbol == self.symbol else self.known.rate(symbol)
+        return self.other_rates[symbol] if symbol in self.other_rates else self.known.rate(symbol)
 
     def key(self, attributes: tuple[str, ...]) -> KeyStatistics:
         assert self.known is not None
@@ -198,4 +232,6 @@ class _Frequent(Statistics):
 
     def selectivity(self, condition: ex.Expression, symbols: Mapping[str, Symbol]) -> float:
         assert self.known is not None
+        if condition in self.other_shares:
+            return self.other_shares[condition]
         return self.known.selectivity(condition, symbols)
