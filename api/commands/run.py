@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -112,7 +111,6 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
-    from engines.how import counted_groups
     from engines.unit_costs import known
     from sharing.planner import make_plan
     from workloads.document import to_document
@@ -132,7 +130,7 @@ def run(
     with stages("plan"):
         parsed, bound = open_workload(workload)
         plan = make_plan(bound, to_document(parsed), sharing=not no_sharing, unit_costs=known())
-        how = replace(how, groups=counted_groups(plan))
+        how = how.following(plan)
     if stream:
         done = run_live(parsed, events, stages, out, live, on_error, how)
     elif engine == "local":

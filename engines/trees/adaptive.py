@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from engines.how import How
@@ -92,6 +92,8 @@ class Adaptive:
         if known is None:
             statistics = Running.of(look(picked, ()), picked)
             plans = plan_queries(queries, statistics, widths, how)
+            if how.trees and how.adaptive:
+                cost_of_all(_all(plans), statistics)  # asks for what given trees rest on
             asked = {each: found for each, found in statistics.asked.items() if found}
             known = self._known[names] = _Known(plans, asked)
             self._log("planned", batch, plans, "these are the first events")
@@ -122,7 +124,7 @@ class Adaptive:
         if before * recent.seconds < limits.worth:
             known.since = -4 * limits.enough  # nor will it be soon
             return
-        plans = plan_queries(queries, statistics, widths, how)
+        plans = plan_queries(queries, statistics, widths, replace(how, trees=()))
         known.rests_on = {each: found for each, found in statistics.asked.items() if found}
         cost = cost_of_all(_all(plans), statistics)
         saving = 1 - cost / before if before else 0.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engines.how import How
 from engines.trees import operators as op
-from engines.trees.common import Reading, common_trees
+from engines.trees.common import common_trees
 from engines.trees.compile import Compiled, compile_tree
 from engines.trees.operators import Operator
 from engines.trees.passdown import Passing, Propagation, best_passing, estimate
@@ -16,8 +17,10 @@ from engines.trees.planning import choose_tree
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern
 from optimizer.ir.query import Query
+from optimizer.physical.errors import PlanError
 from optimizer.statistics import Statistics
 from optimizer.trees import Tree, print_tree
+from optimizer.trees.pieces import Reading
 
 
 @dataclass(frozen=True)
@@ -52,28 +55,49 @@ def plan_queries(
 ) -> dict[str, list[Choice]]:
     """A tree for each OR-free reading of each query's pattern, as operators.
 
-    With sharing, queries of one window get the pieces that they have in common.
+    Queries that a plan has trees for get those. With sharing, others of one window get the pieces
+    that they have in common.
     """
     assert how.detection != "joins"
     shape, sharing = how.detection, how.sharing
-    together: dict[Hashable, list[Reading]] = {}
+    given = {found.query: found.trees for found in how.trees} if shape == "bushy" else {}
+    together: dict[Hashable, list[_Planned]] = {}
     for query in queries:
-        for pattern in alternatives(query.pattern):
-            group = widths[query.name] if sharing else query.name
-            together.setdefault(group, []).append(Reading.of(query, pattern))
+        patterns = alternatives(query.pattern)
+        known = given.get(query.name, (None,) * len(patterns))
+        if len(known) != len(patterns):
+            raise PlanError(
+                f"the plan has {len(known)} trees for query {query.name}, which can be read in "
+                f"{len(patterns)} ways; make it again from its workload"
+            )
+        group = widths[query.name] if sharing else query.name
+        together.setdefault(group, []).extend(
+            _Planned(Reading.of(query, pattern), tree)
+            for pattern, tree in zip(patterns, known, strict=True)
+        )
     plans: dict[str, list[Choice]] = {query.name: [] for query in queries}
     for readings in together.values():
-        if sharing and shape == "bushy" and len(readings) > 1:
-            trees = common_trees(readings, statistics)
+        missing = [planned.reading for planned in readings if planned.tree is None]
+        if sharing and shape == "bushy" and len(missing) > 1:
+            found = iter(common_trees(missing, statistics))
         else:
-            trees = [choose_tree(reading.asked, statistics, shape) for reading in readings]
+            found = iter([choose_tree(reading.asked, statistics, shape) for reading in missing])
         choices = [
-            Choice.of(pattern, asked, tree, "push", widths[query.name])
-            for (query, pattern, asked), tree in zip(readings, trees, strict=True)
+            Choice.of(
+                pattern, asked, next(found) if tree is None else tree, "push", widths[query.name]
+            )
+            for (query, pattern, asked), tree in readings
         ]
         for choice in _propagated(choices, statistics, how):
             plans[choice.asked.name].append(choice)
     return plans
+
+
+class _Planned(NamedTuple):
+    """A reading, and the tree that a plan has for it."""
+
+    reading: Reading
+    tree: Tree | None
 
 
 def _propagated(choices: Sequence[Choice], statistics: Statistics, how: How) -> Iterator[Choice]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from engines.trees.compile import Reach
-from engines.trees.planning import MODEL
+from optimizer.cost.trees import COMPILED
 from optimizer.ir.pattern import Event, Neg, Seq, Symbol, positive_events
 from optimizer.ir.query import Query
 from optimizer.statistics import KeyStatistics, Statistics
@@ -82,7 +82,7 @@ def last_component(asked: Query) -> Event | None:
 
 def estimate(passing: Passing, tree: Tree, statistics: Statistics) -> Estimate:
     """What a tree costs with the events that are passed to it."""
-    problem = compile_query(passing.asked, statistics, (), MODEL)
+    problem = compile_query(passing.asked, statistics, (), COMPILED)
     steps = walk_cost(problem, tree)
     reach = passing.reach
     if reach is None:
@@ -127,7 +127,7 @@ class _Shares:
     def looking(self, alias: str) -> float:
         """What it costs to look for what follows an event."""
         tries = min(self._ends, 1 / max(self._selectivity.get(alias, 1.0), 1e-9))
-        return LOOK + tries * (1 + MODEL.predicate * self._tests.get(alias, 0))
+        return LOOK + tries * (1 + COMPILED.predicate * self._tests.get(alias, 0))
 
     @property
     def near(self) -> float:
@@ -180,13 +180,13 @@ def _other_trees(
     late, and as the search finds it for events that are as rare as passing down makes them."""
     asked, reach = passing.asked, passing.reach
     assert reach is not None
-    yield best_tree(asked, statistics, model=MODEL, shape="left").tree
+    yield best_tree(asked, statistics, model=COMPILED, shape="left").tree
     symbols = symbols_of(asked.pattern)
     others = [event for event in positive_events(asked.pattern) if event != last]
     if last.symbol in [event.symbol for event in others]:
         return
     often = 100 * max(statistics.rate(event.symbol) for event in others)
-    yield best_tree(asked, _Changed.of(statistics, {last.symbol: often}), model=MODEL).tree
+    yield best_tree(asked, _Changed.of(statistics, {last.symbol: often}), model=COMPILED).tree
     shares = _Shares(asked, reach, ends, statistics)
     left: dict[Symbol, float] = {}
     tied: dict[ex.Expression, float] = {}
@@ -197,7 +197,7 @@ def _other_trees(
             if ex.aliases(condition) == {event.alias, last.alias}:
                 tied[condition] = min(1.0, statistics.selectivity(condition, symbols) / share)
     rates = {symbol: statistics.rate(symbol) * share for symbol, share in left.items()}
-    yield best_tree(asked, _Changed.of(statistics, rates, tied), model=MODEL).tree
+    yield best_tree(asked, _Changed.of(statistics, rates, tied), model=COMPILED).tree
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from engines.trees.compile import plain_tree
 from engines.trees.observed import Running, look
 from engines.trees.picked import Picked
-from optimizer.cost.trees import Model
+from optimizer.cost.trees import COMPILED
 from optimizer.ir.pattern import Event, parts_of
 from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.trees import Shape, Tree, best_tree
-
-# What the kernels do: equalities are looked up, and only what is in a window is tried.
-MODEL = Model(equality="hash", arrivals="poisson")
 
 
 def choose_tree(asked: Query, statistics: Statistics, shape: Shape) -> Tree:
@@ -23,7 +20,7 @@ def choose_tree(asked: Query, statistics: Statistics, shape: Shape) -> Tree:
         len(parts) == 2 and all(isinstance(part, Event) for part in parts)
     ):
         return plain_tree(pattern)
-    return best_tree(asked, statistics, model=MODEL, shape=shape).tree
+    return best_tree(asked, statistics, model=COMPILED, shape=shape).tree
 
 
 def statistics_of(picked: Picked) -> Statistics:
