@@ -1,14 +1,14 @@
-"""`sheaf run --stream`: a workload over events that keep coming."""
+"""`sheaf run --stream` and `sheaf stream`: a workload over events that keep coming."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -19,7 +19,8 @@ from workloads.errors import SheafError
 if TYPE_CHECKING:
     from engines.how import How
     from engines.spark.live_source import LiveSource
-    from engines.spark.stream import Progress
+    from engines.spark.stream import Progress, Stream
+    from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
 
 
@@ -56,6 +57,7 @@ def run_live(
     """Run until there is nothing more, or until it is stopped; gives what goes to the report."""
     from engines.events import column_kinds
     from engines.session import spark_session
+    from engines.spark import updates
     from engines.spark.checkpoint import read_manifest
     from engines.spark.live_source import KAFKA, KAFKA_PACKAGE, open_live_source
     from engines.spark.stream import SETTINGS, StreamOptions, finish_stream, start_stream
@@ -94,11 +96,15 @@ def run_live(
                 show(progress)
 
             stream = start_stream(spark, bound, source, options, how, told)
-            if stream.afresh:
-                typer.echo(f"note: {', '.join(stream.afresh)} start afresh", err=True)
+            if stream.takeover.afresh:
+                typer.echo(f"note: {', '.join(stream.takeover.afresh)} start afresh", err=True)
             with _asked_to_end() as asked:
                 while not asked.is_set() and not stream.wait(1):
-                    pass
+                    if (update := updates.asked(live.checkpoint)) is not None:
+                        said, bound, source = _updated(
+                            stream, update.document, bound, source, live.schema, how, asked.is_set
+                        )
+                        updates.answer(live.checkpoint, update, said)
                 if asked.is_set():
                     stream.stop()
             if live.finish and not asked.is_set():
@@ -114,6 +120,68 @@ def run_live(
         "batches": totals.batches,
         "rows": {"aggregates": totals.aggregates, "matches": totals.matches},
     }
+
+
+def _updated(
+    stream: Stream,
+    document: Mapping[str, Any],
+    bound: BoundWorkload,
+    source: LiveSource,
+    like: str | None,
+    how: How,
+    enough: Callable[[], bool],
+) -> tuple[dict[str, Any], BoundWorkload, LiveSource]:
+    """What came of other queries, and what runs now."""
+    from engines.events import column_kinds
+    from engines.spark.live_source import open_live_source
+    from optimizer.bind import bind
+    from workloads.loading import load_workload
+
+    try:
+        workload = load_workload(document)
+        new = open_live_source(
+            source.path, workload.stream, like, source.schema, source.on_error, source.options
+        )
+        wanted = bind(workload, column_kinds(new.schema))
+        done = stream.replace(wanted, new, replace(how, groups=None), enough)
+    except SheafError as error:
+        return {"error": str(error)}, bound, source
+    said = {"kept": done.kept, "afresh": done.afresh, "removed": done.removed}
+    typer.echo(f"note: {told_of(said)}", err=True)
+    return said, wanted, new
+
+
+def told_of(said: Mapping[str, Any]) -> str:
+    """What became of a stream's queries, in a sentence."""
+    words = {"kept": "go on", "afresh": "start afresh", "removed": "are gone"}
+    parts = [f"{', '.join(said[kind])} {word}" for kind, word in words.items() if said[kind]]
+    return "; ".join(parts)
+
+
+commands = typer.Typer(no_args_is_help=True, help="Look after streams that run.")
+
+
+@commands.callback()
+def about() -> None:
+    """Look after streams that run."""
+
+
+@commands.command()
+def update(
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Of the stream.")],
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the stream.")] = 600,
+) -> None:
+    """Have a stream that runs go on with other queries, from the end of its batch."""
+    from api.inputs import open_workload
+    from engines.spark.updates import ask
+    from workloads.document import to_document
+
+    parsed, _ = open_workload(workload)
+    said = ask(checkpoint, to_document(parsed), timeout)
+    if "error" in said:
+        raise SheafError(said["error"])
+    typer.echo(told_of(said))
 
 
 @dataclass

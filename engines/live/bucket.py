@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from engines.events import Events, from_table
 from engines.how import USUAL, How
-from engines.live.blob import from_bytes, to_bytes
+from engines.live.blob import from_bytes, joined, parted, to_bytes
 from engines.live.bucketing import HOME
-from engines.live.run import LiveRun
+from engines.live.generation import Generation
+from engines.live.run import Held
+from engines.live.runs import LiveGenerations
 from engines.local.slices import between
 from engines.results import Results, empty_results
-from optimizer.ir.query import BoundWorkload
 
-_LENGTH = 8  # bytes that say how long the first part of a state is
+_OWN = ""  # the part of a state that is no generation's
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Turn:
     results: Results
     late: pa.Table
     waiting: int
-    held: Mapping[str, int]
+    held: Mapping[str, Held]
     state: bytes | None
     due: int | None
 
@@ -45,9 +46,9 @@ class _Held:
 
     waiting: pa.Table
     until: int | None = None
-    live: bytes = b""
+    live: Mapping[str, bytes | memoryview] = field(default_factory=dict)  # by generation
     due: int | None = None
-    held: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, Held] = field(default_factory=dict)
 
 
 class Bucket:
@@ -57,11 +58,21 @@ class Bucket:
     """
 
     def __init__(
-        self, workload: BoundWorkload, schema: pa.Schema, tick: int, how: How = USUAL
+        self,
+        generations: Mapping[str, Generation],
+        schema: pa.Schema,
+        tick: int,
+        how: How = USUAL,
     ) -> None:
-        self._stream, self._schema = workload.stream, schema
-        self._live = LiveRun(workload, tick, how)
+        first = next(iter(generations.values()))
+        self._stream, self._schema = first.workload.stream, schema
+        self._live = LiveGenerations(generations, tick, how)
         self._time_type = self._events(schema.empty_table()).time_type
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The queries that have one state together, by the name of the first of them."""
+        return self._live.groups
 
     def turn(self, state: bytes | None, arrived: Sequence[pa.Table], until: int | None) -> Turn:
         """All events up to the time `until` have come; None: that is known of no time yet."""
@@ -81,16 +92,16 @@ class Bucket:
             ready, events = between(events, None, until + 1), between(events, until + 1, None)
             after = replace(after, waiting=events.table, until=until)
             if before.live or len(ready):
-                self._restore(before.live)
+                self._live.restore(before.live)
                 found = self._live.add(ready, until)
-                live = b"" if self._live.is_empty else self._live.save()
+                live = self._live.save()
                 after = replace(after, live=live, due=self._live.due, held=self._live.held)
         return Turn(found, late, len(events), after.held, _written(after), _due(after, events))
 
     def finish(self, state: bytes) -> Turn:
         """The rows that are left: no more events will come."""
         before = self._read(state)
-        self._restore(before.live)
+        self._live.restore(before.live)
         found = self._live.add(self._events(before.waiting), None)
         return Turn(found, self._schema.empty_table(), 0, {}, None, None)
 
@@ -102,26 +113,20 @@ class Bucket:
             table = table.filter(table.column(HOME))
         return table.select(self._schema.names)
 
-    def _restore(self, live: bytes) -> None:
-        if live:
-            self._live.restore(live)
-        else:
-            self._live.clear()
-
     def _read(self, state: bytes | None) -> _Held:
         if state is None:
             return _Held(self._schema.empty_table())
-        size = int.from_bytes(state[:_LENGTH], "big")
-        tables, about = from_bytes(state[_LENGTH : _LENGTH + size])
+        parts = parted(state)
+        tables, about = from_bytes(parts.pop(_OWN))
         none = self._schema.empty_table()
         # A column that was of no use to the queries of that time is null in what waited then.
         waiting = pa.concat_tables([none, tables["waiting"]], promote_options="default")
         return _Held(
             waiting.select(none.column_names),
             about["until"],
-            state[_LENGTH + size :],
+            parts,
             about["due"],
-            about["held"],
+            {name: Held(*held) for name, held in about["held"].items()},
         )
 
 
@@ -129,8 +134,8 @@ def _written(after: _Held) -> bytes | None:
     if not after.live and not after.waiting.num_rows:
         return None
     about = {"until": after.until, "due": after.due, "held": dict(after.held)}
-    first = to_bytes({"waiting": after.waiting}, about)
-    return len(first).to_bytes(_LENGTH, "big") + first + after.live
+    own, _ = to_bytes({"waiting": after.waiting}, about)
+    return joined({_OWN: own, **after.live})
 
 
 def _due(after: _Held, waiting: Events) -> int | None:

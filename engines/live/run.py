@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,15 +31,27 @@ from optimizer.automaton import countable
 from optimizer.ir.query import BoundWorkload, Query
 from workloads.errors import UnsupportedError
 
+_REST = "matches"  # the group of all queries that are not counted
+
+
+class Held(NamedTuple):
+    """What a state holds: events, and bytes."""
+
+    events: int
+    bytes: int
+
 
 class LiveRun:
     """Takes batches in the order of time; events of one time come in one batch.
 
-    After `save` another `LiveRun`, of the same workload, can go on with what it gave.
+    After `save` another `LiveRun`, of the same workload, can go on with what it gave. Events up to
+    the time `since` are none of its queries': for them the stream begins behind it.
     """
 
-    def __init__(self, workload: BoundWorkload, tick: int, how: How = USUAL) -> None:
-        self._workload, self._tick = workload, tick
+    def __init__(
+        self, workload: BoundWorkload, tick: int, how: How = USUAL, since: int | None = None
+    ) -> None:
+        self._workload, self._tick, self._since = workload, tick, since
         groups: dict[Hashable, list[Query]] = {}
         rest: list[Query] = []
         for query in workload.queries:
@@ -55,11 +68,14 @@ class LiveRun:
                 "come, which may be never; use a window in time"
             )
         self._has_rest = bool(rest)
+        self._bytes: dict[str, int] = {}  # by group, as last saved
         self._kept: Events | None = None
         self._start: int | None = None  # matches that end before are given
 
     def add(self, events: Events, until: int | None) -> Results:
         """The rows that are certain once all events up to `until` have come; None: no more will."""
+        if self._since is not None:
+            events = between(events, self._since + 1, None)
         found = [empty_results(events.time_type)]
         if self._counted:
             columns = Columns(self._workload, events)
@@ -91,11 +107,23 @@ class LiveRun:
         return found
 
     @property
-    def held(self) -> dict[str, int]:
-        """How many events the state of each group holds, by the group's first query."""
-        sizes = {group.queries[0].name: len(group.state.codes) for group in self._counted.values()}
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The queries that have one state together, by the name of the first of them."""
+        found = [tuple(q.name for q in group.queries) for group in self._counted.values()]
+        found.append(tuple(query.name for query in self._sliced.queries))
+        return {names[0]: names for names in found if names}
+
+    @property
+    def held(self) -> dict[str, Held]:
+        """What the state of each group holds, by the group's first query; bytes as last saved."""
+        sizes = {
+            group.queries[0].name: Held(len(group.state.codes), self._bytes.get(name, 0))
+            for name, group in self._counted.items()
+        }
         if self._has_rest:
-            sizes["matches"] = 0 if self._kept is None else len(self._kept)
+            carried = sum(map(len, self._sliced.carried_events().values()))
+            events = carried + (0 if self._kept is None else len(self._kept))
+            sizes[self._sliced.queries[0].name] = Held(events, self._bytes.get(_REST, 0))
         return sizes
 
     @property
@@ -135,10 +163,12 @@ class LiveRun:
             tables["kept"] = self._trimmed(self._kept.table)
         for name, events in self._sliced.carried_events().items():
             tables[f"carried/{name}"] = self._trimmed(events.table)
-        about = {"tick": self._tick, "start": self._start}
-        return to_bytes(tables, about)
+        blob, sizes = to_bytes(tables, {"tick": self._tick, "start": self._start})
+        self._bytes = {name: sizes[f"counted/{name}"] for name in self._counted}
+        self._bytes[_REST] = sum(sizes.values()) - sum(self._bytes.values())
+        return blob
 
-    def restore(self, blob: bytes) -> None:
+    def restore(self, blob: bytes | memoryview) -> None:
         """Go on with a saved state.
 
         Groups that were not there start afresh: their windows open with the next event. What this
@@ -167,18 +197,13 @@ class LiveRun:
 
     def clear(self) -> None:
         """Start afresh."""
-        self._start, self._kept = None, None
+        self._start, self._kept, self._bytes = None, None, {}
         for group in self._counted.values():
             group.clear()
         self._sliced.carry({})
 
     def _trimmed(self, table: pa.Table) -> pa.Table:
         return table.select(needed_columns(self._workload, table.column_names))
-
-
-def group_of(query: Query) -> str:
-    """What state a query shares with others: the same in every process."""
-    return _name(query) if _continues(query) else "matches"
 
 
 def _continues(query: Query) -> bool:

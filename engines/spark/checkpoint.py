@@ -1,4 +1,4 @@
-"""What a checkpoint says of the stream it is of, and whether other queries can go on with it.
+"""What a checkpoint says of the stream it is of, and how other queries go on with it.
 
 Spark's own checkpoint is beside it, in the folder `spark`.
 """
@@ -6,22 +6,26 @@ Spark's own checkpoint is beside it, in the folder `spark`.
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 
 from engines.errors import StateError
-from engines.live.run import group_of
+from engines.live.generation import Generation
 from engines.spark.batch import Key, plan_routes
+from engines.spark.live_source import complete_until, lateness_of
 from optimizer.ir.query import BoundWorkload, Query
 from workloads.printer import print_expression
 
-VERSION = 1
+VERSION = 2
 _FILE = "sheaf.json"
+_FIRST = "0"  # the generation of the queries that a stream starts with
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,15 @@ class Place:
 
     digest: str
     route: str
-    group: str
+    generation: str = _FIRST
 
 
 @dataclass(frozen=True)
 class Manifest:
     """What must not change while there is state, and the queries that it is of.
 
-    `schema` has all columns that have ever been known, `partitions` is Spark's for the state.
+    `schema` has all columns that have ever been known, `partitions` is Spark's for the state, and
+    `lateness` is in milliseconds. `generations` has the time behind which each of them began.
     """
 
     stream: Mapping[str, object]
@@ -45,13 +50,46 @@ class Manifest:
     schema: pa.Schema
     buckets: int
     partitions: int
+    lateness: int
     queries: Mapping[str, Place] = field(default_factory=dict)
+    generations: Mapping[str, int | None] = field(default_factory=lambda: {_FIRST: None})
     finished: bool = False
+
+    def routes(self, workload: BoundWorkload) -> dict[str, dict[str, Generation]]:
+        """The queries of each generation by the route that their events take."""
+        found: dict[str, dict[str, Generation]] = {}
+        for query in workload.queries:
+            place = self.queries[query.name]
+            generations = found.setdefault(place.route, {})
+            empty = replace(workload, queries=())
+            before = generations.get(place.generation, Generation(empty)).workload.queries
+            generations[place.generation] = Generation(
+                replace(workload, queries=(*before, query)), self.generations[place.generation]
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """What is true of a stream from now on.
+
+    Of its queries, `kept` go on with the state there is and `afresh` begin; `removed` are no more.
+    """
+
+    manifest: Manifest
+    kept: tuple[str, ...] = ()
+    afresh: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 def route_name(key: Key) -> str:
     """What a route is called in a state."""
     return json.dumps(list(key))
+
+
+def route_key(route: str) -> Key:
+    """The key of a route that is called so."""
+    return tuple(json.loads(route))
 
 
 def manifest_of(
@@ -71,12 +109,12 @@ def manifest_of(
         "types": types,
     }
     places = {
-        query.name: Place(_digest(query), route_name(key), group_of(query))
+        query.name: Place(_digest(query), route_name(key))
         for key, queries in plan_routes(workload.queries).items()
         for query in queries
     }
     queries = {query.name: places[query.name] for query in workload.queries}
-    return Manifest(said, tick, schema, buckets, partitions, queries)
+    return Manifest(said, tick, schema, buckets, partitions, lateness_of(stream), queries)
 
 
 def spark_folder(checkpoint: str) -> str:
@@ -119,11 +157,69 @@ def write_manifest(checkpoint: str, manifest: Manifest) -> None:
     draft.replace(folder / _FILE)
 
 
-def taken_over(old: Manifest, new: Manifest, checkpoint: str) -> tuple[Manifest, tuple[str, ...]]:
-    """The new queries with what the checkpoint has, and the names of those that start afresh.
+def taken_over(old: Manifest, new: Manifest, workload: BoundWorkload, checkpoint: str) -> Takeover:
+    """The new queries with what the checkpoint has.
 
-    Raises `StateError` where a query that stays would lose its state, or read it wrongly.
+    A query that says what another said goes on with its state, whatever its name. The others begin
+    behind the latest event that has come. Raises `StateError` where the state cannot be of the
+    stream as it is now.
     """
+    _check(old, new, checkpoint)
+    last = _last_watermark(checkpoint)
+    held = {place.digest: place for place in old.queries.values()}
+    stays = {
+        name: held[place.digest] for name, place in new.queries.items() if place.digest in held
+    }
+    added = tuple(query for query in workload.queries if query.name not in stays)
+    known = set(old.schema.names)
+    manifest = replace(
+        new,
+        schema=pa.schema([*old.schema, *(c for c in new.schema if c.name not in known)]),
+        buckets=old.buckets,
+        partitions=old.partitions,
+    )
+    if last is not None:  # else there is no state yet
+        generation = str(max(map(int, old.generations)) + 1)
+        places = {**stays, **_placed(added, stays, generation)}
+        since = complete_until(last + old.lateness + 1, old.tick)
+        starts = {**old.generations, generation: since}
+        used = {place.generation for place in places.values()}
+        manifest = replace(
+            manifest,
+            queries={query.name: places[query.name] for query in workload.queries},
+            generations={name: start for name, start in starts.items() if name in used},
+        )
+    digests = {place.digest for place in new.queries.values()}
+    return Takeover(
+        manifest,
+        kept=tuple(stays),
+        afresh=tuple(query.name for query in added),
+        removed=tuple(name for name, place in old.queries.items() if place.digest not in digests),
+    )
+
+
+def _placed(
+    added: tuple[Query, ...], stays: Mapping[str, Place], generation: str
+) -> dict[str, Place]:
+    """Where queries go that are new: along a route that there is, where its key serves them."""
+    there = {place.route: set(route_key(place.route)) for place in stays.values()}
+    routes = sorted(there, key=lambda route: (len(there[route]), route))
+    found, rest = {}, []
+    for query in added:
+        wanted = set(query.key)
+        # One bucket takes all events of the route without a key: that serves only who needs it.
+        serving = [r for r in routes if there[r] == wanted or (there[r] and there[r] < wanted)]
+        if serving:
+            found[query.name] = Place(_digest(query), serving[0], generation)
+        else:
+            rest.append(query)
+    for key, queries in plan_routes(tuple(rest)).items():
+        for query in queries:
+            found[query.name] = Place(_digest(query), route_name(key), generation)
+    return found
+
+
+def _check(old: Manifest, new: Manifest, checkpoint: str) -> None:
     where = f"the checkpoint '{checkpoint}'"
     advice = "start with a new checkpoint"
     if old.finished:
@@ -139,29 +235,39 @@ def taken_over(old: Manifest, new: Manifest, checkpoint: str) -> tuple[Manifest,
             f"{where} counts time in units of {old.tick} ns, and the events now in units of "
             f"{new.tick} ns; {advice}"
         )
-    for name, place in new.queries.items():
-        before = old.queries.get(name)
-        if before is None or before.digest != place.digest or before == place:
-            continue
+
+
+def last_batch(checkpoint: str) -> int:
+    """The number of the last batch that was completed; -1 before the first."""
+    names = [file.name for file in (Path(spark_folder(checkpoint)) / "commits").glob("*")]
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def _last_watermark(checkpoint: str) -> int | None:
+    """Spark's watermark for the next batch; None where no events have been taken yet."""
+    batch = last_batch(checkpoint)
+    if batch < 0:
+        return None
+    text = (Path(spark_folder(checkpoint)) / "commits" / str(batch)).read_text()
+    watermark = int(json.loads(text.splitlines()[-1])["nextBatchWatermarkMs"])
+    return watermark if watermark > 0 else None
+
+
+def hold(checkpoint: str) -> IO[str]:
+    """Keep other jobs from a checkpoint until what this gives is closed, or the process ends."""
+    Path(checkpoint).mkdir(parents=True, exist_ok=True)
+    file = (Path(checkpoint) / "lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
         raise StateError(
-            f"{where} holds query {name} by the key {_key(before.route)}, and with the queries as "
-            f"they are now its events would be spread by {_key(place.route)}; leave out the "
-            f"queries that make the difference, or {advice}"
-        )
-    afresh = tuple(
-        name
-        for name, place in new.queries.items()
-        if name not in old.queries or old.queries[name].digest != place.digest
-    )
-    known = set(old.schema.names)
-    schema = pa.schema([*old.schema, *(c for c in new.schema if c.name not in known)])
-    merged = replace(new, schema=schema, buckets=old.buckets, partitions=old.partitions)
-    return merged, afresh
-
-
-def _key(route: str) -> str:
-    return ", ".join(json.loads(route)) or "nothing"
+            f"another job runs with the checkpoint '{checkpoint}'; stop it first, or change its "
+            "queries with: sheaf stream update"
+        ) from None
+    return file
 
 
 def _digest(query: Query) -> str:
-    return hashlib.blake2b(repr(query).encode(), digest_size=8).hexdigest()
+    said = repr(replace(query, name=""))
+    return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from engines.how import How
+from engines.live.generation import Generation
 from engines.spark.live_source import (
     ACCOUNT,
     bytes_table,
@@ -25,7 +26,6 @@ from engines.spark.live_source import (
     table_bytes,
     watermark_for,
 )
-from optimizer.ir.query import BoundWorkload
 
 if TYPE_CHECKING:
     from engines.live.bucket import Bucket, Turn
@@ -40,13 +40,13 @@ _ready: dict[tuple[str, str], Bucket] = {}
 
 @dataclass(frozen=True)
 class Buckets:
-    """The queries of each route, and the columns that arrive.
+    """The queries of each route, by generation, and the columns that arrive.
 
     `plan` is a name for all of it.
     """
 
     plan: str
-    routes: Mapping[str, BoundWorkload]
+    routes: Mapping[str, Mapping[str, Generation]]
     schema: pa.Schema
     tick: int
     how: How

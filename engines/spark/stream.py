@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,12 +23,15 @@ from engines.errors import StateError
 from engines.events import from_table
 from engines.how import USUAL, How
 from engines.live.bucket import Bucket
-from engines.spark.batch import JobError, plan_routes, said
+from engines.spark.batch import JobError, said
 from engines.spark.checkpoint import (
     Manifest,
+    Takeover,
+    hold,
+    last_batch,
     manifest_of,
     read_manifest,
-    route_name,
+    route_key,
     spark_folder,
     taken_over,
     write_manifest,
@@ -91,12 +94,20 @@ class StreamOptions:
 
 
 @dataclass(frozen=True)
+class GroupState:
+    """What queries that have one state together hold of it."""
+
+    queries: tuple[str, ...]
+    events: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Progress:
     """What a batch did, and what has been since the stream was started.
 
     `until` is the time up to which all results are given, None before any is. State is that of the
-    buckets that have had a turn since: `state` in bytes, `waiting` and `held` in events, the latter
-    by the first query of a group.
+    buckets that have had a turn since: `state` in bytes, `waiting` in events, and `groups`.
     """
 
     batch: int
@@ -110,19 +121,27 @@ class Progress:
     buckets: int = 0
     state: int = 0
     waiting: int = 0
-    held: dict[str, int] = field(default_factory=dict)
+    groups: tuple[GroupState, ...] = ()
     first_bad: str | None = None
 
 
 Told = Callable[[Progress], None]
+Groups = Mapping[str, Mapping[str, tuple[str, ...]]]  # by route, and by the first query of each
 
 
 class Stream:
-    """A job that runs until it is stopped, fails, or has done what was there."""
+    """A job that runs until it is stopped, fails, or has done what was there.
 
-    def __init__(self, query: StreamingQuery, afresh: tuple[str, ...]) -> None:
-        self.query = query
-        self.afresh = afresh  # queries that the checkpoint had nothing of
+    `takeover` says what its queries have begun with.
+    """
+
+    def __init__(
+        self, session: SparkSession, options: StreamOptions, told: Told, lock: IO[str]
+    ) -> None:
+        self._session, self._options, self._lock = session, options, lock
+        self._account = _Account(told)
+        self.query: StreamingQuery
+        self.takeover: Takeover
 
     def wait(self, seconds: int | None = None) -> bool:
         """Whether it has ended; raises `JobError` where it failed."""
@@ -132,14 +151,69 @@ class Stream:
         try:
             if seconds is None:
                 self.query.awaitTermination()
-                return True
-            return bool(self.query.awaitTermination(seconds))
+                ended = True
+            else:
+                ended = bool(self.query.awaitTermination(seconds))
         except (PySparkException, Py4JError) as error:
+            self._lock.close()
             raise JobError(said(error)) from error
+        if ended:
+            self._lock.close()
+        return ended
 
     def stop(self) -> None:
         """End it; a batch that was running runs again when the stream goes on."""
         self.query.stop()
+        self._lock.close()
+
+    def replace(
+        self,
+        workload: BoundWorkload,
+        source: LiveSource,
+        how: How = USUAL,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> Takeover:
+        """Go on with other queries from the end of the batch that is running.
+
+        Raises `StateError`, and goes on with the queries that it has, where the state there is
+        cannot be that of the new ones. Asks now and then whether it was `enough`, to end at once.
+        """
+        groups = _groups(self._session, workload, source, self._options, how)
+        self._account.closing = True
+        try:
+            # What is parked there has not begun, and no batch begins after it.
+            while self.query.isActive and self.query.status["isTriggerActive"] and not enough():
+                with suppress(Exception):  # that it was kept from beginning
+                    self.query.awaitTermination(1)
+            self.query.stop()
+        finally:
+            self._account.closing = False
+        if self.query.exception() is not None and not self._account.kept_out:
+            self.wait()  # it failed by itself
+        self._account.kept_out = False
+        self._begin(workload, source, how, groups)
+        return self.takeover
+
+    def _begin(self, workload: BoundWorkload, source: LiveSource, how: How, groups: Groups) -> None:
+        options = self._options
+        takeover = _begun(self._session, workload, source, options)
+        buckets = _buckets(workload, source, takeover.manifest, how)
+        sink = _sink(workload, options)
+        sink.prepare()
+        write_manifest(options.checkpoint, takeover.manifest)
+        self.takeover = takeover
+        self._account.turn_to(sink, groups)
+        found = _found(self._session, workload, source, options, takeover.manifest, buckets)
+        writer = (
+            found.writeStream.queryName(workload.name)
+            .foreachBatch(self._account.write)
+            .option("checkpointLocation", spark_folder(options.checkpoint))
+        )
+        if options.once:
+            writer = writer.trigger(availableNow=True)
+        elif options.every is not None:
+            writer = writer.trigger(processingTime=f"{round(options.every * 1000)} milliseconds")
+        self.query = writer.start()
 
 
 def start_stream(
@@ -151,24 +225,51 @@ def start_stream(
     told: Told = lambda progress: None,
 ) -> Stream:
     """Start a stream, or go on where the one with the same checkpoint has ended."""
+    lock = hold(options.checkpoint)
+    try:
+        stream = Stream(session, options, told, lock)
+        stream._begin(workload, source, how, _groups(session, workload, source, options, how))
+    except BaseException:
+        lock.close()
+        raise
+    return stream
+
+
+def _groups(
+    session: SparkSession,
+    workload: BoundWorkload,
+    source: LiveSource,
+    options: StreamOptions,
+    how: How,
+) -> Groups:
+    """The queries that have one state together, once it is known that all can run."""
+    manifest = _begun(session, workload, source, options).manifest
+    buckets = _buckets(workload, source, manifest, how)
+    # The kernels are compiled and cached here, for the workers to load: they must not all write
+    # that cache at once.
+    if any(countable(query) is None for query in workload.queries):
+        product.warm()
+    return {
+        route: Bucket(generations, buckets.schema, buckets.tick, how).groups
+        for route, generations in buckets.routes.items()
+    }
+
+
+def _found(
+    session: SparkSession,
+    workload: BoundWorkload,
+    source: LiveSource,
+    options: StreamOptions,
+    manifest: Manifest,
+    buckets: Buckets,
+) -> DataFrame:
+    """What each turn of a bucket gives, a row for each."""
     from pyspark.sql import functions as sf
 
     from engines.spark.processor import FOUND, BucketProcessor
 
-    manifest, afresh = _begun(session, workload, source, options)
-    buckets = _buckets(workload, source, manifest, how)
-    # What the engine cannot do is said here. The kernels are compiled and cached here too, for the
-    # workers to load: they must not all write that cache at once.
-    for part in buckets.routes.values():
-        Bucket(part, buckets.schema, buckets.tick, how)
-    if any(countable(query) is None for query in workload.queries):
-        product.warm()
-    sink = _sink(workload, options)
-    sink.prepare()
-    write_manifest(options.checkpoint, manifest)
-
     own = _session(session, manifest)
-    keys = {route_name(key): key for key in plan_routes(workload.queries)}
+    keys = {route: route_key(route) for route in buckets.routes}
     packer = Packer(source, buckets.schema, keys, manifest.buckets)
     packed = source.frame(own, options.files_per_batch).mapInArrow(packer, PACKED)
     # Without the column of times behind it Spark does not leave out late events: we keep them.
@@ -177,20 +278,9 @@ def start_stream(
         .withWatermark("at", f"{lateness_of(workload.stream)} milliseconds")
         .select("route", "bucket", "events")
     )
-    found = timed.groupBy("route", "bucket").transformWithStateInPandas(
+    return timed.groupBy("route", "bucket").transformWithStateInPandas(
         BucketProcessor(buckets), FOUND, "append", "eventTime"
     )
-    account = _Account(sink, told)
-    writer = (
-        found.writeStream.queryName(workload.name)
-        .foreachBatch(account.write)
-        .option("checkpointLocation", spark_folder(options.checkpoint))
-    )
-    if options.once:
-        writer = writer.trigger(availableNow=True)
-    elif options.every is not None:
-        writer = writer.trigger(processingTime=f"{round(options.every * 1000)} milliseconds")
-    return Stream(writer.start(), afresh)
 
 
 def finish_stream(
@@ -205,15 +295,26 @@ def finish_stream(
     Spark has no last watermark. So the state is read from the checkpoint of the stream, which must
     have ended, and each bucket is run to its end. The checkpoint is closed by it.
     """
+    with hold(options.checkpoint):
+        return _finish(session, workload, source, options, how)
+
+
+def _finish(
+    session: SparkSession,
+    workload: BoundWorkload,
+    source: LiveSource,
+    options: StreamOptions,
+    how: How,
+) -> Progress:
     from pyspark.sql import functions as sf
 
     from engines.spark.processor import FOUND, STATE
 
-    manifest, _ = _begun(session, workload, source, options)
+    manifest = _begun(session, workload, source, options).manifest
     buckets = _buckets(workload, source, manifest, how)
     own = _session(session, manifest)
     folder = spark_folder(options.checkpoint)
-    batch = _last_batch(options.checkpoint) + 1
+    batch = last_batch(options.checkpoint) + 1
     if batch == 0:  # nothing has ever come
         return Progress(0, 0.0)
     states = (
@@ -227,21 +328,36 @@ def finish_stream(
         )
     )
     seen: list[Progress] = []
-    account = _Account(_sink(workload, options), seen.append)
+    account = _Account(seen.append)
+    account.turn_to(_sink(workload, options), {})
     account.write(states.mapInArrow(buckets.finished, FOUND), batch)
     write_manifest(options.checkpoint, replace(manifest, finished=True))
     return seen[0]
 
 
-class _Account:
-    """Writes batches and adds up what is told of them."""
+class _KeptOutError(Exception):
+    """The batch is not to begin: other queries take over."""
 
-    def __init__(self, sink: Sink, told: Told) -> None:
-        self._sink, self._told = sink, told
+
+class _Account:
+    """Writes batches and adds up what is told of them; keeps them out while it is `closing`."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
         self._turns: dict[tuple[str, int], dict[str, Any]] = {}  # the last of each bucket
         self._until: int | None = None
+        self.closing = False
+        self.kept_out = False
+
+    def turn_to(self, sink: Sink, groups: Groups) -> None:
+        """Go on with other queries."""
+        self._sink, self._groups = sink, groups
+        self._turns = {place: t for place, t in self._turns.items() if place[0] in groups}
 
     def write(self, found: DataFrame, batch: int) -> None:
+        if self.closing:
+            self.kept_out = True
+            raise _KeptOutError
         begun = time.perf_counter()
         self._sink.clear(batch)
         writer = Writer(str(self._sink.staging(batch).absolute()), self._sink.kinds)
@@ -256,10 +372,6 @@ class _Account:
             if turn.get("until") is not None:
                 self._until = max(turn["until"], self._until or turn["until"])
         turns = self._turns.values()
-        held: dict[str, int] = {}
-        for turn in turns:
-            for name, number in turn["held"].items():
-                held[name] = held.get(name, 0) + number
 
         def total(name: str) -> int:
             return sum(turn.get(name, 0) for turn in about)
@@ -276,37 +388,48 @@ class _Account:
             buckets=sum("route" in turn for turn in about),
             state=sum(turn["state"] for turn in turns),
             waiting=sum(turn["waiting"] for turn in turns),
-            held=held,
+            groups=self._states(),
             first_bad=next((turn["first"] for turn in about if turn.get("first")), None),
         )
+
+    def _states(self) -> tuple[GroupState, ...]:
+        found = {
+            (route, first): GroupState(queries)
+            for route, groups in self._groups.items()
+            for first, queries in groups.items()
+        }
+        for (route, _), turn in self._turns.items():
+            for first, (events, size) in turn["held"].items():
+                if (before := found.get((route, first))) is not None:
+                    found[route, first] = replace(
+                        before, events=before.events + events, bytes=before.bytes + size
+                    )
+        return tuple(found.values())
 
 
 def _begun(
     session: SparkSession, workload: BoundWorkload, source: LiveSource, options: StreamOptions
-) -> tuple[Manifest, tuple[str, ...]]:
-    """What is true of the stream from now on, and the queries that start afresh in it."""
+) -> Takeover:
+    """What is true of the stream from now on, and what its queries begin with."""
     cores = session.sparkContext.defaultParallelism
     buckets = options.buckets or BUCKETS_PER_CORE * cores
     partitions = min(options.partitions or cores, buckets)
     new = manifest_of(workload, source.schema, source.tick, buckets, partitions)
     old = read_manifest(options.checkpoint)
     if old is None:
-        return new, ()
+        return Takeover(new)
     if options.buckets not in (None, old.buckets):
         raise StateError(
             f"the checkpoint '{options.checkpoint}' has {old.buckets} buckets, and "
             f"{options.buckets} are asked for; start with a new checkpoint"
         )
-    return taken_over(old, new, options.checkpoint)
+    return taken_over(old, new, workload, options.checkpoint)
 
 
 def _buckets(workload: BoundWorkload, source: LiveSource, manifest: Manifest, how: How) -> Buckets:
     from engines.spark.processor import Buckets
 
-    routes = {
-        route_name(key): replace(workload, queries=queries)
-        for key, queries in plan_routes(workload.queries).items()
-    }
+    routes = manifest.routes(workload)
     columns = needed_columns(workload, manifest.schema.names)
     schema = pa.schema([manifest.schema.field(name) for name in columns])
     schema = from_table(schema.empty_table(), workload.stream).table.schema
@@ -327,9 +450,3 @@ def _session(session: SparkSession, manifest: Manifest) -> SparkSession:
         own.conf.set(name, value)
     own.conf.set("spark.sql.shuffle.partitions", str(manifest.partitions))
     return own
-
-
-def _last_batch(checkpoint: str) -> int:
-    """The number of the last batch that was completed."""
-    names = [file.name for file in (Path(spark_folder(checkpoint)) / "commits").glob("*")]
-    return max((int(name) for name in names if name.isdigit()), default=-1)

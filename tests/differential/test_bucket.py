@@ -14,6 +14,7 @@ from engines.errors import StateError
 from engines.events import from_table
 from engines.live.bucket import Bucket
 from engines.live.bucketing import HOME, buckets_of
+from engines.live.generation import Generation
 from engines.local.run import run_local
 from optimizer.bind import load_bound
 from tests.differential.test_live import ANY
@@ -59,7 +60,7 @@ def test_any_order_of_arrival_gives_the_rows_of_the_stored_stream(case, sizes, s
     lateness = disorder_of(rows) + slack
     try:
         expected = run_local(workload, from_table(table, workload.stream))
-        bucket = Bucket(workload, table.schema, MILLISECOND)
+        bucket = Bucket({"0": Generation(workload)}, table.schema, MILLISECOND)
         eager, _ = turns(bucket, table, sizes, lateness, eager=True)
         lazy, state = turns(bucket, table, sizes, lateness, eager=False)
         rest = [] if state is None else [bucket.finish(state).results]
@@ -81,7 +82,7 @@ def event(ts, kind):
 
 def test_events_that_come_too_late_are_given_back_once():
     workload = counting()
-    bucket = Bucket(workload, SCHEMA, MILLISECOND)
+    bucket = Bucket({"0": Generation(workload)}, SCHEMA, MILLISECOND)
     first = bucket.turn(None, [table_of([event(5, "A"), event(9, "B")])], None)
     late = table_of([event(3, "A"), event(4, "A"), event(6, "A")])
     late = late.append_column(HOME, pa.array([True, False, True]))
@@ -94,30 +95,32 @@ def test_events_that_come_too_late_are_given_back_once():
 
 
 def test_a_bucket_that_holds_nothing_has_no_state():
-    bucket = Bucket(counting(), SCHEMA, MILLISECOND)
+    bucket = Bucket({"0": Generation(counting())}, SCHEMA, MILLISECOND)
     turn = bucket.turn(None, [table_of([event(5, "A")])], None)
     assert turn.due == 5
     turn = bucket.turn(turn.state, [], 5)
-    assert turn.held == {"n": 1}
+    assert turn.held["n"].events == 1
+    assert turn.state is not None
+    assert 0 < turn.held["n"].bytes < len(turn.state)
     assert turn.due == 15
     assert bucket.turn(turn.state, [], 14).state is not None
     last = bucket.turn(turn.state, [], 15)
-    assert (last.state, last.due, last.held) == (None, None, {"n": 0})
+    assert (last.state, last.due, last.held) == (None, None, {"n": (0, 0)})
 
 
 def test_a_column_that_was_not_known_is_null_in_what_waits():
     narrow = pa.schema([("ts", pa.int64()), ("kind", pa.string()), ("k", pa.int64())])
-    waiting = Bucket(counting(), narrow, MILLISECOND).turn(
+    waiting = Bucket({"0": Generation(counting())}, narrow, MILLISECOND).turn(
         None, [table_of([event(5, "A")]).select(narrow.names)], None
     )
-    turn = Bucket(counting(), SCHEMA, MILLISECOND).turn(
+    turn = Bucket({"0": Generation(counting())}, SCHEMA, MILLISECOND).turn(
         waiting.state, [table_of([event(9, "B")])], 4
     )
     assert turn.waiting == 2
 
 
 def test_a_damaged_state_is_refused():
-    bucket = Bucket(counting(), SCHEMA, MILLISECOND)
+    bucket = Bucket({"0": Generation(counting())}, SCHEMA, MILLISECOND)
     state = bucket.turn(None, [table_of([event(5, "A")])], None).state
     assert state is not None
     with pytest.raises(StateError, match="damaged"):

@@ -72,7 +72,7 @@ def test_a_window_of_events_that_waits_for_more_is_refused():
 
 
 def test_a_damaged_state_is_refused():
-    blob = to_bytes({"kept": stream(10)}, {"tick": 1})
+    blob, _ = to_bytes({"kept": stream(10)}, {"tick": 1})
     tables, about = from_bytes(blob)
     assert (tables["kept"], about) == (stream(10), {"tick": 1})
     with pytest.raises(StateError, match="damaged"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,13 @@ from engines.spark.live_source import (
     open_live_source,
     watermark_for,
 )
-from engines.spark.stream import Progress, StreamOptions, finish_stream, start_stream
+from engines.spark.stream import (
+    Progress,
+    Stream,
+    StreamOptions,
+    finish_stream,
+    start_stream,
+)
 from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload, Query
 from tests.differential.test_live import ANY
@@ -43,7 +50,7 @@ from tests.differential.test_slices import COLUMNS, MILLISECOND
 from tests.strategies import workloads
 from workloads.errors import UnsupportedError
 from workloads.loading import load_workload
-from workloads.model import Stream
+from workloads.model import Stream as Events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +139,7 @@ class Case:
         )
         job = start_stream(spark, self.workload, self.source, self.settings, told=self.seen.append)
         job.wait()
-        return job.afresh
+        return job.takeover.afresh
 
     def finish(self, spark: "SparkSession") -> None:
         self.seen.append(finish_stream(spark, self.workload, self.source, self.settings))
@@ -175,9 +182,16 @@ def test_any_order_and_a_restart_give_the_rows_of_the_stored_stream(
     assert until == latest - LATE - 1
     assert case.rows("aggregates") == case.expected("aggregates", until)
     assert case.rows("matches").total() > 0
-    held = case.seen[-1].held
-    assert set(held) == {"keyed", "finer", "ranked", "matches"}
-    assert case.seen[-1].state > 0
+    groups = case.seen[-1].groups
+    assert {group.queries for group in groups} == {
+        ("keyed",),
+        ("finer",),
+        ("ranked",),
+        ("none",),
+        ("other",),
+        ("whole",),
+    }
+    assert 0 < sum(group.bytes for group in groups) < case.seen[-1].state
 
     case.arrive(third)
     assert case.run(spark) == ()  # no query starts afresh
@@ -197,7 +211,7 @@ def test_any_order_and_a_restart_give_the_rows_of_the_stored_stream(
 
 def random_workload(number: int) -> BoundWorkload:
     """Queries of every kind that run over a live stream, all over one stream."""
-    found: dict[str, tuple[Stream, list[Query]]] = {}
+    found: dict[str, tuple[Events, list[Query]]] = {}
 
     @settings(max_examples=number, database=None, derandomize=True)
     @given(workloads(ANY, max_queries=3))
@@ -281,9 +295,6 @@ def test_what_cannot_go_on_is_refused_with_a_reason(tmp_path: Path, spark: "Spar
     case = Case(tmp_path)
     case.arrive(sample(20))
     case.run(spark, [QUERIES[1]])
-    # `finer` is kept by user and item; with `keyed` beside it, it would be kept by user.
-    with pytest.raises(StateError, match=r"holds query finer by the key item, user, and .* user;"):
-        case.run(spark, QUERIES[:2])
     with pytest.raises(StateError, match="a stream with sequence 'seq', and it is now None"):
         case.run(spark, [QUERIES[1]], sequence=None)
     case.options = {"buckets": 4}
@@ -296,9 +307,76 @@ def test_what_cannot_go_on_is_refused_with_a_reason(tmp_path: Path, spark: "Spar
         case.run(spark, [QUERIES[1]])
 
 
+def test_queries_change_while_the_stream_runs(spark: "SparkSession", tmp_path: Path) -> None:
+    """Those that stay lose nothing; those that come begin behind the latest event there was."""
+    case = Case(tmp_path, once=False)
+    parts = pieces(sample(360), 3)
+    case.arrive(parts[0])
+    case.bound([QUERIES[1], QUERIES[5]])
+    options = StreamOptions(
+        str(tmp_path / "state"), str(tmp_path / "out"), buckets=3, files_per_batch=1
+    )
+    job = start_stream(spark, case.workload, case.source, options, told=case.seen.append)
+    try:
+        until(job, lambda: sum(p.read for p in case.seen) == 120)
+        with pytest.raises(StateError, match="another job runs with the checkpoint"):
+            case.start(spark)
+        with pytest.raises(StateError, match="a stream with sequence 'seq', and it is now None"):
+            job.replace(case.bound([QUERIES[1]], sequence=None), case.source)
+        # `none` goes; `finer` is kept by user and item though `keyed` needs its events by user.
+        changed = [QUERIES[1].replace("finer", "renamed"), QUERIES[0], QUERIES[2], QUERIES[3]]
+        takeover = job.replace(case.bound(changed), case.source)
+        assert takeover.kept == ("renamed",)
+        assert takeover.afresh == ("keyed", "other", "whole")
+        assert takeover.removed == ("none",)
+        case.arrive(parts[1], parts[2])
+        until(job, lambda: sum(p.read for p in case.seen) == 360)
+        assert {g.queries for g in case.seen[-1].groups} == {
+            ("renamed",),
+            ("keyed",),
+            ("other",),
+            ("whole",),
+        }
+    finally:
+        job.stop()
+    case.settings = options
+    case.finish(spark)
+    begun = max(parts[0].column("ts").to_pylist())
+    table = pa.concat_tables(case.tables)
+    whole = run_local(case.workload, from_table(table, case.workload.stream))
+    later = table.filter(pa.array([ts > begun for ts in table.column("ts").to_pylist()]))
+    new = run_local(case.workload, from_table(later, case.workload.stream))
+    for name, results, kind in (
+        ("renamed", whole, "aggregates"),
+        ("keyed", new, "aggregates"),
+        ("other", new, "matches"),
+        ("whole", new, "matches"),
+    ):
+        names = (name, "finer") if name == "renamed" else (name,)
+        found = Counter(
+            {
+                tuple((dict(row) | {"query": name}).items()): n
+                for row, n in case.rows(kind).items()
+                if dict(row)["query"] in names
+            }
+        )
+        wanted = {r: n for r, n in rows(getattr(results, kind)).items() if dict(r)["query"] == name}
+        assert found == wanted, name
+        assert wanted
+
+
+def until(job: Stream, is_so: Callable[[], bool]) -> None:
+    """Wait for it, as long as the stream runs."""
+    while not is_so():
+        assert not job.wait(1)
+
+
 @pytest.mark.slow
 def test_a_driver_killed_at_any_moment_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    """Driver and JVM get no chance to clean up; another process goes on to the end."""
+    """Driver and JVM get no chance to clean up; another process goes on to the end.
+
+    They have just taken over other queries, too.
+    """
     case = Case(tmp_path)
     case.arrive(*pieces(sample(800), 6))
     case.bound(QUERIES)
@@ -319,15 +397,25 @@ def test_a_driver_killed_at_any_moment_loses_and_repeats_nothing(tmp_path: Path)
         while batches() < 2 and job.poll() is None:
             time.sleep(0.05)
         assert job.poll() is None, (tmp_path / "log").read_text()
+        workload.write_text(json.dumps(document(QUERIES[:5])))
+        given = [*command[:3], "stream", "update", str(tmp_path / "state"), str(workload)]
+        changed = subprocess.run(given, capture_output=True, check=False)
+        assert changed.returncode == 0, changed.stderr.decode()
+        assert changed.stdout.decode().strip().endswith("ranked go on; none are gone")
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
+    refused = subprocess.run(given, capture_output=True, check=False)
+    assert b"no stream runs with the checkpoint" in refused.stderr
+    case.bound(QUERIES[:5])
     done = subprocess.run([*command, "--once", "--finish"], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     report = json.loads(done.stderr.splitlines()[-1])
     assert report["late"] == 0
     for kind in ("aggregates", "matches"):
-        assert case.rows(kind) == case.expected(kind)
+        found = {row: n for row, n in case.rows(kind).items() if dict(row)["query"] != "none"}
+        assert found == case.expected(kind)
+        assert found
 
 
 def test_a_folder_without_events_needs_columns(tmp_path: Path) -> None:
