@@ -22,6 +22,7 @@ from engines.how import USUAL, Counted, How
 from engines.joins.aggregates import Found, aggregate_rows
 from engines.joins.matches import match_rows
 from engines.joins.scan import Limits, Scan
+from engines.partial import Ledger
 from engines.results import Results, aggregate_schema, match_schema
 from engines.trees import tree_tables
 from engines.trees.adaptive import Adaptive
@@ -41,11 +42,15 @@ def run_local(
     limits: Limits = DEFAULT_LIMITS,
     how: How = USUAL,
     adaptive: Adaptive | None = None,
+    ledger: Ledger | None = None,
 ) -> Results:
     """All results of a workload, in no particular order.
 
-    `adaptive` has the plans of the batches before, where these events are one of several.
+    `adaptive` has the plans of the batches before, where these events are one of several, and
+    `ledger` the queries that were stopped in them, which are left out.
     """
+    if ledger is None:
+        ledger = Ledger()
     aggregates = [aggregate_schema(events.time_type).empty_table()]
     matches = [match_schema(events.time_type).empty_table()]
     if len(events):
@@ -53,13 +58,21 @@ def run_local(
         arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
         counted = _count(workload.queries, columns, arrangements, how) if how.counting else {}
         aggregates += [table for tables in counted.values() for table in tables]
-        constructing = [query for query in workload.queries if query.name not in counted]
+        constructing = [
+            query
+            for query in workload.queries
+            if query.name not in counted and query.name not in ledger.stopped
+        ]
 
         def aggregate(query: Query, found: Iterable[Found]) -> pa.Table:
             return _run_query(query, columns, arrangements, limits, found)
 
-        detected = tree_tables(constructing, columns, limits, how, aggregate, adaptive=adaptive)
+        detected = tree_tables(
+            constructing, columns, limits, how, aggregate, adaptive=adaptive, ledger=ledger
+        )
         for query in constructing:
+            if query.name in ledger.stopped:
+                continue
             try:
                 table = detected.get(query.name)
                 if table is None:

@@ -23,6 +23,7 @@ from engines.how import USUAL, How
 from engines.joins.scan import Limits
 from engines.local.run import DEFAULT_LIMITS, run_local
 from engines.local.slices import Reach, Slice, appended
+from engines.partial import Ledger
 from engines.results import Results, empty_results, joined_results
 from engines.trees.adaptive import Adaptive
 from optimizer.ir.alternatives import alternatives
@@ -50,7 +51,8 @@ class _Ranked:
 class SlicedRun:
     """Takes the slices of a stream in order and gives the rows that are decided in each.
 
-    `adaptive` has the plans of the queries that find matches, and when they changed.
+    `adaptive` has the plans of the queries that find matches, and when they changed; `ledger` the
+    queries that were stopped at a limit, whose rows of earlier slices stand.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class SlicedRun:
         self._unbounded = self._part(unbounded)
         self._kept: list[pa.Table] = []
         self.adaptive = Adaptive()
+        self.ledger = Ledger()
 
     @property
     def reach(self) -> Reach:
@@ -140,7 +143,7 @@ class SlicedRun:
         return self._run(self._unbounded, events)
 
     def _run(self, workload: BoundWorkload, events: Events) -> Results:
-        return run_local(workload, events, self._limits, self._how, self.adaptive)
+        return run_local(workload, events, self._limits, self._how, self.adaptive, self.ledger)
 
     def _part(self, queries: Sequence[Query]) -> BoundWorkload:
         return replace(self._workload, queries=tuple(queries))

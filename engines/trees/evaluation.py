@@ -16,10 +16,12 @@ import numpy as np
 
 from engines.columns.grouped import Groups
 from engines.joins.scan import Limits, refuse
+from engines.partial import Ledger, PartialLimit, PartialLimitError
 from engines.trees import operators as op
 from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_places, together
 from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
+from engines.trees.limited import dropped, gone, kept_since, most_at_once
 from engines.trees.negation import followed, free, gates
 from engines.trees.operators import Operator
 from engines.trees.picked import Picked, TooWideError
@@ -70,9 +72,17 @@ class Shared:
     def announce(self, root: Operator) -> None:
         """Say that a query will read an operator, and what it reads itself the first time."""
         self.readers[root] += 1
-        if self.readers[root] == 1:
+        if self.readers[root] == 1 and root not in self.known:
             for part in op.inputs(root):
                 self.announce(part)
+
+    def renew(self, roots: Iterable[Operator]) -> None:
+        """Start again with these readers only; what none of them reads is let go."""
+        self.readers.clear()
+        for root in roots:
+            self.announce(root)
+        for operator in [known for known in self.known if not self.readers[known]]:
+            self.drop(operator)
 
     def keep(self, operator: Operator, buffer: Buffer) -> None:
         self.known[operator] = buffer
@@ -86,7 +96,8 @@ class Shared:
 class Evaluation:
     """One query's operators over picked events.
 
-    Raises `TooWideError` where memory would not be bounded, before any row was given.
+    Raises `TooWideError` where memory would not be bounded, before any row was given, and
+    `PartialLimitError` where it holds too many partial matches.
     """
 
     def __init__(
@@ -97,9 +108,12 @@ class Evaluation:
         limits: Limits,
         shared: Shared | None = None,
         counts: Counts | None = None,
+        partial: PartialLimit | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.picked, self.width, self.query, self.limits = picked, width, query, limits
         self.counts = counts or Counts()
+        self.partial, self.ledger = partial, ledger or Ledger()
         self._shared = shared
         self._made = 0
 
@@ -108,9 +122,14 @@ class Evaluation:
         size = len(self.picked)
         whole = _Run(self, _Stretch(0, size, 0, size), self._shared)
         try:
-            yield from whole.rows(root)
-        except _Overflow:
-            yield from self._in_stretches(root, 0, size)
+            try:
+                yield from whole.rows(root)
+            except _Overflow:
+                yield from self._in_stretches(root, 0, size)
+        except TooWideError as error:
+            if self.partial is None:
+                raise
+            raise PartialLimitError(self.query, str(error), self.partial) from error
 
     def _in_stretches(self, root: Operator, start: int, stop: int) -> Iterator[Buffer]:
         position = self.picked.position
@@ -128,6 +147,16 @@ class Evaluation:
                     # Hardly anything would be new in a shorter one.
                     raise TooWideError("one window holds too many partial matches") from None
                 yield from self._in_stretches(root, first, behind)
+
+    def check(self, operator: Operator, held: Buffer) -> None:
+        """Raise an error where an operator holds more than it may."""
+        if self.partial is None or self.partial.on_limit != "stop" or not _is_partial(operator):
+            return
+        if len(held) > self.partial.most:
+            most = most_at_once(self.picked, held, self.width)
+            if most > self.partial.most:
+                found = f"one of its operators holds {most:,} partial matches of one key"
+                raise PartialLimitError(self.query, found, self.partial)
 
     def count(self, made: int) -> None:
         """Add to the rows that were made, which may become too many."""
@@ -181,6 +210,8 @@ class _Run:
                 if size > most and not isinstance(operator, op.Scan):
                     raise _Overflow
             found = concatenated(parts, width=_components(operator)).sorted()
+            if not negated:
+                self._of.check(operator, found)
             if shared is not None and readers > 1 and shared.held + size <= BUFFERS_HELD * most:
                 shared.keep(operator, found)
         if shared is not None and readers > 0:
@@ -269,6 +300,11 @@ class _Run:
         if not len(left) or not len(right):
             return
         picked = self._picked
+        drop = self._dropping(join, left, right)
+        earliest = right.earliest
+        if drop is not None and join.ordered and _is_partial(join.left):
+            since = kept_since(picked, left, right, drop)
+            earliest = since if earliest is None else np.maximum(earliest, since)
         rivals = [pair for pair in join.rivals if self._may_be_one(join, pair)]
         grouped = [
             (i, j)
@@ -282,7 +318,7 @@ class _Run:
             join.conditions,
             tuple(pair for pair in rivals if pair not in grouped),
             left.latest if join.ordered else None,
-            right.earliest if join.ordered else None,
+            earliest if join.ordered else None,
         )
         pairs = picked.kernels.count_pairs(
             picked.moment, picked.position, ready.left, ready.groups, ready.right, ready.group,
@@ -298,10 +334,31 @@ class _Run:
                 join.ordered, pairs, start, stop,
             )  # fmt: skip
             self._of.count(many)
-            found = combine(left, ready.row(rows), right, others)
+            rows = ready.row(rows)
+            if drop is not None and not join.ordered:
+                missed = np.zeros(len(rows), bool)
+                if _is_partial(join.left):
+                    missed |= gone(picked, left, rows, right, others, drop)
+                if _is_partial(join.right):
+                    missed |= gone(picked, right, others, left, rows, drop)
+                rows, others = rows[~missed], others[~missed]
+            found = combine(left, rows, right, others)
             for i, j in grouped:
                 found = apart(found, i, len(left.columns) + j)
             yield kept(ready.rest, picked, found)
+
+    def _dropping(self, join: op.Join, left: Buffer, right: Buffer) -> int | None:
+        """How many partial matches an input keeps; counts those that it gives up."""
+        limit = self._of.partial
+        if limit is None or limit.on_limit != "drop-oldest":
+            return None
+        sides = [(join.left, left)] if join.ordered else [(join.left, left), (join.right, right)]
+        for operator, held in sides:
+            if _is_partial(operator):
+                self._of.ledger.dropped[self._of.query] += dropped(
+                    self._picked, held, self._width, limit.most, self._stretch.start
+                )
+        return limit.most
 
     def _may_be_one(self, join: op.Join, pair: tuple[int, int]) -> bool:
         """May two components be the same event?"""
@@ -322,6 +379,17 @@ def _symbols(operator: Operator) -> tuple[Symbol, ...]:
             return (symbol,) if part is None else (*_symbols(part), symbol)
         case op.Join(left, right):
             return (*_symbols(left), *_symbols(right))
+
+
+def _is_partial(operator: Operator) -> bool:
+    """Are its rows partial matches, and not just single events?"""
+    match operator:
+        case op.Scan():
+            return False
+        case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Reached(part) | op.Whole(part):
+            return _is_partial(part)
+        case op.Join() | op.Closure():
+            return True
 
 
 def _components(operator: Operator) -> int:

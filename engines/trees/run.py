@@ -11,6 +11,7 @@ from engines.columns.instances import Columns
 from engines.how import How
 from engines.joins.aggregates import Found
 from engines.joins.scan import Limits, refuse
+from engines.partial import Ledger, PartialLimitError
 from engines.results import match_schema
 from engines.trees.adaptive import Adaptive
 from engines.trees.choices import Choice
@@ -35,11 +36,12 @@ def tree_tables(
     aggregate: Aggregate,
     counts: Counts | None = None,
     adaptive: Adaptive | None = None,
+    ledger: Ledger | None = None,
 ) -> dict[str, pa.Table]:
     """The rows of the queries that are run as trees, by name.
 
     The others are left to `engines.joins`, as are those that it will say an error about. `adaptive`
-    has the plans of the batches before.
+    has the plans of the batches before. A query that `ledger` says is stopped has no rows.
     """
     if how.detection == "joins":
         return {}
@@ -61,7 +63,15 @@ def tree_tables(
         except UnsupportedError:
             continue
         found |= _run_group(
-            group, picked, widths, limits, how, aggregate, counts, adaptive or Adaptive()
+            group,
+            picked,
+            widths,
+            limits,
+            how,
+            aggregate,
+            counts,
+            adaptive or Adaptive(),
+            ledger or Ledger(),
         )
     return found
 
@@ -75,6 +85,7 @@ def _run_group(
     aggregate: Aggregate,
     counts: Counts,
     adaptive: Adaptive,
+    ledger: Ledger,
 ) -> dict[str, pa.Table]:
     """Queries over the same events; those of one window share what is equal in their plans."""
     plans = adaptive.plans(queries, picked, widths, how)
@@ -87,9 +98,9 @@ def _run_group(
         for choice in plans[query.name]:
             buffers(query).announce(choice.compiled.operator)
     found: dict[str, pa.Table] = {}
-    for query in queries:
-        width = widths[query.name]
-        evaluation = Evaluation(picked, width, query.name, limits, buffers(query), counts)
+    for i, query in enumerate(queries):
+        width, own = widths[query.name], buffers(query)
+        evaluation = Evaluation(picked, width, query.name, limits, own, counts, how.partial, ledger)
         try:
             if isinstance(query.output, Construction):
                 found[query.name] = _rows(query, plans[query.name], evaluation)
@@ -99,6 +110,10 @@ def _run_group(
             raise
         except UnsupportedError:
             continue
+        except PartialLimitError as error:
+            ledger.stopped[query.name] = str(error)
+            left = [other for other in queries[i + 1 :] if buffers(other) is own]
+            own.renew(c.compiled.operator for other in left for c in plans[other.name])
     return found
 
 
