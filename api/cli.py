@@ -21,6 +21,7 @@ from api.commands.plan import plan
 from api.commands.results import results
 from api.commands.run import run
 from api.commands.serve import serve
+from api.commands.stream import commands as stream
 from api.commands.workload import workload
 from workloads.errors import SheafError, WorkloadError
 
@@ -75,6 +76,7 @@ app.command()(demo)
 app.command()(check)
 app.command()(plan)
 app.command()(run)
+app.add_typer(stream, name="stream")
 app.command()(serve)
 app.add_typer(workload, name="workload")
 app.add_typer(job, name="job")
