@@ -14,10 +14,14 @@ from engines.how import USUAL, How
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engines.events import Events
     from engines.faults import Faults
     from engines.local.slices import Slicing
     from engines.output import Output
     from engines.results import Results
+    from engines.spark.batch import Done
+    from engines.spark.progress import Told
+    from engines.spark.targets import Target
     from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
 
@@ -83,6 +87,22 @@ class Sliced:
 
     events: int
     unbounded: tuple[str, ...]
+    ledger: Ledger  # of queries that reached a limit
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One slice of a run: what it took, and how far the run has come with it.
+
+    `events` and `rows` are of the run so far, `held` the events that the slice took along from
+    its neighbours, and `until` the time up to which all rows are given; None at the end.
+    """
+
+    events: int
+    rows: int
+    seconds: float
+    held: int
+    until: int | str | None
 
 
 def run_in_slices(
@@ -95,6 +115,7 @@ def run_in_slices(
     disorder: int | None = None,
     how: How = USUAL,
     progress: Callable[[float], None] = lambda part: None,
+    measured: Callable[[Measured], None] = lambda slice: None,
 ) -> Sliced:
     """Run the local engine over slices of the events; rows go to `output` as they come.
 
@@ -125,18 +146,34 @@ def run_in_slices(
     run = SlicedRun(bound, tick, how=how)
     schema = source.schema.empty_table().select(columns).schema
     slices = cut(source.batches(columns), schema, stream, lateness, run.reach, slicing, run.carried)
-    events, pieces = 0, 0
+    events, rows, pieces = 0, 0, 0
     while True:
+        began = time.perf_counter()
         with stages("read"):
             piece = next(slices, None)
         if piece is None:
             break
-        events, pieces = events + len(piece.own), pieces + 1
+        own = len(piece.own)
+        events, pieces = events + own, pieces + 1
         with stages("run"):
             results = run.run(piece)
+        rows += results.aggregates.num_rows + results.matches.num_rows
         with stages("write"):
             output.add(results)
-    return Sliced(events, run.unbounded if pieces > 1 else ())
+        passed = round(time.perf_counter() - began, 4)
+        held = len(piece.events) - own
+        measured(Measured(events, rows, passed, held, _shown(piece.events, piece.stop)))
+    return Sliced(events, run.unbounded if pieces > 1 else (), run.ledger)
+
+
+def _shown(events: Events, time: int | None) -> int | str | None:
+    """A time as results have it: a number, or a timestamp in ISO 8601."""
+    import numpy as np
+
+    if time is None:
+        return None
+    found = events.times(np.array([time]))[0].as_py()
+    return found if isinstance(found, int) else str(found.isoformat())
 
 
 def run_on_spark(
@@ -144,21 +181,35 @@ def run_on_spark(
     path: str,
     stages: Stages,
     session: Callable[[], SparkSession],
+    target: Target,
+    faults: Faults,
     how: How = USUAL,
-) -> tuple[Results, int]:
-    """The same as one job of the session, which is asked for once the input is known to be good."""
+    told: Told | None = None,
+) -> Done:
+    """The same as one job of the session, which is asked for once the input is known to be good.
+
+    Only what Spark has to find, a table or another machine's files, is looked at after that.
+    """
     from engines.events import column_kinds
     from engines.spark.batch import run_batch
-    from engines.spark.source import open_source
+    from engines.spark.source import Source, is_table, open_source, open_table
     from optimizer.bind import bind
 
-    with stages("read"):
-        source = open_source(path, workload.stream)
-        bound = bind(workload, column_kinds(source.schema))
-    with stages("start"):
-        spark = session()
+    source: Source
+    if is_table(path):
+        with stages("start"):
+            spark = session()
+        with stages("read"):
+            source = open_table(spark, path, workload.stream, faults)
+            bound = bind(workload, column_kinds(source.schema))
+    else:
+        with stages("read"):
+            source = open_source(path, workload.stream, faults)
+            bound = bind(workload, column_kinds(source.schema))
+        with stages("start"):
+            spark = session()
     with stages("run"):
-        return run_batch(spark, bound, source, how=how)
+        return run_batch(spark, bound, source, target, how, told=told)
 
 
 def kinds_of(bound: BoundWorkload) -> tuple[bool, bool]:

@@ -107,7 +107,7 @@ class Source:
 
     def _unified(self) -> pa.Schema:
         for file in self._files:
-            _check_columns(file.schema, self._stream, file.name)
+            check_columns(file.schema, self._stream, file.name)
         schemas = [file.schema for file in self._files if len(file.schema)]
         if not schemas:
             return pa.schema([(self._stream.time, pa.int64())])
@@ -145,7 +145,7 @@ def checked(
 def _timed(table: pa.Table, file: str, rows: Int64s, stream: Stream, faults: Faults) -> Batch:
     """The rows that have a time, and a number where the stream has a sequence."""
     column = table.column(stream.time)
-    ticks, bad = _ticks(column)
+    ticks, bad = ticks_of(column)
     wrong = [
         Fault(int(rows[i]), "time out of range", "the time is out of range", stream.time)
         if column[int(i)].is_valid
@@ -168,7 +168,7 @@ def _null(rows: Int64s, place: np.int64, name: str, what: str) -> Fault:
     return Fault(int(rows[place]), f"null {what}", message, name)
 
 
-def _ticks(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     """Times as ticks, and which rows have none."""
     bad = np.asarray(pc.is_null(column)).copy()
     kind = column.type
@@ -181,7 +181,7 @@ def _ticks(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     return np.where(outside, 0, values).astype(np.int64), bad | outside
 
 
-def _check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
+def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
     """Raise what no row of the file can be right with."""
     if not len(schema):
         return
@@ -256,7 +256,7 @@ class ParquetFile:
 
     def __init__(self, name: str, schema: pa.Schema, keys: Keys, progress: Progress) -> None:
         self.name, self.schema = name, schema
-        self._keys, self._progress = keys, progress
+        self.keys, self._progress = keys, progress
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
@@ -264,7 +264,7 @@ class ParquetFile:
     def read(
         self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
     ) -> Iterator[Piece]:
-        inside = [n for n in schema.names if n in self.schema.names and n not in self._keys]
+        inside = [n for n in schema.names if n in self.schema.names and n not in self.keys]
         done = 0
         try:
             # Page by page: a scan of a dataset would take a whole row group into memory.
@@ -280,7 +280,7 @@ class ParquetFile:
             raise _unreadable(self.name, error, " as Parquet") from error
 
     def _with_keys(self, table: pa.Table) -> pa.Table:
-        for name, value in self._keys.items():
+        for name, value in self.keys.items():
             kind = self.schema.field(name).type
             table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
         return table

@@ -197,7 +197,7 @@ def write_readers(
             name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
             final = target.with_name(name)
             partial[final] = final.with_name(f".{name}.{os.getpid()}.partial")
-            _WRITERS[target.suffix](reader, partial[final])
+            _WRITERS[final.suffix](reader, partial[final])
         for final, written in partial.items():
             written.replace(final)
     except OSError as error:
@@ -206,6 +206,11 @@ def write_readers(
         for written in partial.values():
             written.unlink(missing_ok=True)
     return [str(final) for final in partial]
+
+
+def write_rows(rows: pa.RecordBatchReader, path: Path) -> None:
+    """Write rows to one file, in the format of its ending."""
+    _WRITERS[path.suffix](rows, path)
 
 
 def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engines.java import java_home
 from engines.jvm import forget, start_jvm, stop_jvm
 from engines.scratch import scratch_folder
+from engines.spark.shipping import ship
 from engines.startup import startup_options
 from workloads.errors import SheafError
 
@@ -39,7 +40,7 @@ def spark_session(
     if SparkContext._active_spark_context is not None:
         raise SessionInUseError("This process has a Spark session running; stop it first.")
     folder = scratch_folder(stop_jvm)
-    os.environ.update(_environment(master))
+    os.environ.update(_environment(master, folder))
     log = Path(os.environ.get("SHEAF_SPARK_LOG") or folder / "spark.log").absolute()
     settings = {
         **_settings(master, folder, log),
@@ -53,13 +54,15 @@ def spark_session(
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     try:
+        if not _is_one_process(master):
+            ship(session, folder)
         yield session
     finally:
         session.stop()
         forget(settings)
 
 
-def _environment(master: str) -> dict[str, str]:
+def _environment(master: str, folder: Path) -> dict[str, str]:
     """What the JVM and the Python workers it forks must find in their environment."""
     import pyspark
 
@@ -70,8 +73,10 @@ def _environment(master: str) -> dict[str, str]:
     }
     if _is_local(master):
         environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    elif "PYSPARK_PYTHON" not in os.environ:
-        environment["PYSPARK_PYTHON"] = sys.executable
+    else:
+        # Not as a setting, which would hold for the executors' machines too.
+        environment["SPARK_LOCAL_DIRS"] = str(folder / "local")
+        environment.setdefault("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON", sys.executable))
     return environment
 
 
@@ -88,7 +93,6 @@ def _settings(master: str, folder: Path, log: Path) -> dict[str, str]:
         "spark.driver.defaultJavaOptions": shlex.join(
             [*startup_options(), *(f"-D{name}={value}" for name, value in properties.items())]
         ),
-        "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.ui.enabled": "false",
@@ -106,6 +110,7 @@ def _settings(master: str, folder: Path, log: Path) -> dict[str, str]:
     }
     if _is_local(master):
         settings |= {
+            "spark.local.dir": str(folder / "local"),
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "2g",
@@ -117,6 +122,11 @@ def _settings(master: str, folder: Path, log: Path) -> dict[str, str]:
 def _is_local(master: str) -> bool:
     """Whether driver and executors are on this machine."""
     return master.startswith("local")
+
+
+def _is_one_process(master: str) -> bool:
+    """Whether tasks run in this process' own workers."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def _cores(master: str) -> int:

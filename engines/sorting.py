@@ -62,11 +62,12 @@ class Sorter:
         path = self._folder / f"{self._order[-1]}-{self._written}.arrow"
         self._written += 1
         self._folder.mkdir(exist_ok=True)
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.ipc.new_file(path, self._schema, options=options) as out:
-            for batch in run:
-                out.write_batch(batch)
-        if len(self._levels) == level:
+        write_run(run, path)
+        self.take(path, level)
+
+    def take(self, path: Path, level: int = 0) -> None:
+        """Take a file that `write_run` wrote, and remove it when it is not needed any more."""
+        while len(self._levels) <= level:
             self._levels.append([])
         self._levels[level].append(path)
         if len(self._levels[level]) == FAN_IN:
@@ -75,6 +76,15 @@ class Sorter:
             self._keep(pa.RecordBatchReader.from_batches(self._schema, batches), level + 1)
             for path in merged:
                 path.unlink()
+
+
+def write_run(rows: pa.RecordBatchReader, path: Path) -> None:
+    """Write rows that are sorted to a file that a merge can read batch by batch."""
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(path, rows.schema, options=options) as out:
+        for batch in rows:
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                out.write_batch(batch.slice(start, BATCH_ROWS))
 
 
 def _batches(path: Path) -> Iterator[pa.RecordBatch]:

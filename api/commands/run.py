@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.commands.showing import ROWS_SHOWN, show, tell_faults
+from api.commands.spark import SparkOptions, check_spark_sink, run_spark, settings_of
 from api.commands.stream import Live, run_live
 from api.execution import (
     Device,
@@ -20,7 +21,6 @@ from api.execution import (
     kinds_of,
     run_here,
     run_in_slices,
-    run_on_spark,
 )
 from api.inputs import open_workload
 from api.progress import progress_bar
@@ -31,11 +31,10 @@ from workloads.syntax import UNITS
 if TYPE_CHECKING:
     from engines.faults import Faults
     from engines.how import How
-    from engines.results import Results
     from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
 
-ROWS_SHOWN = 20
+SPARK = "Spark"
 STREAMS = "Live streams"
 
 
@@ -50,7 +49,23 @@ def run(
         bool, typer.Option("--no-sharing", help="Run every query on its own.")
     ] = False,
     out: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Where to: .parquet, .csv or .jsonl.")
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where to: .parquet, .csv or .jsonl; with Spark also a folder (PATH/), or "
+            "table:NAME.",
+        ),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark's master: local[N], spark://…, yarn, k8s://…; local[*] if none.",
+            rich_help_panel=SPARK,
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark's.", rich_help_panel=SPARK),
     ] = None,
     on_error: Annotated[
         OnError, typer.Option(help="At a row that is no event: stop, or leave it out and count it.")
@@ -118,14 +133,21 @@ def run(
     stages = Stages()
     how = choose_how(device, sharing=not no_sharing)
     live = Live(checkpoint, once, finish, every, buckets, files, schema)
-    if engine != "local" and (disorder or slice_rows or (on_error != "stop" and not stream)):
-        raise SheafError("--on-error, --disorder and --slice are for the local engine")
+    if engine != "local" and (disorder or slice_rows):
+        raise SheafError("--disorder and --slice are for the local engine")
+    if engine == "oracle" and on_error != "stop":
+        raise SheafError("--on-error is for the local engine and for Spark")
+    if engine != "spark" and (master or conf):
+        raise SheafError("--master and --conf are for --engine spark")
+    spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     if stream and engine != "spark":
         raise SheafError("--stream is for --engine spark")
     late = None if disorder is None else _nanoseconds(disorder)
     if not stream:
         live.refuse()
-        if out is not None:
+        if out is not None and engine == "spark":
+            check_spark_sink(out)
+        elif out is not None:
             check_sink(out)
     with stages("plan"):
         parsed, bound = open_workload(workload)
@@ -138,8 +160,10 @@ def run(
 
         faults = Faults(on_error)
         done = _run_local(parsed, bound, events, stages, out, faults, late, slice_rows, how)
+    elif engine == "spark":
+        done = run_spark(parsed, bound, events, stages, out, spark, on_error, how)
     else:
-        done = _run_whole(parsed, bound, events, stages, out, engine, how)
+        done = _run_oracle(parsed, bound, events, stages, out, how)
     seconds = stages.seconds
     report: dict[str, Any] = {
         "events": done["events"],
@@ -194,9 +218,7 @@ def _run_local(
             "in events that slides, or that matches wait for, can stay open to the end",
             err=True,
         )
-    if faults.total:
-        kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(faults.counts.items()))
-        typer.echo(f"left out {faults.total:,} rows ({kinds}); the first: {faults.first}", err=True)
+    tell_faults(faults)
     return {
         "events": done.events,
         "skipped": faults.total,
@@ -204,31 +226,18 @@ def _run_local(
     }
 
 
-def _run_whole(
+def _run_oracle(
     workload: Workload,
     bound: BoundWorkload,
     events: str,
     stages: Stages,
     out: str | None,
-    engine: Engine,
     how: How,
 ) -> dict[str, Any]:
-    """All at once: the reference, and Spark."""
+    """The reference, all at once."""
     from engines.results import write_results
 
-    with ExitStack() as sessions:
-        if engine == "spark":
-            from engines.session import spark_session
-
-            results, number = run_on_spark(
-                workload,
-                events,
-                stages,
-                lambda: sessions.enter_context(spark_session()),
-                how=how,
-            )
-        else:
-            results, number = run_here(workload, events, "oracle", stages, how=how)
+    results, number = run_here(workload, events, "oracle", stages, how=how)
     with stages("write"):
         if out is None:
             show(results, typer.echo)
@@ -237,24 +246,6 @@ def _run_whole(
                 typer.echo(file)
     rows = {"aggregates": results.aggregates.num_rows, "matches": results.matches.num_rows}
     return {"events": number, "rows": rows}
-
-
-def show(
-    results: Results, say: Callable[[str], None], numbers: tuple[int, int] | None = None
-) -> None:
-    """Tables of the first rows of each kind, and how many rows there are.
-
-    `numbers` are those where the results hold only the first.
-    """
-    from api.tables import print_table
-
-    numbers = numbers or (results.aggregates.num_rows, results.matches.num_rows)
-    kinds = (("aggregates", results.aggregates), ("matches", results.matches))
-    for (kind, table), number in zip(kinds, numbers, strict=True):
-        if table.num_rows:
-            print_table(table, kind, ROWS_SHOWN, number=number)
-    if not any(numbers):
-        say("no rows: nothing matched")
 
 
 def _nanoseconds(text: str) -> int:

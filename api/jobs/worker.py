@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +95,11 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     request = job.request()
     Roots(request["roots"]).check_files(request["source"])
     workload = load_workload(request["document"])
-    how = choose_how(request["device"])
+    how = replace(choose_how(request["device"]), partial=workload.partial)
     stages = Stages(lambda name: tell({"stage": name}))
+    ledger = None
     if request["engine"] == "local":
-        events = run_locally(job, workload, request["source"], stages, how, tell)
+        events, ledger = run_locally(job, workload, request["source"], stages, how, tell)
     else:
         events = run_with_spark(job, workload, request, stages, how, tell)
     kinds = kinds_of(bind(workload))
@@ -112,14 +113,16 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         "rows": {kind: rows_by_query(job.rows(kind)) for kind in ("aggregates", "matches")},
         "kinds": [k for k, has in zip(("aggregates", "matches"), kinds, strict=True) if has],
         "files": files,
+        "stopped": {} if ledger is None else ledger.stopped,
+        "dropped": {} if ledger is None else dict(ledger.dropped),
     }
 
 
 def run_locally(
     job: JobFolder, workload: Workload, source: str, stages: Stages, how: How, tell: Tell
-) -> int:
+) -> tuple[int, Ledger]:
     """In slices, so that memory follows the slice and not the file."""
-    from api.execution import run_in_slices
+    from api.execution import Measured, run_in_slices
     from engines.faults import Faults
     from engines.local.slices import Slicing
     from engines.output import FileOutput
@@ -131,13 +134,27 @@ def run_locally(
             last[0] = time.monotonic()
             tell({"progress": [round(part * 100), 100]})
 
-    with FileOutput(str(job.results), True, True) as output:
+    began = time.monotonic()
+
+    def measured(slice: Measured) -> None:
+        at = round(time.monotonic() - began, 3)
+        print(json.dumps({"at": at, **asdict(slice)}), file=measures, flush=True)
+
+    with job.measures.open("a") as measures, FileOutput(str(job.results), True, True) as output:
         done = run_in_slices(
-            workload, source, stages, output, Faults("stop"), Slicing(), how=how, progress=told
+            workload,
+            source,
+            stages,
+            output,
+            Faults("stop"),
+            Slicing(),
+            how=how,
+            progress=told,
+            measured=measured,
         )
         with stages("write"):
             output.write()
-    return done.events
+    return done.events, done.ledger
 
 
 def run_with_spark(
@@ -149,49 +166,28 @@ def run_with_spark(
     tell: Tell,
 ) -> int:
     from api.execution import run_on_spark
-    from engines.results import write_results
+    from engines.faults import Faults
     from engines.session import spark_session
+    from engines.spark.progress import Progress
+    from engines.spark.targets import FileTarget
+
+    def told(progress: Progress) -> None:
+        rows = sum(progress.rows_out.values())
+        tell(
+            {"progress": [progress.done, progress.tasks], "events": progress.rows_in, "rows": rows}
+        )
 
     with contextlib.ExitStack() as sessions:
 
         def session() -> SparkSession:
-            spark = sessions.enter_context(
+            return sessions.enter_context(
                 spark_session(request["master"], f"sheaf {request['id']}")
             )
-            sessions.enter_context(watched(spark, tell))
-            return spark
 
-        results, events = run_on_spark(workload, request["source"], stages, session, how)
-        with stages("write"):
-            write_results(results, str(job.results), True, True)
-    return events
-
-
-@contextmanager
-def watched(spark: SparkSession, tell: Tell) -> Iterator[None]:
-    """Says how many of Spark's tasks are done, for as long as the block runs."""
-    over = threading.Event()
-
-    def watch() -> None:
-        tracker = spark.sparkContext.statusTracker()
-        before: list[int] = []
-        while not over.wait(PROGRESS_EVERY):
-            with contextlib.suppress(Exception):  # the session may end while it is asked
-                jobs = [tracker.getJobInfo(n) for n in tracker.getJobIdsForGroup(None)]
-                stages = [tracker.getStageInfo(s) for job in jobs if job for s in job.stageIds]
-                known = [stage for stage in stages if stage is not None]
-                now = [sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)]
-                if now != before and now[1]:
-                    tell({"progress": now})
-                    before = now
-
-    thread = threading.Thread(target=watch, name="sheaf-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+        target = FileTarget(str(job.results))
+        source, faults = request["source"], Faults("stop")
+        done = run_on_spark(workload, source, stages, session, target, faults, how, told)
+    return done.events
 
 
 def rows_by_query(path: Path) -> dict[str, int]:

@@ -1,197 +1,289 @@
 """A workload over stored events as one Spark job.
 
-Every event goes to a bucket of keys, once for each way of keying that the queries need; a bucket
-is what the local engine then runs over. Which bucket a key is in never shows in the results.
+Where the events are stored in the order of time and windows are short, tasks read a stretch of time
+each, and nothing is moved. Elsewhere every event is sent to the parts that depend on it
+(`engines.spark.parts`). Either way a task is the local engine over some events, in slices; which
+events came together never shows in the results.
 """
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, replace
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from typing import Literal as OneOf
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engines.columns.needed import needed_columns
-from engines.events import Events, from_table
+from engines.errors import BadRowError
+from engines.events import from_table
 from engines.how import USUAL, How
-from engines.local.run import run_local
-from engines.results import Results, aggregate_schema, match_schema, sorted_results
-from engines.spark.source import Source, unpack
-from kernels import product
-from optimizer.automaton import countable
-from optimizer.ir.query import BoundWorkload, Query
+from engines.local.slices import Slicing
+from engines.local.stream import SlicedRun
+from engines.results import Results
+from engines.spark.landing import Landing, Report, read_report
+from engines.spark.packing import PACKED_SCHEMA, ticks
+from engines.spark.parts import (
+    Key,
+    Parts,
+    Spread,
+    bucket_of,
+    plan_parts,
+    plan_routes,
+    sampled_columns,
+    targets,
+)
+from engines.spark.progress import Told, watched
+from engines.spark.pushed import filter_for
+from engines.spark.source import FileSource, Source
+from engines.spark.stretches import Group, Stretch, cheapest, shuffled_time
+from engines.spark.tally import Tally
+from engines.spark.targets import Landed, TableTarget, Target
+from engines.spark.tasks import Evaluation, ShuffledParts, StoredStretches
+from engines.spark.warming import warm
+from optimizer.ir.query import BoundWorkload
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-# Buckets for each core: enough that uneven ones even out, few enough that each is worth a call.
-BUCKETS_PER_CORE = 4
+__all__ = ["Done", "JobError", "Key", "Settings", "plan_routes", "run_batch", "said"]
 
-Key = tuple[str, ...]
-
-# Aggregate rows and match rows in one table, times as ticks.
-PACKED = (
-    ("query", "string"),
-    ("key", "string"),
-    ("time", "bigint"),
-    ("seq", "bigint"),
-    ("aggregate", "string"),
-    ("value", "double"),
-    ("count", "bigint"),
-    ("exact", "boolean"),
-    ("start", "bigint"),
-    ("end", "bigint"),
-    ("match", "string"),
-)
-_ARROW = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-}
+SAMPLE_ROWS = 200_000
+LARGEST_GROUP = 4_000_000  # rows that are stored together and would be in memory together
+ARROW_ROWS = 65_536  # in a batch on its way to Python
 
 
 class JobError(SheafError):
     """What Spark says went wrong with a job."""
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How a job is spread over tasks.
+
+    `spread` is `time` for stretches as they are stored, `shuffle` for parts that events are sent
+    to, or by cost. `buckets` are those of each key: enough that uneven ones even out, few enough
+    that each is worth a call. From `least_rows` on a part is worth a task.
+    """
+
+    spread: OneOf["auto", "time", "shuffle"] = "auto"
+    buckets: int | None = None
+    least_rows: int = 50_000
+    slicing: Slicing = field(default_factory=Slicing)
+    stretches: int | None = None
+
+
+USUAL_SETTINGS = Settings()
+
+
+@dataclass
+class Done:
+    """What a job did: events read, rows by query, and where they are."""
+
+    events: int
+    rows: dict[str, int]
+    numbers: tuple[int, int]  # of aggregate rows, and of match rows
+    names: list[str]
+    first: Results | None
+    spread: str
+    parts: int
+    unbounded: tuple[str, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)  # of all tasks together
+
+
 def run_batch(
     session: SparkSession,
     workload: BoundWorkload,
     source: Source,
-    buckets: int | None = None,
+    target: Target,
     how: How = USUAL,
-) -> tuple[Results, int]:
-    """All results of a workload, sorted, and the number of events read."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as sf
-
-    # What the engine cannot do is said here, before anything is started. The kernels are compiled
-    # and cached here too, for the workers to load: they must not all write that cache at once.
-    first = source.events.table.slice(0, 1)
-    run_local(workload, from_table(first, workload.stream))
-    if any(countable(query) is None for query in workload.queries):
-        product.warm()
-    routes = plan_routes(workload.queries)
+    settings: Settings = USUAL_SETTINGS,
+    told: Told | None = None,
+) -> Done:
+    """Run a workload over all events of a source; rows go to the target."""
     columns = needed_columns(workload, source.schema.names)
-    worker = _Worker(
-        tuple(replace(workload, queries=queries) for queries in routes.values()),
-        pa.schema([source.schema.field(name) for name in columns]),
-        how,
+    first = source.first(columns)
+    # What the engine cannot do is said here, before anything is started. The kernels are compiled
+    # and cached here too, for workers on this machine to load.
+    warm((workload,), first, how)
+    events = from_table(first, workload.stream)
+    tally = Tally(session)
+    with target.landing() as landing, _said(), _settings(session), watched(session, tally, told):
+        job = _Job(session, workload, source, columns, first, landing, tally, how, settings)
+        stretches = job.stored()
+        if stretches is not None:
+            rows = job.by_time(stretches)
+            spread, parts = "time", len(stretches)
+        else:
+            plan = job.planned()
+            rows = job.by_shuffle(plan)
+            spread, parts = "shuffle", len(plan.parts)
+        reports, landed = _landed(session, rows, target, events.time_type)
+    counts: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    for report in reports:
+        counts.update(report.rows)
+        seconds.update(report.seconds)
+    numbers = [sum(report.numbers[i] for report in reports) for i in range(2)]
+    return Done(
+        source.settle(tally),
+        dict(counts),
+        (numbers[0], numbers[1]),
+        landed.names,
+        landed.first,
+        spread,
+        parts,
+        SlicedRun(workload, events.tick).unbounded,
+        dict(seconds),
     )
-
-    def evaluate(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        return worker.run(key[0].as_py(), table)
-
-    counted = Observation("events")
-    events = source.frame(session, columns).observe(counted, sf.count(sf.lit(1)).alias("number"))
-    place = {name: f"c{i}" for i, name in enumerate(columns)}
-    place.setdefault("time", place[workload.stream.time])
-    number = buckets or BUCKETS_PER_CORE * session.sparkContext.defaultParallelism
-    routed = _routed(events, [[place[name] for name in key] for key in routes], number)
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in PACKED)
-    try:
-        packed = routed.groupBy("route", "bucket").applyInArrow(evaluate, schema).toArrow()
-        read = int(counted.get["number"])
-    except (PySparkException, Py4JError) as error:
-        raise JobError(said(error)) from error
-    return sorted_results(_unpacked(packed, source.events)), read
-
-
-def plan_routes(queries: tuple[Query, ...]) -> dict[Key, tuple[Query, ...]]:
-    """Queries by the key that their events are spread by.
-
-    `user` also serves queries keyed by `user, item`: the engine tells the finer keys apart.
-    """
-    keys = sorted({frozenset(query.key) for query in queries}, key=lambda k: (len(k), sorted(k)))
-    chosen: list[frozenset[str]] = []
-    for key in keys:
-        if not any(other and other <= key for other in chosen):
-            chosen.append(key)
-    routes: dict[Key, tuple[Query, ...]] = {}
-    for query in queries:
-        wanted = frozenset(query.key)
-        key = next(k for k in chosen if k == wanted or (k and k <= wanted))
-        name = tuple(sorted(key))
-        routes[name] = (*routes.get(name, ()), query)
-    return routes
-
-
-def _routed(events: DataFrame, routes: list[list[str]], buckets: int) -> DataFrame:
-    """Each event once for each route that it takes, with the number of the route and a bucket."""
-    from pyspark.sql import functions as sf
-
-    def target(route: int, columns: list[str]) -> Column:
-        if not columns:
-            return sf.struct(sf.lit(route).alias("route"), sf.lit(0).alias("bucket"))
-        bucket = sf.pmod(sf.xxhash64(*columns), sf.lit(buckets)).cast("int")
-        here = sf.struct(sf.lit(route).alias("route"), bucket.alias("bucket"))
-        keyed = sf.lit(True)
-        for column in columns:
-            keyed = keyed & sf.col(column).isNotNull()
-        return sf.when(keyed, here)  # an event without a key is in no partition
-
-    targets = sf.array_compact(
-        sf.array(*(target(route, columns) for route, columns in enumerate(routes)))
-    )
-    spread = events.withColumn("target", sf.explode(targets))
-    return spread.select("target.route", "target.bucket", *events.columns)
 
 
 @dataclass(frozen=True)
-class _Worker:
-    """What runs on an executor: the queries of each route, and the columns that arrive."""
+class _Job:
+    session: SparkSession
+    workload: BoundWorkload
+    source: Source
+    columns: list[str]
+    first: pa.Table
+    landing: Landing
+    tally: Tally
+    how: How
+    settings: Settings
 
-    routes: tuple[BoundWorkload, ...]
-    schema: pa.Schema
-    how: How = USUAL
+    @property
+    def cores(self) -> int:
+        return self.session.sparkContext.defaultParallelism
 
-    def run(self, route: int, table: pa.Table) -> pa.Table:
-        # Spark runs a worker on each core: a device that is the processor takes one for each.
-        os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
-        workload = self.routes[route]
-        events = from_table(unpack(table, self.schema), workload.stream)
-        return _packed(run_local(workload, events, how=self.how))
+    def stored(self) -> list[Stretch] | None:
+        """Stretches to be read as they are stored; None where that cannot be, or does not pay."""
+        source, wanted = self.source, self.settings.spread
+        queries = self.workload.queries
+        if wanted == "shuffle" or not isinstance(source, FileSource) or not source.is_clean:
+            return None
+        if any(query.window.is_count for query in queries):
+            return None
+        groups = [
+            Group(number, split.rows, split.low, split.high)
+            for number, split in enumerate(source.splits)
+            if split.rows and split.low is not None and split.high is not None
+        ]
+        if not groups or any(group.rows > LARGEST_GROUP for group in groups):
+            return None
+        tick = from_table(self.first, self.workload.stream).tick
+        reach = SlicedRun(self.workload, tick).reach
+        rows = sum(group.rows for group in groups)
+        most = self.settings.stretches or min(rows // self.settings.least_rows, 4 * self.cores)
+        found, time = cheapest(
+            groups, reach, self.cores, most, len(queries), exactly=self.settings.stretches
+        )
+        keyed = all(query.key for query in queries)
+        if (
+            wanted == "auto"
+            and shuffled_time(groups, reach, self.cores, len(queries), keyed) < time
+        ):
+            return None
+        return found
+
+    def by_time(self, stretches: list[Stretch]) -> DataFrame:
+        assert isinstance(self.source, FileSource)
+        passing = filter_for(self.workload.queries, self.workload.stream, self.source.schema)
+        task = StoredStretches(
+            self._evaluation((self.workload,)),
+            self.source.reader(self.columns),
+            tuple(stretches),
+            passing,
+        )
+        numbers = self.session.range(0, len(stretches), 1, len(stretches))
+        return numbers.mapInArrow(task, PACKED_SCHEMA)
+
+    def planned(self) -> Parts:
+        names = sampled_columns(self.workload, self.source.schema.names)
+        sample = self.source.sample(self.session, names, SAMPLE_ROWS)
+        rows = max(self.source.about_rows(), sample.num_rows)
+        least = self.settings.least_rows
+        buckets = self.settings.buckets or max(1, min(4 * self.cores, rows // least))
+        spread = Spread(self.cores, buckets, least)
+        return plan_parts(self.workload, self.source.schema, sample, rows, spread)
+
+    def by_shuffle(self, plan: Parts) -> DataFrame:
+        from pyspark.sql import functions as sf
+
+        events = self.source.frame(self.session, self.columns, self.tally)
+        stream = self.workload.stream
+        places = {name: f"c{i}" for i, name in enumerate(self.columns)}
+        places.setdefault("time", places[stream.time])
+        time = places[stream.time]
+        kind = self.first.schema.field(stream.time).type
+        tick = ticks(sf.col(time), kind, events.schema[time].dataType.simpleString())
+        kept, parts = targets(plan, places, tick)
+        if kept is not None:
+            events = events.where(kept)
+        only = bucket_of(plan, places)
+        part = sf.explode(parts) if only is None else only
+        routed = events.select(part.alias("part"), *events.columns)
+        order = [time] + ([places[stream.sequence]] if stream.sequence else [])
+        shuffled = routed.repartitionById(len(plan.parts), "part").sortWithinPartitions(*order)
+        task = ShuffledParts(self._evaluation(plan.workloads), plan.parts)
+        return shuffled.mapInArrow(task, PACKED_SCHEMA)
+
+    def _evaluation(self, workloads: tuple[BoundWorkload, ...]) -> Evaluation:
+        return Evaluation(
+            uuid.uuid4().hex,
+            workloads,
+            self.first,
+            self.landing,
+            self.tally.accumulator,
+            self.how,
+            self.settings.slicing,
+        )
 
 
-def _packed(results: Results) -> pa.Table:
-    tables = []
-    for table in (results.aggregates, results.matches):
-        columns = []
-        for name, kind in PACKED:
-            if name not in table.column_names:
-                columns.append(pa.nulls(table.num_rows, _ARROW[kind]))
-                continue
-            column = table.column(name)
-            if pa.types.is_date32(column.type):
-                column = column.cast(pa.int32())
-            columns.append(column.cast(_ARROW[kind]))
-        tables.append(pa.Table.from_arrays(columns, [name for name, _ in PACKED]))
-    return pa.concat_tables(tables)
+def _landed(
+    session: SparkSession, rows: DataFrame, target: Target, time_type: pa.DataType
+) -> tuple[list[Report], Landed]:
+    """Have the tasks run; gives their reports, and what became of their rows."""
+    from pyspark import StorageLevel
+
+    if not isinstance(target, TableTarget):
+        reports = [read_report(row[0]) for row in rows.select("report").collect()]
+        return reports, target.land(reports, time_type)
+    kept = rows.persist(StorageLevel.DISK_ONLY)  # it is read for each table
+    try:
+        told = kept.where("report IS NOT NULL").select("report").collect()
+        return [read_report(row[0]) for row in told], target.write(session, kept, time_type)
+    finally:
+        kept.unpersist()
 
 
-def _unpacked(packed: pa.Table, events: Events) -> Results:
-    is_aggregate = pc.is_valid(packed["aggregate"])
+@contextmanager
+def _settings(session: SparkSession) -> Iterator[None]:
+    """Settings of the session that hold for the job."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = session.conf.get(name)
+    session.conf.set(name, str(ARROW_ROWS))
+    try:
+        yield
+    finally:
+        if before is not None:
+            session.conf.set(name, before)
 
-    def rows(keep: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
-        table = packed.filter(keep)
-        columns = []
-        for field in schema:
-            column = table.column(field.name)
-            if field.name in ("time", "start", "end"):
-                column = events.times(column.to_numpy())
-            columns.append(column)
-        return pa.Table.from_arrays(columns, schema=schema)
 
-    return Results(
-        rows(is_aggregate, aggregate_schema(events.time_type)),
-        rows(pc.invert(is_aggregate), match_schema(events.time_type)),
-    )
+@contextmanager
+def _said() -> Iterator[None]:
+    """What Spark says, as errors of ours."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        kind = BadRowError if f"{BadRowError.__name__}: " in str(error) else JobError
+        raise kind(said(error)) from error
 
 
 def said(error: Exception) -> str:

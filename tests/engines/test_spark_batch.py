@@ -1,5 +1,6 @@
 """The Spark job gives exactly what the local engine gives, whatever the events are like."""
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.columns.needed import needed_columns
-from engines.errors import EventsError
+from engines.errors import BadRowError, EventsError
 from engines.events import column_kinds, from_table, read_table
+from engines.how import USUAL
 from engines.local.run import run_local
 from engines.results import Results, sorted_results
-from engines.spark.batch import JobError, plan_routes, run_batch
-from engines.spark.source import open_source
+from engines.spark.batch import USUAL_SETTINGS, Settings, plan_routes, run_batch
+from engines.spark.source import Source, open_source
+from engines.spark.targets import FileTarget
 from optimizer.bind import bind, load_bound
+from optimizer.ir.query import BoundWorkload
 from workloads import bundled
 from workloads.generators import write_events
 from workloads.loading import load_workload
@@ -49,15 +53,32 @@ def sample(rows: int = 240) -> pa.Table:
     )
 
 
+def ran(
+    spark: "SparkSession",
+    workload: BoundWorkload,
+    source: Source,
+    settings: Settings = USUAL_SETTINGS,
+) -> tuple[Results, int]:
+    """The rows that a job writes, and the number of events it read."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = run_batch(
+            spark, workload, source, FileTarget(f"{folder}/r.parquet"), USUAL, settings
+        )
+        tables = [pq.read_table(name) for name in done.names]
+        assert [table.num_rows for table in tables] == list(done.numbers)
+        assert sum(done.rows.values()) == sum(done.numbers)
+        assert len(list(Path(folder).iterdir())) == 2
+    return Results(*tables), done.events
+
+
 def both(
     spark: "SparkSession", document: dict[str, Any], path: Path, buckets: int | None = None
 ) -> tuple[Results, Results]:
     """What Spark gives, and what the local engine gives."""
     workload = load_workload(document)
     source = open_source(str(path), workload.stream)
-    there, number = run_batch(
-        spark, bind(workload, column_kinds(source.schema)), source, buckets=buckets
-    )
+    bound = bind(workload, column_kinds(source.schema))
+    there, number = ran(spark, bound, source, Settings(buckets=buckets))
     table = read_table(str(path))
     assert number == table.num_rows
     bound = bind(workload, column_kinds(table.schema))
@@ -95,7 +116,7 @@ def test_bundled_workloads(spark: "SparkSession", tmp_path: Path, name: str) -> 
     path = write_events(bundled.stream(name, events=4_000), tmp_path / "e.parquet")
     workload = load_workload(bundled.path(name))
     bound = bind(workload)
-    there, number = run_batch(spark, bound, open_source(str(path), workload.stream))
+    there, number = ran(spark, bound, open_source(str(path), workload.stream))
     here = sorted_results(run_local(bound, from_table(read_table(str(path)), workload.stream)))
     assert number == 4_000
     assert_same((there, here))
@@ -151,7 +172,7 @@ def test_a_folder_of_files_with_different_columns(spark: "SparkSession", tmp_pat
 def test_a_folder_of_files_with_the_same_columns(spark: "SparkSession", tmp_path: Path) -> None:
     for i in range(3):
         pq.write_table(sample().slice(80 * i, 80), tmp_path / f"{i}.parquet")
-    assert open_source(str(tmp_path), load_workload(document()).stream).files is not None
+    assert open_source(str(tmp_path), load_workload(document()).stream).spark_reads(["ts", "x"])
     assert_same(both(spark, document(), tmp_path))
 
 
@@ -201,8 +222,8 @@ def test_an_error_in_a_worker_is_said_in_a_sentence(spark: "SparkSession", tmp_p
     pq.write_table(table.set_column(0, "ts", times[::-1]), tmp_path / "e.parquet")
     workload = load_workload(document())
     source = open_source(str(tmp_path / "e.parquet"), workload.stream)
-    with pytest.raises(JobError, match="the time column 'ts' is null"):
-        run_batch(spark, bind(workload), source)
+    with pytest.raises(BadRowError, match=r"e.parquet', row 240, column 'ts': it is null"):
+        ran(spark, bind(workload), source)
 
 
 def test_a_missing_file_is_an_error_before_spark_is_asked(tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""Where the rows of a part land while its task runs: in a file, in Spark's hands, or counted only.
+
+A task writes files of its own and reports their names; the driver takes only files that were
+reported, so a task that fails, or runs twice, leaves nothing that counts.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.errors import ResultsError
+from engines.output import FirstRows
+from engines.results import AGGREGATE_ORDER, MATCH_ORDER, Results, write_rows
+from engines.sorting import RUN_BYTES, Sorter, write_run
+from engines.spark.packing import packed_report, packed_results
+
+Kind = OneOf["aggregates", "matches"]
+KINDS: tuple[Kind, Kind] = ("aggregates", "matches")
+
+
+@dataclass
+class Report:
+    """What a task tells the driver when it is done."""
+
+    part: int
+    events: int = 0
+    rows: dict[str, int] = field(default_factory=dict)  # by query
+    files: dict[str, str] = field(default_factory=dict)  # by kind
+    first: Results | None = None
+    numbers: tuple[int, int] = (0, 0)  # rows of each kind
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Files:
+    """A file of sorted rows for each kind, in a folder that the driver made and all can reach."""
+
+    folder: str
+    ending: str
+
+    def landed(self, results: Iterator[Results], report: Report) -> Iterator[pa.RecordBatch]:
+        # Runs that memory does not hold stay on this machine.
+        scratch = Path(tempfile.mkdtemp(prefix="sheaf-sort-"))
+        try:
+            sorters: tuple[Sorter, Sorter] | None = None
+            for found in results:
+                if sorters is None:
+                    sorters = (
+                        Sorter(found.aggregates.schema, AGGREGATE_ORDER, scratch, RUN_BYTES // 2),
+                        Sorter(found.matches.schema, MATCH_ORDER, scratch, RUN_BYTES // 2),
+                    )
+                _count(report, found)
+                sorters[0].add(found.aggregates)
+                sorters[1].add(found.matches)
+            for kind, sorter in zip(KINDS, sorters or (), strict=False):
+                if sorter.rows:
+                    report.files[kind] = self._write(kind, report.part, sorter.reader())
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return iter(())
+
+    def _write(self, kind: str, part: int, rows: pa.RecordBatchReader) -> str:
+        name = Path(self.folder) / f"{kind}-{part:05d}-{uuid.uuid4().hex}{self.ending}"
+        try:
+            if self.ending == ".arrow":
+                write_run(rows, name)
+            else:
+                write_rows(rows, name)
+        except OSError as error:
+            raise ResultsError(
+                f"'{self.folder}' cannot be written to by an executor: {error.strerror or error}; "
+                "results go to a folder that the driver and all workers share"
+            ) from error
+        return str(name)
+
+
+@dataclass(frozen=True)
+class FirstFew:
+    """The first rows of each kind, and how many there are."""
+
+    limit: int
+
+    def landed(self, results: Iterator[Results], report: Report) -> Iterator[pa.RecordBatch]:
+        kept = FirstRows(self.limit)
+        for found in results:
+            _count(report, found)
+            kept.add(found)
+        report.first = kept.first
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Handed:
+    """All rows, packed, to Spark."""
+
+    def landed(self, results: Iterator[Results], report: Report) -> Iterator[pa.RecordBatch]:
+        for found in results:
+            _count(report, found)
+            yield from packed_results(found).to_batches(max_chunksize=50_000)
+
+
+Landing: TypeAlias = Files | FirstFew | Handed
+
+
+def report_row(report: Report) -> pa.RecordBatch:
+    """A report on its way to the driver."""
+    return packed_report(pickle.dumps(report))
+
+
+def read_report(text: bytes) -> Report:
+    """A report that has arrived."""
+    found: Report = pickle.loads(text)
+    return found
+
+
+def _count(report: Report, results: Results) -> None:
+    tables = (results.aggregates, results.matches)
+    counts = Counter(report.rows)
+    for table in tables:
+        for pair in pc.value_counts(table.column("query")).to_pylist():
+            counts[pair["values"]] += pair["counts"]
+    report.rows = dict(counts)
+    report.numbers = (
+        report.numbers[0] + tables[0].num_rows,
+        report.numbers[1] + tables[1].num_rows,
+    )

@@ -1,0 +1,101 @@
+"""How far a job is, told while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engines.spark.tally import Tally
+
+EVERY = 0.25  # seconds
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of Spark's: tasks that are done, of how many, and how many run now."""
+
+    number: int
+    done: int
+    tasks: int
+    active: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is: events that parts have taken in and rows that they gave, by query.
+
+    Parts tell when they are done, so rows grow in steps. `ui` is the address of Spark's own page.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    rows_in: int = 0
+    rows_out: dict[str, int] = field(default_factory=dict)
+    ui: str | None = None
+
+    @property
+    def done(self) -> int:
+        return sum(stage.done for stage in self.stages)
+
+    @property
+    def tasks(self) -> int:
+        return sum(stage.tasks for stage in self.stages)
+
+    @property
+    def part(self) -> float:
+        """From 0 to 1."""
+        return self.done / self.tasks if self.tasks else 0.0
+
+
+Told = Callable[[Progress], None]
+
+
+@contextmanager
+def watched(session: SparkSession, tally: Tally, told: Told | None) -> Iterator[None]:
+    """Tells how far the session's work of this block is, whenever that has changed."""
+    if told is None:
+        yield
+        return
+    over = threading.Event()
+    context = session.sparkContext
+    tracker = context.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+
+    def look() -> Progress:
+        jobs = [tracker.getJobInfo(n) for n in tracker.getJobIdsForGroup(None) if n not in before]
+        infos = [tracker.getStageInfo(s) for job in jobs if job for s in sorted(job.stageIds)]
+        stages = tuple(
+            Stage(i.stageId, i.numCompletedTasks, i.numTasks, i.numActiveTasks)
+            for i in infos
+            if i is not None
+        )
+        parts = tally.parts().values()
+        rows: Counter[str] = Counter()
+        for _, found in parts:
+            rows.update(found)
+        return Progress(stages, sum(events for events, _ in parts), dict(rows), context.uiWebUrl)
+
+    def watch() -> None:
+        last: Progress | None = None
+        while not over.wait(EVERY):
+            with contextlib.suppress(Exception):  # the session may end while it is asked
+                now = look()
+                if now != last and now.tasks:
+                    told(now)
+                    last = now
+
+    thread = threading.Thread(target=watch, name="sheaf-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    told(look())

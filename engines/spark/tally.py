@@ -1,0 +1,48 @@
+"""What tasks tell the driver beside their results: how much they have read and found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import AccumulatorParam
+    from pyspark.sql import SparkSession
+
+    from engines.faults import Fault
+
+Read = tuple[int, dict[str, int], "tuple[Fault, str] | None"]  # rows, bad ones by kind, the first
+
+
+class Merging:
+    """An accumulator's parameter: what is told last under a name is what holds.
+
+    A task that runs twice tells the same twice, which then counts once.
+    """
+
+    def zero(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        return {}
+
+    def addInPlace(self, one: dict[Any, Any], other: dict[Any, Any]) -> dict[Any, Any]:  # noqa: N802
+        one.update(other)
+        return one
+
+
+class Tally:
+    """What the tasks of a job have told so far."""
+
+    def __init__(self, session: SparkSession) -> None:
+        param: AccumulatorParam[dict[Any, Any]] = Merging()  # type: ignore[assignment]
+        self.accumulator = session.sparkContext.accumulator({}, param)
+
+    def splits(self) -> dict[int, Read]:
+        """What was read, by the number of the split."""
+        return self._told("split")
+
+    def parts(self) -> dict[int, tuple[int, dict[str, int]]]:
+        """Events that came to a part, and rows found by query, for the parts that are done."""
+        return self._told("part")
+
+    def _told(self, kind: str) -> dict[int, Any]:
+        # A copy at once: another thread adds to it.
+        told = self.accumulator.value.copy()
+        return {name[1]: value for name, value in told.items() if name[0] == kind}

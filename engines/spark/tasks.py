@@ -1,0 +1,175 @@
+"""What tasks do on executors: events of a part to its rows, slice by slice."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engines.batches import Batch, ticks_of
+from engines.columns.needed import needed_columns
+from engines.events import LARGEST_TICK, from_table
+from engines.how import USUAL, How
+from engines.local.slices import Cutter, Slice, Slicing
+from engines.local.stream import SlicedRun
+from engines.results import Results
+from engines.spark.landing import Landing, Report, report_row
+from engines.spark.packing import unpack
+from engines.spark.parts import Part
+from engines.spark.pushed import Filter
+from engines.spark.splits import SplitReader
+from engines.spark.stretches import Stretch
+from engines.spark.warming import warm_once
+from optimizer.ir.query import BoundWorkload
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+
+Arriving = Iterator[tuple[Batch, int]]  # events, and the time before which all have come
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Workloads over parts of the stream; `first` is an event as it arrives, or none."""
+
+    job: str  # what tells it from others
+    workloads: tuple[BoundWorkload, ...]
+    first: pa.Table
+    landing: Landing
+    tally: Accumulator[dict[Any, Any]]
+    how: How = USUAL
+    slicing: Slicing = field(default_factory=Slicing)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that arrive."""
+        return self.first.schema
+
+    def evaluate(self, number: int, part: Part, arriving: Arriving) -> Iterator[pa.RecordBatch]:
+        """The rows of a part as its landing has them, and a report."""
+        use_given_device()
+        warm_once(self.job, self.workloads, self.first, self.how)
+        report = Report(number)
+        began = time.perf_counter()
+        results = self._results(part, arriving, report)
+        yield from self.landing.landed(results, report)
+        report.seconds["all"] = time.perf_counter() - began
+        self.tally.add({("part", number): (report.events, report.rows)})
+        yield report_row(report)
+
+    def _results(self, part: Part, arriving: Arriving, report: Report) -> Iterator[Results]:
+        workload = self.workloads[part.workload]
+        columns = needed_columns(workload, self.schema.names)
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        none = from_table(schema.empty_table(), workload.stream)
+        run = SlicedRun(workload, none.tick, how=self.how)
+        cutter = Cutter(
+            none, workload.stream, run.reach, self.slicing, run.carried, part.start, part.stop
+        )
+        for batch, complete in arriving:
+            report.events += len(batch)
+            selected = Batch(batch.table.select(columns), batch.ticks, batch.file, batch.rows)
+            for piece in cutter.add(selected, complete):
+                yield self._run(run, piece, report)
+        for piece in cutter.finish():
+            yield self._run(run, piece, report)
+
+    def _run(self, run: SlicedRun, piece: Slice, report: Report) -> Results:
+        began = time.perf_counter()
+        found = run.run(piece)
+        spent = time.perf_counter() - began
+        report.seconds["run"] = report.seconds.get("run", 0.0) + spent
+        return found
+
+
+@dataclass(frozen=True)
+class ShuffledParts:
+    """A partition of a shuffled stream, which is one part, sorted by time."""
+
+    evaluation: Evaluation
+    parts: tuple[Part, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return
+        number = first.column(0)[0].as_py()
+        arriving = self._arriving(first, filled)
+        yield from self.evaluation.evaluate(number, self.parts[number], arriving)
+
+    def _arriving(self, first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Arriving:
+        schema = self.evaluation.schema
+        stream = self.evaluation.workloads[0].stream
+        waiting: pa.RecordBatch | None = first
+        while waiting is not None:
+            table = unpack(pa.Table.from_batches([waiting]), schema)
+            waiting = next(others, None)
+            ticks, _ = ticks_of(table.column(stream.time))
+            yield Batch(table, ticks, "", _NONE), int(ticks[-1])
+
+
+@dataclass(frozen=True)
+class StoredStretches:
+    """Stretches of a stream that is stored in the order of time: read by those who need them."""
+
+    evaluation: Evaluation
+    reader: SplitReader
+    stretches: tuple[Stretch, ...]
+    filter: Filter | None
+
+    def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                stretch = self.stretches[number]
+                part = Part(0, stretch.start, stretch.stop)
+                yield from self.evaluation.evaluate(number, part, self._arriving(stretch))
+
+    def _arriving(self, stretch: Stretch) -> Arriving:
+        workload = self.evaluation.workloads[0]
+        reach = SlicedRun(workload, self._tick).reach
+        after = -LARGEST_TICK if stretch.start is None else stretch.start - reach.back
+        before = LARGEST_TICK if stretch.stop is None else stretch.stop + reach.ahead
+        following = [group.low for group in stretch.groups[1:]] + [LARGEST_TICK]
+        for group, complete in zip(stretch.groups, following, strict=True):
+            inside = group.low > after and group.high < before
+            for batch in self.reader.batches(group.split):
+                keep = np.ones(len(batch), np.bool_)
+                if not inside:
+                    keep &= (batch.ticks > after) & (batch.ticks < before)
+                if self.filter is not None and keep.any():
+                    keep &= self.filter.mask(batch.table)
+                yield _kept(batch, keep), min(group.low, complete)
+            yield Batch(self.reader.schema.empty_table(), _NONE, "", _NONE), complete
+
+    @property
+    def _tick(self) -> int:
+        return from_table(self.reader.schema.empty_table(), self.reader.stream).tick
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _kept(batch: Batch, keep: npt.NDArray[np.bool_]) -> Batch:
+    if keep.all():
+        return batch
+    table = batch.table.filter(pa.array(keep))
+    return Batch(table, batch.ticks[keep], batch.file, batch.rows[keep])
+
+
+def use_given_device() -> None:
+    """Compute on the device that Spark gave to this task, and with one thread."""
+    from pyspark import TaskContext
+
+    # Spark runs a worker on each core: a device that is the processor takes one for each.
+    os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
+    context = TaskContext.get()
+    given = context.resources() if context is not None else {}
+    if "gpu" in given:
+        os.environ["SHEAF_OPENCL_DEVICE"] = given["gpu"].addresses[0]
