@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from optimizer.physical.pieces import Piece, computed_once, cover, steps_of
+from optimizer.physical.pieces import Cover, Piece, computed_once, cover, made_once, steps_of
 from optimizer.physical.plan import Group, Operator, Plan
+from optimizer.physical.wording import cpu
 
 _LISTED = 12
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
@@ -77,7 +78,7 @@ class Block:
 def blocks(plan: Plan, most_pieces: int, merged: bool) -> list[Block]:
     """The plan's groups by partition; with `merged`, lone queries of an engine are one block."""
     outputs = {o.detail["query"]: o for o in plan.operators if o.kind == "output"}
-    once = computed_once(plan)
+    once = computed_once(plan) | made_once(plan)
     found: dict[object, Block] = {}
     keys = {tuple(output.detail["key"]) for output in outputs.values()}
     order = {key: i for i, key in enumerate(sorted(keys, key=lambda key: (len(key), key)))}
@@ -117,7 +118,7 @@ def _block(
     read = {name.removeprefix("!") for output in outputs for name in output.detail["reads"]}
     types = sorted(read, key=lambda name: (-len(name), name))
     steps = steps_of(group) if pieces else {}
-    covered = cover(pieces, steps, most)
+    covered = cover(pieces, steps, most) if not group.trees else _largest(pieces, most)
     shown = tuple(
         Shown(
             piece,
@@ -134,15 +135,36 @@ def _block(
         own = [Flow(read.removeprefix("!"), read.startswith("!")) for read in detail["reads"]]
         parts = tuple(number for _, number in covered.places.get(name, ()))
         if parts:
-            left = {f for step in covered.uncovered(name, steps[name]) for f in flows(step, types)}
+            rest = covered.uncovered(name, steps.get(name, ()))
+            left = {f for step in rest for f in flows(step, types)}
             through = {f for number in parts for f in shown[number].flows}
             own = [flow for flow in own if flow in left or flow not in through]
-        how = _how(group.engine, detail)
+        how = _how(group, detail)
         drawn.append(Drawn(name, pattern, how, detail["rows"], parts, tuple(own)))
     title = f"{len(drawn):,} queries together: {drawn[0].how}" if len(drawn) > 1 else ""
+    if title and group.cost is not None and group.cost.separate > group.cost.shared:
+        title += f" ({cpu(group.cost.separate)} one by one)"
     if len(shown) < len(pieces):
         title += f"; {len(shown):,} of {len(pieces):,} pieces in common are drawn"
     return Block(partition, title, tuple(drawn), shown)
+
+
+def _largest(pieces: Sequence[Piece], most: int) -> Cover:
+    """The pieces that save the most, each in all queries that it is made for."""
+    ranked = sorted(pieces, key=lambda piece: -(piece.benefit or 0.0))[:most]
+    places: dict[str, tuple[tuple[int, int], ...]] = {}
+    for name in dict.fromkeys(name for piece in ranked for name in piece.queries):
+        mine = [(i, piece.steps) for i, piece in enumerate(ranked) if name in piece.queries]
+        inner = {i for i, steps in mine if any(_is_part(steps, other) for _, other in mine)}
+        places[name] = tuple((0, i) for i, _ in mine if i not in inner)
+    return Cover(tuple(ranked), places)
+
+
+def _is_part(steps: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    """Is it a smaller stretch of the other?"""
+    size = len(steps)
+    starts = range(len(whole) - size + 1)
+    return size < len(whole) and any(whole[at : at + size] == steps for at in starts)
 
 
 def _titled(block: Block) -> Block:
@@ -155,9 +177,10 @@ def _titled(block: Block) -> Block:
     return replace(block, title=f"{len(block.queries):,} queries, each alone: {engine}")
 
 
-def _how(engine: str, detail: Mapping[str, Any]) -> str:
+def _how(group: Group, detail: Mapping[str, Any]) -> str:
     slide = f" every {detail['slide']}" if "slide" in detail else ""
-    return f"{engine}, {detail['window']}{slide}"
+    cost = f", {cpu(group.cost.shared)}" if group.cost is not None else ""
+    return f"{group.engine}, {detail['window']}{slide}{cost}"
 
 
 def flows(step: str, types: Iterable[str]) -> list[Flow]:

@@ -41,6 +41,20 @@ def computed_once(plan: Plan) -> dict[int, list[Piece]]:
     return {number: pieces for number, pieces in found.items() if pieces}
 
 
+def made_once(plan: Plan) -> dict[int, list[Piece]]:
+    """The same of groups that run trees: what is joined once, for which of their queries."""
+    chosen = set(plan.chosen)
+    found: dict[int, list[Piece]] = {}
+    numbers = {
+        query: i for i, group in enumerate(plan.groups) for query in group.queries if group.trees
+    }
+    for c in plan.candidates:
+        if c.id in chosen and c.queries[0] in numbers:
+            piece = Piece(c.pattern, c.queries, c.benefit, c.why)
+            found.setdefault(numbers[c.queries[0]], []).append(piece)
+    return found
+
+
 def steps_of(group: Group) -> dict[str, tuple[str, ...]]:
     """The steps of each query, as far as it is a sequence of them; else it is a step of its own."""
     segments = group.segments or ()

@@ -33,6 +33,7 @@ from optimizer.physical.layout import (
     piece_label,
 )
 from optimizer.physical.plan import Plan
+from optimizer.physical.wording import amount
 
 MANY = 40  # queries; if there are more they are small pills without their patterns
 MOST_QUERIES = 600  # that are drawn
@@ -101,7 +102,9 @@ def _heading(plan: Plan, scale: _Scale) -> Iterator[str]:
     """What it is a picture of, and what its lines and colours mean."""
     many = "query" if len(plan.queries) == 1 else "queries"
     yield text(MARGIN, 28, f"{plan.workload}: {len(plan.queries):,} {many}", "heading")
-    cost = f"{_number(plan.cost.shared)} of {_number(plan.cost.separate)} {plan.cost.unit}"
+    shared, separate = (amount(c, plan.cost.unit) for c in (plan.cost.shared, plan.cost.separate))
+    per = " of CPU for each second of stream" if plan.model == "measured" else ""
+    cost = f"{shared}{per}; query by query {separate}"
     yield text(MARGIN, 48, f"{plan.id}, {plan.solver}, {plan.status}; {cost}", "quiet")
     x: float = MARGIN
     middle = (scale.low * scale.high) ** 0.5
@@ -219,7 +222,7 @@ def _about_piece(plan: Plan, shown: Shown) -> str:
     if through := [name for name in piece.queries if name not in shown.queries]:
         lines.append(f"{some(through)}: drawn through other pieces")
     if piece.benefit is not None:
-        lines.append(f"Chop-Connect by {plan.model}: {_number(piece.benefit)} {plan.cost.unit}")
+        lines.append(f"saves {amount(piece.benefit, plan.cost.unit)}")
         lines.append(piece.why)
     return "\n".join(lines)
 

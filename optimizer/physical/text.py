@@ -14,6 +14,7 @@ from optimizer.physical.ways import Ways
 from optimizer.physical.wording import LISTED, amount, cpu, number, rate, some, times
 
 _LINES = 24  # of one section
+_FEW = 4  # names, where there is a list for each query
 _CPU, _ROWS = 9, 9  # the columns in front of the tree
 ENGINES: dict[str, str] = {
     **{str(engine): called for engine, called in CALLED.items()},
@@ -177,11 +178,17 @@ class Text:
         """Each reason once, with the queries that it is given for."""
         by_reason: dict[str, list[str]] = {}
         for group in self.plan.groups:
-            by_reason.setdefault(group.why, []).append(" + ".join(group.queries))
+            by_reason.setdefault(group.why, []).append(self._joined(group.queries))
         yield "why they run so"
         for why, queries in by_reason.items():
             who = "all" if len(queries) == len(self.plan.groups) > 1 else self._some(queries)
             yield f"  {who}: {why}"
+
+    def _joined(self, names: Sequence[str]) -> str:
+        """The queries of a group, as one."""
+        if self.verbose or len(names) <= LISTED + 1:
+            return " + ".join(names)
+        return f"{' + '.join(names[:LISTED])} + {len(names) - LISTED} more"
 
     def once(self) -> Iterator[str]:
         """What is computed once for several queries: pieces that are counted, and joins."""
@@ -202,7 +209,7 @@ class Text:
             saves = f"; saves {cpu(saved)}" if saved else ""
             rows = "" if join.rows is None else f", {rate(join.rows)} rows a second"
             who = self._some(list(users))
-            lines.append(f"  {join.detail['pattern']}: for {who}, joined once{rows}{saves}")
+            lines.append(f"  {_bare(join)}: for {who}, joined once{rows}{saves}")
         if lines:
             yield "computed once for several queries"
             yield from self._most(lines)
@@ -233,10 +240,10 @@ class Text:
         shares = self._shares()
         for name in self.plan.queries:
             group = self.ways.groups[name]
-            parts = [f"[{what}] with {self._some(others)}" for what, others in shares[name]]
-            if len(group.queries) > 1:
+            parts = [f"[{what}] with {self._some(others, _FEW)}" for what, others in shares[name]]
+            if len(group.queries) > 1 and group.segments is not None:
                 others = [other for other in group.queries if other != name]
-                parts.insert(0, f"{_together(group)} {self._some(others)}")
+                parts.insert(0, f"counted with {self._some(others, _FEW)}")
             if parts:
                 lines.append(f"  {name}: {'; '.join(parts)}")
             else:
@@ -257,7 +264,7 @@ class Text:
                     found[name].append((", ".join(piece.steps), others))
         for join in self.ways.shared_joins:
             for name in self.ways.queries[join.id]:
-                found[name].append((join.detail["pattern"], self.ways.others(join, name)))
+                found[name].append((_bare(join), self.ways.others(join, name)))
         return found
 
     def obstacles(self) -> Iterator[str]:
@@ -297,5 +304,7 @@ def _alone(output: Operator, group: Group) -> str:
     return f"{output.detail['query']}: {_pattern(output)}, by {engine}"
 
 
-def _together(group: Group) -> str:
-    return "counted with" if group.segments is not None else "joined with"
+def _bare(join: Operator) -> str:
+    """What a join makes, without the parentheses around all of it."""
+    pattern = str(join.detail["pattern"])
+    return pattern[1:-1] if pattern.startswith("(") else pattern

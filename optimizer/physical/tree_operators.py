@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from optimizer.canonical import canonical
+from optimizer.cost.trees import COMPILED
+from optimizer.ir.alternatives import alternatives
 from optimizer.ir.fingerprint import fingerprint
 from optimizer.ir.pattern import Symbol, events, positive_events, print_pattern
 from optimizer.ir.query import Query
@@ -19,11 +21,13 @@ from optimizer.physical.operator import Operator, identity
 from optimizer.physical.operators import Graph, setting, spread_of, window_state
 from optimizer.physical.plan import Group
 from optimizer.statistics import MissingStatisticError
-from optimizer.trees import TreeError, steps_of
-from optimizer.trees.costing import Step
+from optimizer.trees import TreeError
+from optimizer.trees.compile import compile_query
+from optimizer.trees.costing import walk_cost
 from optimizer.trees.document import from_document
+from optimizer.trees.pieces import Reading
 from optimizer.trees.printing import print_tree
-from optimizer.trees.tree import KSeq, Leaf, NSeq, Shared, Tree, bound, children
+from optimizer.trees.tree import KSeq, Leaf, NSeq, OrMerge, Shared, Tree, bound, children
 from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.printer import print_expression
@@ -74,20 +78,28 @@ class _Expected(NamedTuple):
 
 
 def _costs(graph: Graph, query: Query, root: Tree) -> dict[Tree, _Expected]:
-    """By node; nothing where the tree's costs cannot be told."""
+    """By node; nothing where the tree's costs cannot be told.
+
+    A query with an OR has a tree for each of its readings, and their rows are put together.
+    """
+    patterns = alternatives(query.pattern)
+    if len(patterns) > 1 and isinstance(root, OrMerge) and len(root.parts) == len(patterns):
+        found: dict[Tree, _Expected] = {}
+        for pattern, part in zip(patterns, root.parts, strict=True):
+            found |= _costs_of(graph, Reading.of(query, pattern).asked, part)
+        rows = [found[part].rows for part in root.parts if part in found]
+        return {**found, root: _Expected(0.0, sum(rows))} if rows else {}
+    return _costs_of(graph, query, root)
+
+
+def _costs_of(graph: Graph, query: Query, root: Tree) -> dict[Tree, _Expected]:
     try:
-        steps: list[Step] = steps_of(root, query, graph.statistics)
+        problem = compile_query(query, graph.statistics, (), COMPILED)
+        steps = walk_cost(problem, root)
     except (TreeError, UnsupportedError, MissingStatisticError):
         return {}
-    seconds = _seconds(graph, query)
-    return {s.node: _Expected(TOUCH * s.own / seconds, s.rows / seconds) for s in steps}
-
-
-def _seconds(graph: Graph, query: Query) -> float:
-    """The length of the query's window."""
-    if not query.window.is_count:
-        return query.window.size / 1e9
-    return query.window.size / graph.statistics.total_rate
+    each = problem.seconds
+    return {s.node: _Expected(TOUCH * s.own / each, s.rows / each) for s in steps}
 
 
 class _Made(NamedTuple):

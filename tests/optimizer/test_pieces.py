@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.physical.blocks import Flow, flows
-from optimizer.physical.pieces import Piece, computed_once, cover, steps_of
-from optimizer.physical.plan import Plan
+from optimizer.physical.pieces import Piece, computed_once, cover, pieces_of, steps_of
+from optimizer.physical.plan import Group, Plan
 from tests.optimizer.test_plan import SHARED, plan_of
 
 FOUR = {
@@ -94,14 +94,8 @@ def test_panes_share_across_windows() -> None:
 def test_the_longest_pieces_are_those_that_no_other_of_the_same_queries_contains(
     words: dict[str, tuple[str, ...]],
 ) -> None:
-    plan = plan_of(FOUR)
-    group = replace(
-        plan.groups[0],
-        queries=tuple(words),
-        segments=tuple(words.values()),
-        uses={name: (i,) for i, name in enumerate(words)},
-    )
-    plan = replace(plan, queries=tuple(words), groups=(group,), candidates=(), chosen=())
+    uses = {name: (i,) for i, name in enumerate(words)}
+    group = Group(tuple(words), "product", "", tuple(words.values()), uses=uses)
     every = {"".join(piece.steps): piece.queries for piece in common(words)}
     longest = {
         piece: queries
@@ -111,8 +105,8 @@ def test_the_longest_pieces_are_those_that_no_other_of_the_same_queries_contains
             for other, others in every.items()
         )
     }
-    found = computed_once(plan).get(0, [])
-    assert {"".join(piece.steps): piece.queries for piece in found} == longest
+    found = pieces_of(group)
+    assert {"".join(steps): queries for steps, queries in found.items()} == longest
 
 
 def test_the_steps_of_queries_are_those_of_their_segments() -> None:
