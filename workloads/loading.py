@@ -11,17 +11,27 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
 from workloads import expressions as ex
 from workloads.errors import Diagnostic, QueryError, WorkloadError, did_you_mean
-from workloads.model import NANOSECONDS, KeyStatistics, Kind, Statistics, Stream, Workload
+from workloads.model import (
+    NANOSECONDS,
+    KeyStatistics,
+    Kind,
+    OnLimit,
+    PartialLimit,
+    Statistics,
+    Stream,
+    Workload,
+)
 from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
 
 MAX_QUERIES = 10_000
+_KEYS = ("name", "stream", "statistics", "limits", "queries")
 # What statistics are made of; `source` and `sample` say where they came from, for people.
 _NUMBERS = ("rates", "selectivities", "keys", "ties", "events", "span")
 
@@ -116,7 +126,7 @@ class _Reader:
     def read(
         self, document: Mapping[str, Any], lines: Iterable[int | None] = ()
     ) -> tuple[Workload | None, list[Diagnostic]]:
-        self._known_keys(document, ("name", "stream", "statistics", "queries"), "the workload")
+        self._known_keys(document, _KEYS, "the workload")
         stream = self._stream(document.get("stream"))
         statistics = self._statistics(document.get("statistics"))
         queries, first_lines = self._queries(document.get("queries"), list(lines))
@@ -125,8 +135,29 @@ class _Reader:
             self.report(f"the workload's name is {name!r}, not a string")
         if stream is None:
             return None, self.findings
-        workload = Workload(str(name), stream, queries, statistics, self.file, first_lines)
+        partial = self._partial_limit(document.get("limits"))
+        workload = Workload(str(name), stream, queries, statistics, self.file, first_lines, partial)
         return workload, self.findings
+
+    def _partial_limit(self, document: Any) -> PartialLimit | None:
+        if document is None:
+            return None
+        if not isinstance(document, Mapping):
+            self.report("'limits' is not a map", "write partial_matches and a number")
+            return None
+        self._known_keys(document, ("partial_matches", "on_limit"), "'limits'")
+        most, on_limit = document.get("partial_matches"), document.get("on_limit", "stop")
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            self.report(
+                f"limits.partial_matches is {most!r}, not a number from 1 on",
+                "it is how many partial matches of one key an operator of a query may hold",
+            )
+            return None
+        for known in get_args(OnLimit):
+            if on_limit == known:
+                return PartialLimit(most, known)
+        self.report(f"limits.on_limit is {on_limit!r}", f"write {' or '.join(get_args(OnLimit))}")
+        return None
 
     def _known_keys(self, document: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
         for key in document:
@@ -156,7 +187,7 @@ class _Reader:
                 "name the column that holds an event's type, or give types by conditions",
             )
         unit = document.get("unit", "ms")
-        if unit not in NANOSECONDS:
+        if not isinstance(unit, str) or unit not in NANOSECONDS:
             self.report(
                 f"stream.unit is {unit!r}; known are {', '.join(NANOSECONDS)}",
                 did_you_mean(str(unit), NANOSECONDS),
@@ -221,7 +252,7 @@ class _Reader:
             amount = float(words[0])
             if len(words) == 2 and words[1] in UNITS and amount >= 0 and math.isfinite(amount):
                 return round(amount * UNITS[words[1]])
-        except ValueError:
+        except (ValueError, IndexError, OverflowError):
             pass
         self.report(f"stream.lateness is {value!r}", "write an amount and a unit, such as 10 s")
         return None
@@ -299,9 +330,9 @@ class _Reader:
             return {}
         numbers: dict[str, float] = {}
         for name, value in document.items():
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if number and math.isfinite(value) and accept(value):
-                numbers[str(name)] = float(value)
+            number = _finite(value)
+            if number is not None and accept(number):
+                numbers[str(name)] = number
             else:
                 self.report(f"statistics.{key}: {name} is {value!r}, not a number {range_text}")
         return numbers
@@ -392,3 +423,14 @@ def _block_lines(text: str) -> list[int | None]:
                 for node in value.value
             ]
     return []
+
+
+def _finite(value: Any) -> float | None:
+    """A number that a double can hold, or None."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

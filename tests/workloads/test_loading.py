@@ -145,3 +145,23 @@ def test_a_file_that_is_not_text(tmp_path):
 def test_queries_without_a_name_are_numbered():
     workload = load_workload({"stream": STREAM, "queries": ["PATTERN A a RETURN a WITHIN 1 s"] * 2})
     assert [q.name for q in workload.queries] == ["q1", "q2"]
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"stream": {"time": "t", "type": "k", "lateness": "\xa0"}}, "stream.lateness is"),
+        ({"stream": {"time": "t", "type": "k", "lateness": "1e308 day"}}, "stream.lateness is"),
+        ({"stream": {"time": "t", "type": "k", "unit": {"ms": 1}}}, "stream.unit is"),
+        ({"statistics": {"rates": {"A": 10**400}}}, "not a number at least 0"),
+        ({"statistics": {"keys": {"user": 10**400}}}, "not a number at least 1"),
+    ],
+)
+def test_values_that_no_unit_or_number_can_be_are_said(section, said):
+    document = {
+        "stream": {"time": "t", "type": "k"},
+        "queries": ["QUERY q PATTERN SEQ(A a, B b) RETURN a WITHIN 1 s"],
+        **section,
+    }
+    with pytest.raises(WorkloadError, match=said):
+        load_workload(document)
