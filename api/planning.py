@@ -18,8 +18,8 @@ from optimizer.physical.plan import Plan
 from sharing.planner import make_plan
 from workloads.document import to_document
 from workloads.errors import Diagnostic, SheafError, WorkloadError
-from workloads.loading import load_workload, parse_document, read_workload
-from workloads.model import Statistics, Workload
+from workloads.loading import load_statistics, load_workload, parse_document, read_workload
+from workloads.model import Workload
 from workloads.printer import print_expression
 
 Checked = tuple[BoundWorkload, dict[str, Any]]
@@ -64,7 +64,7 @@ def plan_bound(
     """The plan that was asked for; statistics that are given win over a sample's."""
     statistics = None
     if wanted.statistics is not None:
-        statistics = Statistics(wanted.statistics.rates, wanted.statistics.selectivities)
+        statistics = load_statistics(wanted.statistics.model_dump(exclude_none=True))
     elif wanted.sample is not None:
         from engines.events import read_events
         from engines.statistics import measure

@@ -53,13 +53,34 @@ class WorkloadOut(BaseModel):
     document: dict[str, Any] = Field(examples=[EXAMPLE_WORKLOAD])
 
 
+class KeyStatisticsIn(_In):
+    cardinality: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        description="Different keys."
+    )
+    heaviest: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="The share of all events that the heaviest key has."
+    )
+
+
 class StatisticsIn(_In):
+    """What a workload may say about its stream, as under `statistics` in a workload file."""
+
     rates: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
         default={}, description="Events per second, by type."
     )
     selectivities: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
-        default={}, description="By predicate."
+        default={}, description="By predicate, as plans print it."
     )
+    keys: dict[str, KeyStatisticsIn] = Field(
+        default={}, description="By a key's attributes, joined by commas."
+    )
+    ties: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="The share of events that are simultaneous with another."
+    )
+    events: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="Of the whole stream, in `span` seconds."
+    )
+    span: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 class Location(_In):
@@ -208,9 +229,6 @@ class PlanOut(BaseModel):
     groups: list[GroupOut]
     operators: list[OperatorOut]
     rates: dict[str, float]
-    statistics: dict[str, Any] = Field(
-        default={}, description="What else the costs rest on: selectivities, keys, ties."
-    )
     assumed: list[str] = Field(description="Statistics that nobody gave, and that were assumed.")
     obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
@@ -289,6 +307,12 @@ class JobOut(BaseModel):
     seconds: dict[str, float] | None = Field(default=None, description="By stage.")
     rows: dict[str, int] | None = Field(default=None, description="Rows of each kind of result.")
     files: list[str] | None = Field(default=None, description="What was written to the sink.")
+    stopped: dict[str, str] | None = Field(
+        default=None, description="Queries that were stopped at a limit, and why."
+    )
+    dropped: dict[str, int] | None = Field(
+        default=None, description="Partial matches that were dropped at a limit, by query."
+    )
 
 
 class AggregateRow(BaseModel):

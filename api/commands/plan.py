@@ -50,6 +50,14 @@ def plan(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse to assume what statistics do not tell.")
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A service that plans it and keeps the plan; WORKLOAD may be a plan's id there. "
+            "Events are as the service sees them.",
+        ),
+    ] = None,
 ) -> None:
     """Show the plan of a workload."""
     from engines.unit_costs import known
@@ -62,6 +70,12 @@ def plan(
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
     previous = None if old is None else read_plan(old)
+    if server is not None:
+        if previous is not None or strict:
+            raise SheafError("--from and --strict are for plans that are made without --server")
+        served = _served(server, workload, events, statistics, solver, model)
+        typer.echo(show(served, format, query, verbose), nl=False)
+        return
     parsed, bound = open_workload(workload)
     known_: Statistics | None = None
     if statistics is not None:
@@ -89,6 +103,30 @@ def plan(
         from optimizer.physical.change import render_change
 
         typer.echo(render_change(previous, made), nl=False, err=True)
+
+
+def _served(
+    server: str,
+    workload: str,
+    events: str | None,
+    statistics: Path | None,
+    solver: Solver,
+    model: Model,
+) -> Plan:
+    """A plan that a service has or makes."""
+    from api.commands.service import connected
+    from api.inputs import find_workload
+    from workloads.document import statistics_document
+
+    with connected(server) as client:
+        if workload.startswith("plan-") and not Path(workload).exists():
+            return client.get_plan(workload).physical
+        open_workload(workload)  # its errors are said with their places in the file
+        given = None if statistics is None else statistics_document(read_statistics(statistics))
+        kept = client.post_workload(find_workload(workload))
+        made = client.plan(kept.id, solver=solver, model=model, statistics=given, sample=events)
+    typer.echo(f"{made.id} of {made.workload}, version {made.workload_version}", err=True)
+    return made.physical
 
 
 def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = False) -> str:

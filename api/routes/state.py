@@ -9,6 +9,7 @@ from fastapi import Request
 from api.computing import Computing
 from api.jobs.queue import Jobs
 from api.metrics import Metrics
+from api.remembered import Remembered
 from api.roots import Roots
 from api.settings import Settings
 from api.store import Store
@@ -41,3 +42,7 @@ def metrics(request: Request) -> Metrics:
 
 def tasks(request: Request) -> Tasks:
     return cast(Tasks, request.app.state.tasks)
+
+
+def remembered(request: Request) -> Remembered:
+    return cast(Remembered, request.app.state.remembered)
