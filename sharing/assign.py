@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from optimizer.chains import Chain, chain_of
 from optimizer.cost.choice import Engine, Ranked, cheapest
+from optimizer.cost.counting import reversible
 from optimizer.cost.operations import UnitCosts
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
@@ -13,11 +14,16 @@ from optimizer.physical.operators import Together
 from optimizer.statistics import Statistics
 from optimizer.statistics.known import key_text
 
-TOGETHER = (
-    "counted together: they have one key, window and slide, so each distinct piece of their "
-    "patterns is counted once"
-)
+SAME = "counted together: they have one key, window and slide"
+TOGETHER: Mapping[Engine, str] = {
+    "product": f"{SAME}, so each distinct piece of their patterns is counted once",
+    "pretree": f"{SAME}, and what they begin with is counted once",
+    "chopconnect": f"{SAME}, and segments that they share are counted once and connected",
+    "aseq": f"{SAME}, and events are prepared once",
+    "panes": "counted together by panes, whatever their windows and slides",
+}
 LONELY = "counted alone: no other query has its key, window and slide"
+APART = "counted alone: with the others of its key, window and slide it would take longer"
 OFF = "counted alone: sharing is switched off"
 
 Lengths = Mapping[str, tuple[int, ...]]
@@ -29,24 +35,26 @@ def assigned(
     unit_costs: UnitCosts,
     lengths: Lengths,
     sharing: bool = True,
+    each: Mapping[str, float] | None = None,
 ) -> tuple[list[Together], float]:
     """The groups of queries that are counted, and what they take, in ns per second of stream.
 
     Where rates or keys are only assumed the product is taken, as its cost depends least on them.
-    `lengths` are the segments that were chosen for Chop-Connect.
+    `lengths` are the segments that were chosen for Chop-Connect, and `each` is what each query
+    takes alone. Queries of one key, window and slide run together where that takes the least;
+    else those that a negation or a value makes dearer run apart from the others, or all do.
     """
     settings: dict[Hashable, list[Query]] = {}
     for query in queries:
         place = (query.key, query.window, query.slide) if sharing else query.name
         settings.setdefault(place, []).append(query)
-    best = [_best(group, statistics, unit_costs, lengths) for group in settings.values()]
-    groups = [
-        Together(
-            tuple(group), ranked.engine, f"{_how(group, sharing)}; {ranked.why}", ranked.nanoseconds
-        )
-        for group, ranked in zip(settings.values(), best, strict=True)
-    ]
-    costs = [ranked.nanoseconds for ranked in best]
+    groups, costs = [], []
+    for same in settings.values():
+        for group, ranked in _parted(same, statistics, unit_costs, lengths, each or {}):
+            how = _how(group, len(same), ranked.engine, sharing)
+            why = f"{how}; {ranked.why}"
+            groups.append(Together(tuple(group), ranked.engine, why, ranked.nanoseconds))
+            costs.append(ranked.nanoseconds)
     if sharing:
         groups, costs = _by_panes(groups, costs, statistics, unit_costs)
     return groups, sum(costs)
@@ -57,10 +65,42 @@ def alone(query: Query, statistics: Statistics, unit_costs: UnitCosts) -> float:
     return _best([query], statistics, unit_costs, {}).nanoseconds
 
 
-def _how(group: Sequence[Query], sharing: bool) -> str:
+def _parted(
+    same: Sequence[Query],
+    statistics: Statistics,
+    unit_costs: UnitCosts,
+    lengths: Lengths,
+    each: Mapping[str, float],
+) -> list[tuple[Sequence[Query], Ranked]]:
+    """Queries of one key, window and slide in groups, such that all take the least."""
+
+    def ranked(groups: Sequence[Sequence[Query]]) -> list[tuple[Sequence[Query], Ranked]]:
+        return [(group, _best(group, statistics, unit_costs, lengths)) for group in groups]
+
+    best = ranked([same])
+    if len(same) == 1 or not trusted(same, statistics):
+        return best
+
+    def cost(groups: Sequence[tuple[Sequence[Query], Ranked]]) -> float:
+        return sum(found.nanoseconds for _, found in groups)
+
+    marks = reversible(same, statistics)
+    halves = [
+        [q for q, mark in zip(same, marks, strict=True) if mark == wanted] for wanted in (1, 0)
+    ]
+    if all(halves):
+        best = min(best, ranked(halves), key=cost)
+    if all(query.name in each for query in same) and sum(each[q.name] for q in same) < cost(best):
+        return ranked([[query] for query in same])
+    return best
+
+
+def _how(group: Sequence[Query], same: int, engine: Engine, sharing: bool) -> str:
     if len(group) > 1:
-        return TOGETHER
-    return LONELY if sharing else OFF
+        return TOGETHER[engine]
+    if not sharing:
+        return OFF
+    return LONELY if same == 1 else APART
 
 
 def _best(
@@ -104,8 +144,8 @@ def _by_panes(
         panes = cheapest(together, statistics, unit_costs, only)[0]
         if panes.nanoseconds >= sum(costs[i] for i in members):
             continue
-        why = "counted together by panes, whatever their windows and slides"
-        groups[members[0]] = Together(together, "panes", f"{why}; {panes.why}", panes.nanoseconds)
+        why = f"{TOGETHER['panes']}; {panes.why}"
+        groups[members[0]] = Together(together, "panes", why, panes.nanoseconds)
         costs[members[0]] = panes.nanoseconds
         for i in members[1:]:
             groups[i], costs[i] = Together((), "", ""), 0.0

@@ -47,10 +47,10 @@ def counted(queries: Sequence[Query], wanted: Wanted) -> Part:
         wanted.options,
         earlier=_earlier(wanted.earlier, steps),
     )
-    groups, nanoseconds = assigned(
-        queries, known, unit_costs, lengths(choice.chopped), wanted.sharing
-    )
     each = {query.name: alone(query, known, unit_costs) for query in queries}
+    groups, nanoseconds = assigned(
+        queries, known, unit_costs, lengths(choice.chopped), wanted.sharing, each
+    )
     planned = tuple(_group(group, choice, each) for group in groups)
     candidates, chosen = _candidates(choice)
     if by_thesis:

@@ -171,14 +171,20 @@ class Counting:
 
 def product(group: Counting) -> Operations:
     """The sliding product: of the queries whose events can be taken back, and of the others."""
-    reversible = [q for q in range(len(group.queries)) if _is_reversible(group, q)]
-    others = sorted(set(range(len(group.queries))) - set(reversible))
+    plain = [q for q in range(len(group.queries)) if _is_reversible(group, q)]
+    others = sorted(set(range(len(group.queries))) - set(plain))
     found = group.common() + Operations(product_rows=float(group.rows.sum()))
-    if reversible:
-        found += _reversible(group, reversible)
+    if plain:
+        found += _reversible(group, plain)
     if others:
         found += _two_stacks(group, others)
     return found
+
+
+def reversible(queries: Sequence[Query], statistics: Statistics) -> list[bool]:
+    """Which of the queries the product can take events back from, if they are counted together."""
+    group = Counting(tuple(queries), statistics)
+    return [_is_reversible(group, q) for q in range(len(queries))]
 
 
 def _is_reversible(group: Counting, q: int) -> bool:
