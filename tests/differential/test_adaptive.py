@@ -1,0 +1,241 @@
+"""Plans that change between batches lose no match and repeat none, and change when they should."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.events import from_table
+from engines.faults import Faults
+from engines.how import How
+from engines.live.run import LiveRun
+from engines.local.order import Lateness
+from engines.local.slices import Slice, Slicing, between, cut
+from engines.local.stream import SlicedRun
+from engines.oracle import run_oracle
+from engines.trees.adaptive import Adaptive, Thresholds
+from engines.trees.choices import plan_queries
+from engines.trees.observed import Observed
+from engines.trees.planning import statistics_of
+from optimizer.bind import load_bound
+from tests.differential.test_continued import batches_of
+from tests.differential.test_slices import (
+    COLUMNS,
+    MILLISECOND,
+    Case,
+    batches,
+    cases,
+    disorder_of,
+    multiset,
+)
+from tests.differential.test_trees import SHAPES, TAKEN
+from tests.strategies import has_sequence
+
+MATCHES = replace(TAKEN, types=("A", "B", "C"), max_components=4, max_window=6)
+WAITING = replace(MATCHES, types=("A", "B"), local=False, operators=("SEQ", "AND"))
+
+
+class Forced(Adaptive):
+    """Another plan for every batch, drawn at random."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._draw = random.Random(seed)
+
+    def plans(self, queries, picked, widths, how):
+        how = replace(
+            how,
+            detection=self._draw.choice(SHAPES),
+            propagation=self._draw.choice(["push", "pull", "pass-down"]),
+        )
+        return plan_queries(queries, statistics_of(picked), widths, how)
+
+
+def table_of(case: Case) -> pa.Table:
+    workload, rows = case
+    columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
+    return pa.Table.from_pylist(rows, pa.schema(columns))
+
+
+@given(
+    st.sampled_from([MATCHES, WAITING]).flatmap(cases),
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([1, 4]),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40)
+def test_slices_with_plans_of_their_own_give_what_the_reference_gives(case, rows, batch, seed):
+    workload, table = case[0], table_of(case)
+    run = SlicedRun(workload, MILLISECOND)
+    run.adaptive = Forced(seed)
+    lateness = Lateness(disorder_of(case[1]), True, MILLISECOND, "ts", Faults())
+    pieces = cut(
+        batches(table, batch), table.schema, workload.stream, lateness, run.reach,
+        Slicing(rows, grow=False), run.carried,
+    )  # fmt: skip
+    found = [run.run(piece) for piece in pieces]
+    expected = run_oracle(workload, from_table(table, workload.stream))
+    assert multiset(found) == multiset([expected])
+
+
+@given(
+    cases(replace(MATCHES, count_windows=False)),
+    st.lists(st.integers(-2, 14), max_size=6),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40)
+def test_live_batches_with_plans_of_their_own_give_what_the_reference_gives(case, cuts, seed):
+    workload, table = case[0], table_of(case)
+    live = LiveRun(workload, MILLISECOND)
+    live._sliced.adaptive = Forced(seed)
+    found = [
+        live.add(from_table(part, workload.stream), until)
+        for part, until in batches_of(table, cuts)
+    ]
+    expected = run_oracle(workload, from_table(table, workload.stream))
+    assert multiset(found) == multiset([expected])
+
+
+# --- streams whose rates change ------------------------------------------------------------------
+
+STREAM = {"time": "ts", "unit": "ms", "type": "kind"}
+SEQUENCE = "SEQ(A a, B b, C c) RETURN a.ts, b.ts, c.ts WITHIN 20 ms"
+BATCH = 2_000
+EAGER = Thresholds(enough=BATCH, worth=0)
+
+
+def phases(*weights: tuple[float, float, float], size: int = 2 * BATCH, x: int = 5) -> pa.Table:
+    """A, B and C at other shares in each phase, an event each millisecond."""
+    draw = np.random.default_rng(1)
+    kinds = [draw.choice(list("ABC"), size, p=np.array(w) / sum(w)) for w in weights]
+    kind = np.concatenate(kinds)
+    return pa.table({"ts": np.arange(len(kind)), "kind": kind, "x": draw.integers(0, x, len(kind))})
+
+
+def run_slices(table, query=SEQUENCE, thresholds=EAGER, how=None):
+    """The rows, and what was decided before each slice."""
+    workload = load_bound({"stream": STREAM, "queries": [f"QUERY q PATTERN {query}"]})
+    events = from_table(table, workload.stream)
+    run = SlicedRun(workload, MILLISECOND, how=how or How())
+    run.adaptive = Adaptive(thresholds)
+    ends = [None, *range(BATCH, len(events), BATCH), None]
+    found = []
+    for start, stop in pairwise(ends):
+        reached = between(events, None if start is None else start - run.reach.back + 1, stop)
+        found.append(run.run(Slice(reached, start, stop)))
+    return [text for part in found for text in part.matches["match"].to_pylist()], run.adaptive
+
+
+def plans_of(adaptive):
+    return [decision.plans[0] for decision in adaptive.decisions if decision.what != "kept"]
+
+
+FLIPS = [(1, 20, 20), (20, 20, 1), (1, 20, 20)]
+
+
+def test_a_plan_changes_with_the_rates_and_only_then():
+    table = phases(*FLIPS)
+    found, adaptive = run_slices(table)
+    # In each phase the rarest event is joined first.
+    assert plans_of(adaptive) == ["q: ((a ; b) ; c)", "q: (a ; (b ; c))", "q: ((a ; b) ; c)"]
+    assert [(d.what, d.batch) for d in adaptive.decisions] == [
+        ("planned", 1),
+        ("changed", 3),
+        ("changed", 5),
+    ]
+    assert adaptive.changes == 2
+    same = Counter(found) == three_in_a_row(table, 20)
+    assert same
+    fixed, kept = run_slices(table, how=How(adaptive=False))
+    assert kept.changes == 0
+    assert sorted(fixed) == sorted(found)
+
+
+def three_in_a_row(table: pa.Table, width: int) -> Counter:
+    """The matches of SEQ(A, B, C), by brute force."""
+    kind = table.column("kind").to_pylist()
+    found: Counter = Counter()
+    for i in (i for i, k in enumerate(kind) if k == "A"):
+        window = range(i + 1, min(i + width, len(kind)))
+        for j in (j for j in window if kind[j] == "B"):
+            for k in (k for k in window if k > j and kind[k] == "C"):
+                found[f'{{"a":{{"ts":{i}}},"b":{{"ts":{j}}},"c":{{"ts":{k}}}}}'] += 1
+    return found
+
+
+def test_what_changes_by_chance_changes_no_plan():
+    _, adaptive = run_slices(phases((1, 20, 20), (1, 20, 20), (1, 20, 20)))
+    assert [decision.what for decision in adaptive.decisions] == ["planned"]
+
+
+def test_a_change_says_what_changed_and_what_it_saves():
+    _, adaptive = run_slices(phases(*FLIPS[:2]))
+    change = adaptive.decisions[1]
+    assert change.reason.startswith("the rate of ")
+    assert " a second; the new plan saves " in change.reason
+    assert str(change).startswith("batch 3: plan of q changed: the rate of ")
+    assert str(change).endswith("\n  q: (a ; (b ; c))")
+
+
+def test_a_plan_that_saves_little_is_not_taken():
+    # An A is still the rarest, so the plan is the best; and one that saves too little is left.
+    _, adaptive = run_slices(phases((1, 20, 20), (3, 20, 20)))
+    assert [decision.what for decision in adaptive.decisions] == ["planned", "kept"]
+    assert adaptive.decisions[1].reason.endswith("a new plan saves 0%")
+    picky = replace(EAGER, gain=0.999)
+    _, adaptive = run_slices(phases(*FLIPS), thresholds=picky)
+    assert adaptive.changes == 0
+    assert {decision.what for decision in adaptive.decisions} == {"planned", "kept"}
+
+
+def test_a_change_below_the_threshold_is_not_looked_into():
+    lax = replace(EAGER, change=100.0)
+    _, adaptive = run_slices(phases(*FLIPS), thresholds=lax)
+    assert [decision.what for decision in adaptive.decisions] == ["planned"]
+
+
+def test_too_little_work_is_not_planned_for():
+    _, adaptive = run_slices(phases(*FLIPS), thresholds=replace(EAGER, worth=1e9))
+    assert [decision.what for decision in adaptive.decisions] == ["planned"]
+
+
+def test_a_selectivity_that_changes_changes_the_plan():
+    size = 2 * BATCH
+    draw = np.random.default_rng(2)
+    # First a and b are hardly ever equal, then b and c.
+    few, many = draw.integers(0, 2, (2, size)), draw.integers(0, 200, (2, size))
+    table = pa.table(
+        {
+            "ts": np.arange(2 * size),
+            "kind": draw.choice(list("ABC"), 2 * size),
+            "x": np.concatenate([many[0], few[0]]),
+            "y": np.concatenate([few[1], many[1]]),
+        }
+    )
+    query = "SEQ(A a, B b, C c) WHERE a.x = b.x AND b.y = c.y RETURN a WITHIN 40 ms"
+    _, adaptive = run_slices(table, query)
+    assert plans_of(adaptive) == ["q: ((a ; b) ; c)", "q: (a ; (b ; c))"]
+    assert "the selectivity of " in adaptive.decisions[1].reason
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "times"),
+    [
+        (Observed(100, 10.0), Observed(100, 10.0), 1.0),
+        (Observed(100, 10.0), Observed(110, 10.0), 1.0),  # may be chance
+        (Observed(10_000, 10.0), Observed(40_000, 10.0), 4.0),
+        (Observed(40_000, 10.0), Observed(10_000, 10.0), 4.0),
+        (Observed(0, 512), Observed(2, 512), 1.0),
+        (Observed(0, 512), Observed(256, 512), 512.0),
+    ],
+)
+def test_how_many_times_as_much_it_is(before, now, times):
+    assert now.times(before) == pytest.approx(times)
