@@ -10,7 +10,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from api import problems
+from api import pages, problems
 from api.body_limit import BodyLimit
 from api.computing import Computing
 from api.data_lock import DataLock
@@ -76,6 +76,8 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         summary="Runs many event-pattern queries as one.",
         description=DESCRIPTION,
         lifespan=lifespan,
+        docs_url=None,  # FastAPI's own pages take their scripts from another host
+        redoc_url=None,
     )
     app.state.store = store
     app.state.jobs = queue
@@ -92,7 +94,9 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)
     if settings.tokens:
         app.add_middleware(Access, tokens=settings.tokens)
+    app.add_middleware(pages.Session)
     app.add_middleware(Observed, metrics=metrics)
     for module in (workloads, plans, tasks, jobs, results, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
+    pages.install(app)
     return app

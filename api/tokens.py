@@ -24,7 +24,8 @@ ROLES = ("read", "plan", "run")
 SHORTEST = 16  # characters of a token: fewer can be guessed
 
 # What anyone may see: that the service is there, and how it is spoken to.
-OPEN = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", "/redoc"})
+OPEN = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", "/signin", "/signout"})
+OPEN_FOLDER = "/static/"  # scripts and styles, the same for everyone
 
 
 class TokenError(SheafError):
@@ -78,8 +79,10 @@ def _read(lines: Iterable[str], where: str) -> Iterator[Token]:
 
 def needed(method: str, path: str) -> str | None:
     """The role that a request needs; None for what is open. A path nobody thought of is closed."""
-    if path in OPEN:
+    if path in OPEN or path.startswith(OPEN_FOLDER):
         return None
+    if path == "/pages/files":  # what lies where sources may be is for those who use them
+        return "plan"
     if method in ("GET", "HEAD", "OPTIONS"):
         return "read"
     return "run" if path.startswith("/v1/jobs") else "plan"
@@ -98,7 +101,8 @@ class Access:
         role = needed(scope["method"], scope["path"])
         if role is None:
             return await self.app(scope, receive, send)
-        token = self._token(Headers(scope=scope).get("authorization", ""))
+        kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
+        token = token_of(self.tokens, secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
             answer = problem_response(
                 "unauthorized", "send `Authorization: Bearer` and a token of this service"
@@ -111,16 +115,15 @@ class Access:
         scope.setdefault("state", {})["subject"] = token.name
         return await self.app(scope, receive, send)
 
-    def _token(self, header: str) -> Token | None:
-        kind, _, secret = header.partition(" ")
-        if kind.lower() != "bearer":
-            return None
-        given = _digest(secret.strip())
-        found = None
-        for token in self.tokens:  # all of them, so that the time says nothing
-            if hmac.compare_digest(token.digest, given):
-                found = token
-        return found
+
+def token_of(tokens: tuple[Token, ...], secret: str) -> Token | None:
+    """The token with this text, if there is one."""
+    given = _digest(secret)
+    found = None
+    for token in tokens:  # all of them, so that the time says nothing
+        if hmac.compare_digest(token.digest, given):
+            found = token
+    return found
 
 
 def _digest(secret: str) -> str:

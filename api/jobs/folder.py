@@ -5,6 +5,7 @@ request.json    what to do; there before the process is started
 lock            held by the process for as long as it lives; has its id
 settled         the service has written the job off: a process that comes late must not begin
 results.*       rows, by kind
+measures        what the process measured as it went on, a line of JSON each
 outcome.json    the last thing a process writes, and whole or not at all
 log             what the process printed, and the traceback if it failed
 tmp/            its temporary files
@@ -34,6 +35,10 @@ class JobFolder:
     @property
     def log(self) -> Path:
         return self.path / "log"
+
+    @property
+    def measures(self) -> Path:
+        return self.path / "measures"
 
     @property
     def tmp(self) -> Path:

@@ -339,7 +339,7 @@ def test_a_bad_request_for_a_job_is_a_problem(
         "/v1/jobs/none",
         "/v1/jobs/none/results",
         "/v1/nothing",
-        "/",
+        "/nothing",
     ],
 )
 def test_what_is_not_there_is_a_problem(client: httpx.Client, path: str) -> None:

@@ -1,0 +1,208 @@
+// A workload's text with line numbers, and the parser's findings where they belong.
+
+import { $, call, complain, counted, el, fresh } from "./dom.js";
+import { setUpPlanning } from "./planning.js";
+
+const PAUSE = 350; // milliseconds without a key before the text is checked
+const MOST_MARKS = 300;
+
+const form = $("#editor");
+const text = $("textarea", form);
+const gutter = $(".gutter", form);
+const marks = $(".marks", form);
+const verdict = $("#verdict");
+const save = $("button[type=submit]", form);
+const list = $("#findings");
+const problem = $("#problem");
+
+const saved = form.dataset.id ? text.value : null; // what the service has
+let findings = [];
+let isGood = false;
+let waiting = 0;
+let asked = null;
+
+// --- the sheet ---------------------------------------------------------------------------------
+
+function numberLines() {
+  const many = text.value.split("\n").length;
+  const wrong = new Set(findings.map((finding) => finding.line));
+  const parts = [];
+  let run = [];
+  for (let line = 1; line <= many; line += 1) {
+    if (wrong.has(line)) {
+      parts.push(run.join("\n") + (run.length ? "\n" : ""), el("b", {}, String(line)), "\n");
+      run = [];
+    } else {
+      run.push(line);
+    }
+  }
+  gutter.replaceChildren(...parts, `${run.join("\n")}\n\n\n`);
+  follow();
+}
+
+/** The width of a letter and the height of a line, in pixels. */
+function metrics() {
+  const probe = el("span", {}, "0".repeat(100));
+  marks.append(probe);
+  const width = probe.getBoundingClientRect().width / 100;
+  probe.remove();
+  return { letter: width, line: 21, left: 12, top: 10 };
+}
+
+function mark() {
+  const { letter, line, left, top } = metrics();
+  const found = [];
+  for (const finding of findings.slice(0, MOST_MARKS)) {
+    if (finding.line === null) continue;
+    const y = top + (finding.line - 1) * line;
+    const band = el("u");
+    band.style.top = `${y}px`;
+    found.push(band);
+    if (finding.column === null) continue;
+    const spot = el("i");
+    spot.style.top = `${y}px`;
+    spot.style.left = `${left + (finding.column - 1) * letter}px`;
+    spot.style.width = `${Math.max(1, finding.width) * letter}px`;
+    found.push(spot);
+  }
+  const moved = el("div", {}, found);
+  moved.style.position = "relative";
+  marks.replaceChildren(moved);
+  follow();
+}
+
+function follow() {
+  gutter.scrollTop = text.scrollTop;
+  const moved = marks.firstElementChild;
+  if (moved) moved.style.transform = `translate(${-text.scrollLeft}px, ${-text.scrollTop}px)`;
+}
+
+function goTo(finding) {
+  const lines = text.value.split("\n");
+  const line = finding.line ?? 1;
+  const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  const start = before + (finding.column ?? 1) - 1;
+  const end = finding.column === null ? before + (lines[line - 1] ?? "").length : start + finding.width;
+  text.focus();
+  text.setSelectionRange(start, end);
+  text.scrollTop = Math.max(0, (line - 6) * 21);
+  text.scrollLeft = 0;
+  follow();
+}
+
+// --- checking ----------------------------------------------------------------------------------
+
+function show() {
+  numberLines();
+  mark();
+  list.replaceChildren(
+    ...findings.slice(0, MOST_MARKS).map((finding) =>
+      el("li", {},
+        el("button", { type: "button", onclick: () => goTo(finding) },
+          el("span", { class: "place" }, placeOf(finding)),
+          el("span", {}, finding.message, finding.query ? el("span", { class: "quiet" }, ` in ${finding.query}`) : null),
+          finding.hint ? el("span", { class: "help" }, finding.hint) : null))),
+  );
+}
+
+function placeOf({ line, column }) {
+  if (line === null) return "somewhere";
+  return column === null ? `line ${line}` : `line ${line}, column ${column}`;
+}
+
+function say(words, css = "") {
+  verdict.textContent = words;
+  verdict.className = css;
+}
+
+async function check() {
+  asked?.abort();
+  asked = new AbortController();
+  const given = text.value;
+  try {
+    const { content } = await call("POST", "/pages/check", {
+      body: given,
+      headers: { "content-type": "application/yaml" },
+      signal: asked.signal,
+    });
+    if (given !== text.value) return;
+    findings = content.findings;
+    isGood = content.ok;
+    complain(problem, null);
+    if (isGood) {
+      const what = `${counted(content.queries, "query", "queries")} over ${counted(content.types, "event type")}`;
+      say(given === saved ? `${what}; this is what is saved` : `${what}, no mistakes`, "good");
+    } else {
+      say(`${counted(findings.length, "mistake")} to mend`, "wrong");
+    }
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    isGood = false;
+    say("It could not be checked", "wrong");
+    complain(problem, error);
+  }
+  save.disabled = !isGood || given === saved;
+  show();
+}
+
+function changed() {
+  save.disabled = true;
+  numberLines();
+  clearTimeout(waiting);
+  waiting = setTimeout(check, PAUSE);
+}
+
+text.addEventListener("input", changed);
+text.addEventListener("scroll", follow);
+text.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
+    // The next line begins where this one does. As a command, so that it can be undone.
+    const before = text.value.slice(0, text.selectionStart);
+    const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^ */)[0];
+    event.preventDefault();
+    document.execCommand("insertText", false, `\n${indent}`);
+  }
+  if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    if (!save.disabled) form.requestSubmit();
+  }
+});
+addEventListener("resize", mark);
+
+// --- a file, saving, leaving -------------------------------------------------------------------
+
+$("#upload input").addEventListener("change", async (event) => {
+  const [file] = event.target.files;
+  event.target.value = "";
+  if (!file) return;
+  text.value = await file.text();
+  text.scrollTop = 0;
+  changed();
+});
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  save.disabled = true;
+  const id = form.dataset.id;
+  try {
+    const { content } = await call(id ? "PUT" : "POST", id ? `/v1/workloads/${id}` : "/v1/workloads", {
+      body: text.value,
+      headers: { "content-type": "application/yaml", ...(id ? {} : { "idempotency-key": fresh() }) },
+    });
+    leaving = true;
+    location.href = `/workloads/${content.id}`;
+  } catch (error) {
+    complain(problem, error);
+    save.disabled = false;
+  }
+});
+
+const first = text.value;
+let leaving = false;
+addEventListener("beforeunload", (event) => {
+  if (!leaving && text.value !== first) event.preventDefault();
+});
+
+numberLines();
+check();
+setUpPlanning(() => text.value === saved);

@@ -1,0 +1,192 @@
+// A job's page: what it is at, how fast, and what it found.
+
+import { $, bytes, call, complain, counted, el, get, number, seconds } from "./dom.js";
+import { Chart } from "./chart.js";
+import { Results } from "./results.js";
+
+const LOOK = 1000; // milliseconds between looks at what the process has measured
+const OVER = ["succeeded", "failed", "cancelled"];
+const STAGES = { read: "looking at the events", start: "starting Spark", run: "running", write: "writing results" };
+const PARTS = { read: "Reading", start: "Starting Spark", run: "Running", write: "Writing" };
+const WAYS_OUT = [
+  [/no file|cannot find|No such file/i, "Check the source: its path is as the service sees it, on its own machine."],
+  [/no column/i, "The events have other columns than the workload's stream names: mend the stream, or take other events."],
+  [/not enough memory|memory/i, "Take fewer events, a narrower window, or the local engine, which works in slices."],
+  [/not under a folder/i, "Move the file there, or start the service with --root and its folder."],
+];
+
+const head = $("#job");
+const id = head.dataset.id;
+const charts = $("#charts");
+const made = {};
+const samples = []; // of progress: seconds since the page began to look, and the part that is done
+const measures = [];
+let job = null;
+let from = 0;
+
+function chart(name, title, options) {
+  made[name] ??= new Chart(charts, title, options);
+  return made[name];
+}
+
+// --- what is shown -----------------------------------------------------------------------------
+
+function show() {
+  const tag = $("#status");
+  tag.textContent = job.status;
+  tag.className = `tag ${job.status}`;
+  const over = OVER.includes(job.status);
+  $("#stage").textContent = stageOf(job);
+  $("#cancel").hidden = over;
+  $("#again").hidden = !over;
+  showPart(over);
+  showNumbers();
+  if (over && job.status !== "succeeded") {
+    const hint = WAYS_OUT.find(([words]) => words.test(job.reason ?? ""));
+    const found = job.status === "failed" ? job.reason : null;
+    complain($("#problem"), found && { message: hint ? `${found}\n${hint[1]}` : found });
+    $("#steps-box").open = job.status === "failed";
+  }
+}
+
+function stageOf({ status, stage, position }) {
+  if (status === "queued") return position ? `Waiting, ${position === 1 ? "next" : `place ${position}`} in the queue` : "Waiting";
+  if (status === "running") return sentence(STAGES[stage] ?? stage);
+  return { succeeded: "Done", failed: "It failed", cancelled: "It was cancelled" }[status] ?? status;
+}
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+function showPart(over) {
+  const { progress } = job;
+  const part = job.status === "succeeded" ? 1 : progress?.known ? progress.done / progress.known : 0;
+  const bar = $("#bar");
+  bar.querySelector(".shared").setAttribute("width", 100 * part);
+  bar.setAttribute("aria-valuenow", Math.round(100 * part));
+  $("#part").textContent = over || !progress ? "" :
+    progress.known === 100 ? `${progress.done} %` : `${number(progress.done)} of ${number(progress.known)} tasks`;
+}
+
+function showNumbers() {
+  const facts = [["Engine", `${job.engine}, ${job.device}`]];
+  if (job.started) {
+    const end = job.finished ? new Date(job.finished) : new Date();
+    facts.push(["Time", seconds(Math.max(0, (end - new Date(job.started)) / 1000))]);
+  }
+  const last = measures.at(-1);
+  const events = job.events ?? last?.events;
+  if (events !== undefined && events !== null) facts.push(["Events", number(events)]);
+  const run = job.seconds?.run ?? (last ? last.at : 0);
+  if (events && run) facts.push(["Events a second", number(Math.round(events / run))]);
+  const rows = job.rows ? Object.values(job.rows).reduce((a, b) => a + b, 0) : last?.rows;
+  if (rows !== undefined) facts.push(["Rows", number(rows)]);
+  if (last?.state) facts.push(["State", bytes(last.state)]);
+  if (last?.held && !last.state) facts.push(["Held for windows", counted(last.held, "event")]);
+  const until = measures.findLast((each) => each.until !== null && each.until !== undefined)?.until;
+  if (until !== undefined) facts.push([OVER.includes(job.status) ? "Last watermark" : "Watermark", timeText(until)]);
+  for (const [stage, passed] of Object.entries(job.seconds ?? {})) facts.push([PARTS[stage] ?? sentence(stage), seconds(passed)]);
+  if (job.files) facts.push(["Written to", job.files.join(", ")]);
+  $("#numbers").replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+}
+
+const timeText = (value) => (typeof value === "number" ? value.toLocaleString("en") : value.replace("T", " "));
+
+function showCharts() {
+  if (samples.length > 1 && measures.length < 2) {
+    chart("part", "Done", { x: seconds, y: (value) => `${Math.round(value)} %` }).draw([{ hue: 0, points: samples }]);
+  }
+  if (measures.length < 2) return;
+  const before = [{ at: 0, events: 0 }, ...measures];
+  const speed = measures.map((each, i) => [each.at, (each.events - before[i].events) / Math.max(each.at - before[i].at, 1e-6)]);
+  chart("speed", "Throughput, events a second", { x: seconds })
+    .draw([{ hue: 0, points: speed }], number(Math.round(speed.at(-1)[1])));
+  const latency = measures.map((each) => [each.at, each.seconds]);
+  chart("latency", "Latency of a batch", { x: seconds, y: seconds }).draw([{ hue: 1, points: latency }], seconds(latency.at(-1)[1]));
+  const inBytes = measures.some((each) => each.state);
+  const state = measures.map((each) => [each.at, (inBytes ? each.state : each.held) ?? 0]);
+  chart("state", inBytes ? "State" : "State, events held", { x: seconds, y: inBytes ? bytes : number })
+    .draw([{ hue: 2, points: state }], (inBytes ? bytes : number)(state.at(-1)[1]));
+  const rows = measures.map((each) => [each.at, each.rows ?? 0]);
+  chart("rows", "Rows so far", { x: seconds }).draw([{ hue: 3, points: rows }], number(rows.at(-1)[1]));
+}
+
+function addStep({ time, status, stage, reason }) {
+  const when = time ? new Date(time).toLocaleTimeString() : "";
+  const words = [status, stage && stage !== status ? (STAGES[stage] ?? stage) : null, reason].filter(Boolean);
+  $("#steps").append(el("li", {}, el("span", { class: "quiet" }, `${when} `), words.join(", ")));
+}
+
+// --- what is heard -----------------------------------------------------------------------------
+
+async function measure() {
+  const found = await get(`/pages/jobs/${id}/measures?after=${from}`);
+  from = found.next;
+  measures.push(...found.measures);
+  if (found.measures.length) showCharts();
+}
+
+async function look() {
+  job = await get(`/v1/jobs/${id}`);
+  show();
+}
+
+async function finish() {
+  await look();
+  await measure().catch(() => {});
+  show();
+  if (job.status === "succeeded") await new Results(job).begin();
+}
+
+function follow() {
+  const begun = performance.now();
+  // Rows are read page by page when there are any: a job may have millions.
+  const events = new EventSource(`/v1/jobs/${id}/events?rows=false`);
+  const timer = setInterval(async () => {
+    await measure().catch(() => {}); // the next look may be luckier
+    if (job) showNumbers();
+  }, LOOK);
+  const stop = () => {
+    clearInterval(timer);
+    events.close();
+  };
+  events.addEventListener("status", (event) => {
+    const data = JSON.parse(event.data);
+    addStep(data);
+    look().catch((error) => complain($("#problem"), error));
+  });
+  events.addEventListener("progress", (event) => {
+    const progress = JSON.parse(event.data);
+    if (progress.known) samples.push([(performance.now() - begun) / 1000, (100 * progress.done) / progress.known]);
+    if (job) job.progress = progress;
+    showPart(false);
+    showCharts();
+  });
+  events.addEventListener("end", () => {
+    stop();
+    finish().catch((error) => complain($("#problem"), error));
+  });
+  events.onerror = () => {
+    // The browser tries again by itself, and goes on behind the last event.
+    if (events.readyState === EventSource.CLOSED) {
+      stop();
+      complain($("#problem"), new Error("The service no longer says how the job does; load the page again."));
+    }
+  };
+}
+
+$("#cancel").addEventListener("click", async (event) => {
+  event.target.disabled = true;
+  try {
+    await call("DELETE", `/v1/jobs/${id}`);
+  } catch (error) {
+    complain($("#problem"), error);
+    event.target.disabled = false;
+  }
+});
+
+try {
+  await look();
+  follow(); // also of a job that is over: what happened to it is told again
+} catch (error) {
+  complain($("#problem"), error);
+}

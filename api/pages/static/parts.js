@@ -1,0 +1,122 @@
+// What a plan is made of: groups with their reasons, and the operators that run.
+
+import { counted, el, number, some } from "./dom.js";
+
+const OPEN = 3; // groups that are shown in full at first
+const LISTED = 60;
+const FEW = 12;
+
+/** Steps of a pattern, with arrows between them. */
+export function steps(pattern) {
+  return el("span", { class: "steps-of code" },
+    pattern.flatMap((step, i) => (i ? [el("i", {}, "→"), el("span", {}, step)] : [el("span", {}, step)])));
+}
+
+/** A list that shows the first, and the rest when asked. */
+function inPortions(box, items, make, portion = LISTED) {
+  let shown = 0;
+  const more = el("button", { type: "button", class: "plain", onclick: () => add() }, "");
+  const foot = el("div", { class: "pager" }, more);
+  function add() {
+    for (const item of items.slice(shown, shown + portion)) foot.before(make(item, shown++));
+    foot.hidden = shown >= items.length;
+    more.textContent = `Show ${Math.min(portion, items.length - shown)} of ${counted(items.length - shown, "more", "more")}`;
+  }
+  box.replaceChildren(foot);
+  add();
+}
+
+export function showGroups(box, plan) {
+  box.classList.add("groups");
+  const groups = [...plan.groups].sort((a, b) => b.queries.length - a.queries.length);
+  inPortions(box, groups, (group, i) =>
+    el("details", { open: i < OPEN && group.queries.length > 1 },
+      el("summary", {},
+        el("span", { class: "names" }, some(group.queries, 6)),
+        el("span", { class: "quiet" }, [counted(group.queries.length, "query", "queries"), saving(group.cost)].filter(Boolean).join(", ")),
+        el("span", { class: "tag" }, group.engine)),
+      el("div", { class: "body" }, el("p", {}, group.why), segments(group), group.tree ? tree(group.tree) : null)));
+}
+
+/** What running together saves, where a group says so. */
+function saving(cost) {
+  const part = cost?.separate ? 1 - cost.shared / cost.separate : 0;
+  return part > 0.0005 ? `saves ${(100 * part).toFixed(1)} %` : null;
+}
+
+function segments(group) {
+  const uses = Object.entries(group.uses ?? {});
+  if (!group.segments || !uses.length) return null;
+  const rows = uses.slice(0, LISTED).map(([query, numbers]) =>
+    el("tr", {},
+      el("th", { scope: "row" }, query),
+      el("td", {}, numbers.map((n, i) => [i ? " + " : "", steps(group.segments[n] ?? [])]).flat())));
+  const rest = uses.length - rows.length;
+  return [
+    el("div", { class: "scroll" }, el("table", { class: "mini" }, el("tbody", {}, rows))),
+    rest > 0 ? el("p", { class: "quiet" }, `and ${counted(rest, "query", "queries")} more`) : null,
+  ];
+}
+
+/** A tree of joins in words; parts that we do not know are left as they are written. */
+function tree(node) {
+  const said = (part) => {
+    if (part === null || part === undefined) return "…";
+    if (typeof part !== "object") return String(part);
+    if (part.event) return part.event;
+    const inner = [...(part.parts ?? []), ...(part.closures ?? [])].map(said);
+    if (part.negation) inner.push(`!${said(part.negation)}`);
+    return part.operator ? `${part.operator}(${inner.join(", ")})` : JSON.stringify(part);
+  };
+  return el("p", {}, el("code", {}, said(node)));
+}
+
+export function showOperators(box, plan) {
+  box.classList.add("operators");
+  const kinds = new Map();
+  for (const { kind } of plan.operators) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  const list = el("div");
+  const choose = (wanted) => {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.kind === wanted));
+    inPortions(list, plan.operators.filter(({ kind }) => wanted === "" || kind === wanted), operatorItem, FEW);
+  };
+  const buttons = [["", plan.operators.length], ...kinds].map(([kind, many]) =>
+    el("button", { type: "button", "data-kind": kind, onclick: () => choose(kind) }, `${kind || "all"} ${many}`));
+  box.replaceChildren(el("div", { class: "kinds", role: "group", "aria-label": "Kinds of operators" }, buttons), list);
+  choose("");
+}
+
+function operatorItem({ id, kind, inputs, detail, ...properties }) {
+  const numbers = [
+    properties.cost ? `cost ${number(properties.cost)}` : null,
+    properties.rows === undefined ? null : `${number(properties.rows)} rows a second`,
+  ].filter(Boolean);
+  return el("details", {},
+    el("summary", {},
+      el("span", { class: "kind" }, kind),
+      el("span", { class: "about" }, told(detail ?? {}) || id),
+      el("span", { class: "quiet" }, numbers.join(", "))),
+    el("div", { class: "body" }, details({ id, reads: inputs, ...detail, ...properties })));
+}
+
+/** What an operator is about, in a few words of its own. */
+function told(detail) {
+  const { pattern, query, symbol, steps: path, queries, key, engine } = detail;
+  if (query) return pattern ? `${query}: ${pattern}` : query;
+  if (path) return path.join(" → ");
+  if (pattern ?? symbol) return pattern ?? symbol;
+  if (queries) return `${engine ?? ""}: ${some(queries, 5)}`;
+  if (key) return key.length ? `by ${key.join(", ")}` : "no key";
+  return "";
+}
+
+function details(detail) {
+  const text = (value) => {
+    if (Array.isArray(value)) return some(value.map(text), 40);
+    return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+  };
+  return el("dl", { class: "facts" },
+    Object.entries(detail)
+      .filter(([, value]) => !(Array.isArray(value) && !value.length))
+      .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", { class: "code" }, text(value)))));
+}

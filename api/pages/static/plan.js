@@ -1,0 +1,62 @@
+// A plan's page.
+
+import { $, complain, el, get, some } from "./dom.js";
+import { showCandidates } from "./candidates.js";
+import { showConflicts } from "./conflicts.js";
+import { showGroups, showOperators } from "./parts.js";
+import { Picture } from "./picture.js";
+
+const id = $("#plan").dataset.id;
+const way = $("#way");
+const find = $("#find");
+
+const picture = new Picture($("#picture"), (name, about) => {
+  way.hidden = name === null;
+  find.value = name ?? "";
+  if (name === null) return;
+  const [, ...lines] = about.split("\n");
+  way.replaceChildren(
+    el("strong", { class: "code" }, name),
+    el("button", { type: "button", onclick: () => picture.pick(null) }, "Show all"),
+    el("p", {}, lines.join(" · ")),
+  );
+});
+
+for (const button of document.querySelectorAll("[data-zoom]")) {
+  button.addEventListener("click", () => {
+    if (button.dataset.zoom === "in") picture.larger();
+    else if (button.dataset.zoom === "out") picture.smaller();
+    else picture.fit(0.15);
+  });
+}
+
+find.addEventListener("input", () => {
+  if (!find.value) picture.pick(null);
+  else if (picture.pick(find.value)) {
+    $(".picked", picture.svg)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+});
+
+async function drawn() {
+  try {
+    await picture.load(id);
+    $("#query-names").replaceChildren(...picture.queries().map((name) => el("option", { value: name })));
+  } catch (error) {
+    const alert = el("p", { class: "alert", role: "alert" });
+    $("#picture").replaceChildren(alert);
+    complain(alert, error);
+  }
+}
+
+async function listed() {
+  const plan = await get(`/v1/plans/${id}`);
+  showGroups($("#groups"), plan);
+  const chosen = new Set(plan.chosen);
+  const light = (names) => picture.svg && picture.chosen === null && picture.light(names);
+  showCandidates($("#candidates"), plan, chosen, light);
+  showConflicts($("#conflicts"), plan, chosen);
+  showOperators($("#operators"), plan);
+  document.title = `${some(plan.queries, 3)} · ${document.title}`;
+}
+
+await Promise.all([drawn(), listed()]);

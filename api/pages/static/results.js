@@ -1,0 +1,148 @@
+// A job's rows: a page at a time, and each aggregate of a query over time.
+
+import { $, complain, counted, el, get, number } from "./dom.js";
+import { Chart } from "./chart.js";
+
+const PAGE = 25;
+const DRAWN = 5000; // rows of a query that go into its charts
+const SERIES = 5; // keys that get a colour
+const MOST_CHARTS = 6;
+
+export class Results {
+  constructor(job) {
+    this.job = job;
+    this.query = "";
+    this.offset = 0;
+    this.kind = job.rows.aggregates || !job.rows.matches ? "aggregates" : "matches";
+  }
+
+  async begin() {
+    $("#results").hidden = false;
+    this.buttons = [...document.querySelectorAll("#results [data-kind]")].filter((node) => node.tagName === "BUTTON");
+    for (const button of this.buttons) {
+      button.disabled = !this.job.rows[button.dataset.kind];
+      button.addEventListener("click", () => this.choose({ kind: button.dataset.kind }));
+    }
+    const select = $("#query");
+    select.addEventListener("change", () => {
+      const kind = select.selectedOptions[0].dataset.kind || this.kind;
+      this.choose({ query: select.value, kind });
+    });
+    await this.choose({});
+  }
+
+  async choose({ query = this.query, kind = this.kind }) {
+    Object.assign(this, { query, kind, offset: 0 });
+    for (const button of this.buttons) button.setAttribute("aria-pressed", String(button.dataset.kind === kind));
+    $("#downloads").replaceChildren(...["csv", "parquet", "arrow"].map((format) =>
+      el("a", { href: this.address({ format, kind }), download: true }, format.toUpperCase())));
+    await Promise.all([this.load(), this.chart()]).catch((error) => complain($("#problem"), error));
+  }
+
+  address(more) {
+    const asked = new URLSearchParams(this.query ? { query: this.query, ...more } : more);
+    return `/v1/jobs/${this.job.id}/results?${asked}`;
+  }
+
+  // --- rows ------------------------------------------------------------------------------------
+
+  async load() {
+    const box = $("#rows");
+    const found = await get(this.address({ offset: this.offset, limit: PAGE }));
+    const rows = found[this.kind];
+    const total = found.total[this.kind] ?? 0;
+    const columns = this.kind === "aggregates" ? AGGREGATES : MATCHES;
+    const turn = (by) => () => {
+      this.offset += by * PAGE;
+      this.load().catch((error) => complain($("#problem"), error));
+    };
+    box.replaceChildren(
+      el("div", { class: "scroll" },
+        el("table", { class: "list" },
+          el("thead", {}, el("tr", {}, columns.map(([title, , css]) => el("th", { scope: "col", class: css }, title)))),
+          el("tbody", {}, rows.length
+            ? rows.map((row) => el("tr", {}, columns.map(([, cell, css]) => el("td", { class: css }, cell(row)))))
+            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "No rows: no window held a match."))))),
+      el("div", { class: "pager" },
+        el("span", { role: "status" }, total > PAGE
+          ? `${number(this.offset + 1)} to ${number(this.offset + rows.length)} of ${counted(total, "row")}` : counted(total, "row")),
+        el("span", { class: "row" },
+          el("button", { type: "button", disabled: this.offset === 0, onclick: turn(-1) }, "Back"),
+          el("button", { type: "button", disabled: this.offset + PAGE >= total, onclick: turn(1) }, "Next"))),
+    );
+  }
+
+  // --- aggregates over time --------------------------------------------------------------------
+
+  async chart() {
+    const box = $("#over-time");
+    const wanted = this.query || this.job.rows.aggregates ? this.query || (await this.first()) : null;
+    if (this.kind !== "aggregates" || !wanted) {
+      box.replaceChildren();
+      return;
+    }
+    const asked = new URLSearchParams({ query: wanted, limit: DRAWN });
+    const found = await get(`/v1/jobs/${this.job.id}/results?${asked}`);
+    box.replaceChildren();
+    const aggregates = [...new Set(found.aggregates.map((row) => row.aggregate))].slice(0, MOST_CHARTS);
+    const isText = typeof found.aggregates[0]?.time === "string";
+    for (const aggregate of aggregates) {
+      const rows = found.aggregates.filter((row) => row.aggregate === aggregate && row.value !== null);
+      const chart = new Chart(box, `${wanted}: ${aggregate}`, { x: isText ? moment : number, dots: true });
+      const part = found.total.aggregates > DRAWN ? `first ${number(DRAWN)} of ${number(found.total.aggregates)} rows` : "";
+      chart.draw(byKey(rows, isText), part);
+    }
+  }
+
+  /** The first query that has aggregates. */
+  async first() {
+    const { aggregates } = await get(`/v1/jobs/${this.job.id}/results?limit=1`);
+    return aggregates[0]?.query;
+  }
+}
+
+const moment = (value) => new Date(value).toISOString().slice(0, 19).replace("T", " ");
+
+/** A series for each of the keys with the most rows; the others together, behind them. */
+function byKey(rows, isText) {
+  const keys = new Map();
+  for (const row of rows) {
+    const name = row.key ? keyText(row.key) : "";
+    if (!keys.has(name)) keys.set(name, []);
+    keys.get(name).push([isText ? Date.parse(row.time) : row.time, row.value]);
+  }
+  const sorted = [...keys].sort((a, b) => b[1].length - a[1].length);
+  const rest = sorted.slice(SERIES).flatMap(([, points]) => points);
+  const series = sorted.slice(0, SERIES).map(([name, points], hue) => ({ name, points, hue }));
+  if (rest.length) series.unshift({ name: `${sorted.length - SERIES} other keys`, points: rest, hue: null });
+  return series;
+}
+
+const keyText = (key) => Object.entries(key).map(([name, value]) => `${name}=${value}`).join(" ");
+
+const timeCell = (value) => (typeof value === "string" ? value.replace("T", " ") : String(value));
+
+function matchText(match) {
+  return Object.entries(match).map(([alias, found]) => {
+    if (Array.isArray(found)) return `${alias}: ${found.length} events`;
+    if (typeof found !== "object" || found === null) return `${alias}=${found}`;
+    return Object.entries(found).map(([name, value]) => `${alias}.${name}=${value}`).join(" ");
+  }).join("  ");
+}
+
+// title, cell, class
+const AGGREGATES = [
+  ["Query", (row) => row.query],
+  ["Key", (row) => (row.key ? keyText(row.key) : "–")],
+  ["Time", (row) => timeCell(row.time), "n"],
+  ["Aggregate", (row) => el("span", { class: "code" }, row.aggregate)],
+  ["Value", (row) => el("span", { title: row.exact ? null : "rounded: too large to be exact" },
+    row.count !== null ? row.count.toLocaleString("en") : number(row.value), row.exact ? "" : " ≈"), "n"],
+];
+const MATCHES = [
+  ["Query", (row) => row.query],
+  ["Key", (row) => (row.key ? keyText(row.key) : "–")],
+  ["From", (row) => timeCell(row.start), "n"],
+  ["To", (row) => timeCell(row.end), "n"],
+  ["Match", (row) => el("span", { class: "code" }, matchText(row.match))],
+];
