@@ -73,8 +73,10 @@ def _lines(old: Plan, new: Plan) -> Iterator[str]:
         yield f"  queries removed: {some(found.removed)}"
     lost = {c.pattern: c for c in found.unshared}
     gained = {c.pattern: c for c in found.shared}
+    removed = set(found.removed)
     for pattern in [p for p in gained if p in lost]:
-        yield f"  shared by other queries: {', '.join(pattern)}: {_from_to(lost, gained, pattern)}"
+        if text := _from_to(lost[pattern], gained[pattern], removed):
+            yield f"  shared by others than before: {', '.join(pattern)}: {text}"
     for pattern in [p for p in gained if p not in lost]:
         yield f"  newly shared: {', '.join(pattern)}: by {some(gained[pattern].queries)}"
     for pattern in [p for p in lost if p not in gained]:
@@ -98,13 +100,9 @@ def _lines(old: Plan, new: Plan) -> Iterator[str]:
         yield "  statistics: others than before"
 
 
-def _from_to(
-    lost: dict[tuple[str, ...], Candidate],
-    gained: dict[tuple[str, ...], Candidate],
-    pattern: tuple[str, ...],
-) -> str:
-    """Which queries came to a piece, and which left it."""
-    before, now = set(lost[pattern].queries), set(gained[pattern].queries)
+def _from_to(lost: Candidate, gained: Candidate, removed: set[str]) -> str:
+    """Which queries came to a piece, and which left it and are still there."""
+    before, now = set(lost.queries) - removed, set(gained.queries)
     parts = [f"with {some(sorted(now - before))} too"] if now - before else []
     parts += [f"without {some(sorted(before - now))}"] if before - now else []
     return ", ".join(parts)

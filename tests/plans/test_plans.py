@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import bind, load_bound
 from optimizer.ir.query import BoundWorkload
+from optimizer.physical.change import render_change
 from optimizer.physical.plan import Model, Plan, from_json, to_json
+from optimizer.physical.query_text import render_query
 from optimizer.physical.text import render_text
 from sharing.planner import make_plan
+from workloads import bundled
 from workloads.document import to_document
 from workloads.loading import load_workload
 
@@ -44,7 +48,11 @@ def planned(path: Path) -> Plan:
 
 
 def shown(plan: Plan) -> str:
-    return re.sub(r"plan-[0-9a-f]{12}", "plan-…", render_text(plan))
+    return without_id(render_text(plan))
+
+
+def without_id(text: str) -> str:
+    return re.sub(r"plan-[0-9a-f]{12}", "plan-…", text)
 
 
 def golden(path: Path, ending: str, content: str) -> str:
@@ -78,6 +86,38 @@ def test_the_json_of_a_plan(path: Path) -> None:
     content = {key: value for key, value in to_json(planned(path)).items() if key != "id"}
     written = golden(path, ".json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     assert content == near(json.loads(written))
+
+
+# --- what people read of the bundled shop ---------------------------------------------------------
+
+
+def shop(change: Callable[[dict[str, Any]], None] = lambda document: None) -> Plan:
+    """The shop's plan, of a changed workload where one is wanted."""
+    document = to_document(load_workload(bundled.path("shop")))
+    change(document)
+    workload = load_workload(document)
+    return make_plan(bind(workload), document)
+
+
+def test_the_text_of_the_shop() -> None:
+    text = shown(shop())
+    assert text == golden(HERE / "shop.yaml", ".txt", text)
+
+
+@pytest.mark.parametrize("name", ["q1", "second_thoughts"])
+def test_one_querys_way_through_the_shop(name: str) -> None:
+    text = without_id(render_query(shop(), name))
+    assert text == golden(HERE / "shop.yaml", f".{name}.txt", text)
+
+
+def test_what_changes_when_queries_come_and_go() -> None:
+    def other(document: dict[str, Any]) -> None:
+        kept = [text for text in document["queries"] if not text.startswith("QUERY q4")]
+        new = "QUERY q6 PATTERN SEQ(VCase, BCase, VLight) PARTITION BY user AGG COUNT(*)"
+        document["queries"] = [*kept, f"{new} WITHIN 10 min"]
+
+    text = without_id(render_change(shop(), shop(other)))
+    assert text == golden(HERE / "shop.yaml", ".change.txt", text)
 
 
 # --- what the plans give -------------------------------------------------------------------------
