@@ -147,7 +147,7 @@ def _spelled(conditions: tuple[ex.Expression, ...], aliases: tuple[str, ...]) ->
     """The conditions with the numbers of components for their aliases."""
     if not conditions:
         return ()
-    names = {alias: str(i) for i, alias in enumerate(aliases, 1)}
+    names = {alias: f"c{i}" for i, alias in enumerate(aliases, 1)}
     return tuple(sorted({print_expression(canonical(ex.rename(c, names))) for c in conditions}))
 
 

@@ -32,7 +32,7 @@ def find_plan(
     for start in ranked:
         best = search.better(best, search.improved(start))
     for _ in range(RESTARTS):
-        if search.left <= 0:
+        if search.left <= 0 or not problem.nodes:
             break
         best = search.better(best, search.improved(search.shaken(best)))
     return best
