@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from engines.faults import Faults
     from engines.local.slices import Slicing
     from engines.output import Output
+    from engines.partial import Ledger
     from engines.results import Results
     from engines.spark.batch import Done
     from engines.spark.progress import Told
     from engines.spark.targets import Target
+    from engines.trees.adaptive import Adaptive
     from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
 
@@ -83,11 +85,15 @@ def run_here(
 
 @dataclass(frozen=True)
 class Sliced:
-    """How much was read, and the queries that needed all of it in memory though it was cut."""
+    """How much was read, and the queries that needed all of it in memory though it was cut.
+
+    `adaptive` knows by which trees matches were found, and when these changed.
+    """
 
     events: int
     unbounded: tuple[str, ...]
     ledger: Ledger  # of queries that reached a limit
+    adaptive: Adaptive
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ def run_in_slices(
         passed = round(time.perf_counter() - began, 4)
         held = len(piece.events) - own
         measured(Measured(events, rows, passed, held, _shown(piece.events, piece.stop)))
-    return Sliced(events, run.unbounded if pieces > 1 else (), run.ledger)
+    return Sliced(events, run.unbounded if pieces > 1 else (), run.ledger, run.adaptive)
 
 
 def _shown(events: Events, time: int | None) -> int | str | None:

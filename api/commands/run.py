@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ from api.inputs import open_workload
 from api.progress import progress_bar
 from api.sinks import check_sink
 from workloads.errors import SheafError
+from workloads.model import OnLimit, PartialLimit
 from workloads.syntax import UNITS
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 SPARK = "Spark"
 STREAMS = "Live streams"
+STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
 
 def run(
@@ -80,6 +83,29 @@ def run(
             "--slice", metavar="EVENTS", min=1, help="Events in memory at a time. Local engine."
         ),
     ] = None,
+    adaptive: Annotated[
+        bool,
+        typer.Option(help="Find matches by other trees when the stream changes. Local engine."),
+    ] = True,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Say by which trees matches are found, and why these change. Local engine.",
+        ),
+    ] = False,
+    partial_limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Partial matches of one key that an operator of a query may hold. Local engine.",
+        ),
+    ] = None,
+    on_limit: Annotated[
+        OnLimit, typer.Option(help="At that limit: stop the query, or drop its oldest.")
+    ] = "stop",
     stream: Annotated[
         bool,
         typer.Option(
@@ -152,14 +178,24 @@ def run(
     with stages("plan"):
         parsed, bound = open_workload(workload)
         plan = make_plan(bound, to_document(parsed), sharing=not no_sharing, unit_costs=known())
-        how = how.following(plan)
+        partial = parsed.partial
+        if partial_limit is not None:
+            partial = PartialLimit(partial_limit, on_limit)
+        if partial is not None and engine != "local":
+            raise SheafError(
+                "a limit on partial matches is for the local engine; leave out --partial-limit, "
+                "and 'limits' in the workload"
+            )
+        how = replace(how.following(plan), partial=partial, adaptive=adaptive)
     if stream:
         done = run_live(parsed, events, stages, out, live, on_error, how)
     elif engine == "local":
         from engines.faults import Faults
 
         faults = Faults(on_error)
-        done = _run_local(parsed, bound, events, stages, out, faults, late, slice_rows, how)
+        done = _run_local(
+            parsed, bound, events, stages, out, faults, late, slice_rows, how, verbose
+        )
     elif engine == "spark":
         done = run_spark(parsed, bound, events, stages, out, spark, on_error, how)
     else:
@@ -175,6 +211,8 @@ def run(
         "plan": plan.id,
     }
     typer.echo(json.dumps(report), err=True)
+    if done.get("stopped"):
+        raise typer.Exit(STOPPED)
 
 
 def _run_local(
@@ -187,6 +225,7 @@ def _run_local(
     disorder: int | None,
     slice_rows: int | None,
     how: How,
+    verbose: bool,
 ) -> dict[str, Any]:
     """Slice by slice; gives what goes to the report."""
     from engines.errors import BadRowError
@@ -219,8 +258,21 @@ def _run_local(
             err=True,
         )
     tell_faults(faults)
+    for decision in done.adaptive.decisions if verbose else ():
+        typer.echo(str(decision), err=True)
+    stopped, dropped = done.ledger.stopped, done.ledger.dropped
+    for reason in stopped.values():
+        typer.echo(f"error: {reason}", err=True)
+    if dropped.total():
+        each = ", ".join(f"{number:,} of {query}" for query, number in sorted(dropped.items()))
+        typer.echo(f"note: partial matches were dropped at the limit: {each}", err=True)
+    limited: dict[str, Any] = {"stopped": stopped} if stopped else {}
+    if dropped.total():
+        limited["dropped"] = dict(dropped)
     return {
         "events": done.events,
+        **limited,
+        **({"plan_changes": done.adaptive.changes} if done.adaptive.decisions else {}),
         "skipped": faults.total,
         "rows": {"aggregates": output.aggregates, "matches": output.matches},
     }
