@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from api.jobs.folder import JobFolder
+from dataclasses import asdict
+
+from api.jobs.account import Account
 from api.jobs.model import Job
-from api.result_files import read_rows, stretch
+from api.jobs.rows import Rows, table_of
 from api.rows import rows
 from api.schemas import (
     AggregateRow,
     CostOut,
+    GroupStateOut,
     JobOut,
     Location,
     MatchRow,
@@ -19,6 +22,7 @@ from api.schemas import (
     ProgressOut,
     QueryOut,
     ResultsOut,
+    StreamOut,
     TaskOut,
     WorkloadOut,
     WorkloadSummary,
@@ -103,7 +107,10 @@ def task_out(task: Task, limit: float) -> TaskOut:
     )
 
 
-def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:
+def job_out(
+    job: Job, progress: tuple[int, int] | None, account: Account | None = None
+) -> JobOut:
+    """A job; `account` is what one that is a stream has done."""
     request, done = job.request, job.done
     out = JobOut(
         id=job.id,
@@ -112,6 +119,7 @@ def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:
         workload_version=request.version,
         source=Location(path=request.source),
         sink=Location(path=request.sink) if request.sink else None,
+        mode=request.mode,
         engine=request.engine,
         device=request.device,
         master=request.master,
@@ -124,28 +132,42 @@ def job_out(job: Job, progress: tuple[int, int] | None) -> JobOut:
         started=job.started,
         finished=job.finished,
     )
-    if done is not None:
+    if account is not None:
+        out.stream = _stream_out(account, job.restarts)
+        out.events = out.stream.events
+        out.rows = {"aggregates": out.stream.aggregates, "matches": out.stream.matches}
+    elif done is not None:
         out.events = done.events
         out.seconds = dict(done.seconds)
         out.rows = {kind: done.total(kind) for kind in done.rows}
         out.files = list(done.files) or None
+        out.stopped = dict(done.stopped) or None
+        out.dropped = dict(done.dropped) or None
+    return out
+
+
+def _stream_out(account: Account, restarts: int) -> StreamOut:
+    totals, last = account.totals, account.last
+    out = StreamOut(**asdict(totals), restarts=restarts)
+    if last is not None:
+        out.batch, out.batch_seconds, out.until = last.number, last.seconds, last.until
+        out.state, out.waiting = last.state, last.waiting
+        out.groups = [GroupStateOut(**group) for group in last.groups]
     return out
 
 
 def results_out(
-    job: Job, folder: JobFolder, query: str | None, offset: int, limit: int
+    job: Job, found: Rows, query: str | None, offset: int, limit: int
 ) -> ResultsOut:
     """One page of each kind of row; `key` and `match` as objects, timestamps in ISO 8601."""
-    assert job.done is not None
-    stretches = {kind: stretch(job.done.rows[kind], query) for kind in job.done.rows}
-    pages = {}
-    for kind, (start, stop) in stretches.items():
-        first = min(start + offset, stop)
-        table = read_rows(folder.rows(kind), first, min(first + limit, stop))
-        pages[kind] = rows(table, 0, limit)
+    kinds = ("aggregates", "matches")
+    pages = {
+        kind: rows(table_of(found, kind, query, offset, offset + limit), 0, limit)
+        for kind in kinds
+    }
     return ResultsOut(
         job=job.id,
-        total={kind: stop - start for kind, (start, stop) in stretches.items()},
+        total={kind: found.total(kind, query) for kind in kinds},
         offset=offset,
         limit=limit,
         aggregates=[AggregateRow(**row) for row in pages["aggregates"]],

@@ -9,23 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal as OneOf
 
 from workloads.errors import SheafError
+from workloads.model import PartialLimit
 
-OnLimit = OneOf["stop", "drop-oldest"]
-
-
-@dataclass(frozen=True)
-class PartialLimit:
-    """How many partial matches of one key an operator holds, and what happens when there are more.
-
-    `stop`: the query is stopped, and the others go on. `drop-oldest`: those that ended first are
-    given up; such as ended at the same time go together.
-    """
-
-    most: int
-    on_limit: OnLimit = "stop"
+__all__ = ["Ledger", "PartialLimit", "PartialLimitError"]
 
 
 class PartialLimitError(SheafError):
@@ -33,9 +21,9 @@ class PartialLimitError(SheafError):
 
     def __init__(self, query: str, found: str, limit: PartialLimit) -> None:
         super().__init__(
-            f"query {query} is stopped: {found}, and the limit is {limit.most:,}; raise the limit "
-            "(--partial-limit), let the oldest be dropped (--on-limit drop-oldest), shorten its "
-            "window, partition it by a key, or add conditions"
+            f"query {query} is stopped: {found}, and the limit is {limit.most:,}; raise the limit, "
+            "let the oldest be dropped (--on-limit drop-oldest), shorten its window, partition it "
+            "by a key, or add conditions"
         )
 
 

@@ -21,6 +21,9 @@ def to_document(workload: Workload) -> dict[str, Any]:
     }
     if statistics := statistics_document(workload.statistics):
         document["statistics"] = statistics
+    if workload.partial is not None:
+        limit = workload.partial
+        document["limits"] = {"partial_matches": limit.most, "on_limit": limit.on_limit}
     return document
 
 

@@ -77,6 +77,19 @@ class Statistics:
 
 
 NO_STATISTICS = Statistics()
+OnLimit = OneOf["stop", "drop-oldest"]
+
+
+@dataclass(frozen=True)
+class PartialLimit:
+    """How many partial matches of one key an operator holds, and what happens when there are more.
+
+    `stop`: the query is stopped, and the others go on. `drop-oldest`: those that ended first are
+    given up; such as ended at the same time go together.
+    """
+
+    most: int
+    on_limit: OnLimit = "stop"
 
 
 @dataclass(frozen=True)
@@ -89,3 +102,4 @@ class Workload:
     statistics: Statistics = NO_STATISTICS
     file: str | None = None
     first_lines: tuple[int | None, ...] = ()  # of each query's text in the file, where known
+    partial: PartialLimit | None = None

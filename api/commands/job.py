@@ -145,6 +145,8 @@ def _show(found: JobOut, as_json: bool) -> None:
         ("seconds", _listed(found.seconds)),
         ("rows", _listed(found.rows)),
         ("files", ", ".join(found.files or ()) or None),
+        ("stopped", ", ".join((found.stopped or {}).values()) or None),
+        ("dropped", _listed(found.dropped)),
     ]
     print_rows(found.id, ("", ""), [fact for fact in facts if fact[1] not in (None, "")])
 

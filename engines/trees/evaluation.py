@@ -355,9 +355,9 @@ class _Run:
         sides = [(join.left, left)] if join.ordered else [(join.left, left), (join.right, right)]
         for operator, held in sides:
             if _is_partial(operator):
-                self._of.ledger.dropped[self._of.query] += dropped(
-                    self._picked, held, self._width, limit.most, self._stretch.start
-                )
+                start = self._stretch.start
+                if many := dropped(self._picked, held, self._width, limit.most, start):
+                    self._of.ledger.dropped[self._of.query] += many
         return limit.most
 
     def _may_be_one(self, join: op.Join, pair: tuple[int, int]) -> bool:

@@ -14,7 +14,7 @@ from optimizer.trees.costing import Step, walk_cost
 from optimizer.trees.problem import Given
 from optimizer.trees.search import solve
 from optimizer.trees.solved import Shape
-from optimizer.trees.tree import Tree
+from optimizer.trees.tree import Tree, TreeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,16 @@ def best_tree(
     """The cheapest tree, in which the given pieces are leaves.
 
     `shape` restricts sequences and conjunctions to left-deep or right-deep trees, or asks for the
-    worst tree of all. Raises `MissingStatisticError` where a number is not known.
+    worst tree of all; where groups are tied so that there is no such tree, it is one of any shape.
+    Raises `MissingStatisticError` where a number is not known.
     """
     problem = compile_query(query, statistics, given, model)
-    found = solve(problem, shape)
+    try:
+        found = solve(problem, shape)
+    except TreeError:
+        if shape not in ("left", "right"):
+            raise
+        found = solve(problem)
     return Costed(found.tree, found.cost, problem.rows, problem.seconds, found.exact)
 
 

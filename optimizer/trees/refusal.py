@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Event, Neg, Pattern, Proj, positive_events, walk
+from optimizer.ir.pattern import Event, Neg, Pattern, Proj, Symbol, positive_events, walk
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, Query
 from optimizer.places import Place, places
+from optimizer.statistics import KeyStatistics, Statistics
+from optimizer.trees.best import best_tree
 from optimizer.trees.negated import negated_choices
+from optimizer.trees.tree import TreeError
 from workloads import expressions as ex
 from workloads.errors import TooLargeError
 from workloads.syntax import All, One, Plus
@@ -27,6 +34,8 @@ def refusal(query: Query) -> str | None:
     if len(choices) > MAX_CHOICES:
         return f"its ORs can be read in {len(choices):,} ways"
     for pattern in choices:
+        if not _has_tree(query, pattern):
+            return "its groups are tied across each other"
         for place in places(pattern):
             if isinstance(place.leaf, Neg):
                 if aggregates and place.gap.at_edge:
@@ -37,6 +46,34 @@ def refusal(query: Query) -> str | None:
             elif aggregates and place.gap.at_edge and isinstance(place.leaf.quantifier, All):
                 return f"{place.leaf.alias} is all that each window has, which is aggregated"
     return None
+
+
+class _Even(Statistics):
+    """Every event and every condition is as good as any other."""
+
+    def rate(self, symbol: Symbol) -> float:
+        return 1.0
+
+    def key(self, attributes: tuple[str, ...]) -> KeyStatistics:
+        return KeyStatistics(1.0, 1.0)
+
+    def selectivity(self, condition: ex.Expression, symbols: Mapping[str, Symbol]) -> float:
+        return 0.5
+
+
+def _has_tree(query: Query, pattern: Pattern) -> bool:
+    """Is there an order in which each group is bound with all that its events are tied to?"""
+    groups = [e for e in components(pattern) if not isinstance(e.quantifier, One)]
+    if len(groups) < 2:
+        return True
+    named = {event.alias for event in components(pattern)}
+    conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
+    try:
+        asked = replace(query, pattern=pattern, conditions=conditions)
+        best_tree(asked, _Even(events=1, span=1.0))
+    except TreeError:
+        return False
+    return True
 
 
 def _nested(negation: Neg, conditions: tuple[ex.Expression, ...]) -> str | None:

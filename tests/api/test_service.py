@@ -101,6 +101,29 @@ def test_results_are_those_of_the_local_engine(
     ]
 
 
+def test_a_job_says_which_queries_were_stopped_at_a_limit(
+    client: httpx.Client, events: Path
+) -> None:
+    document = {
+        "name": "limited",
+        "stream": {"time": "ts", "unit": "s", "type": "step"},
+        "limits": {"partial_matches": 30},
+        "queries": [
+            "QUERY much PATTERN SEQ(Washing a, Checking b, Operating c) RETURN a.ts WITHIN 1 hour",
+            "QUERY little PATTERN SEQ(Washing a, Operating b) WHERE [id] RETURN a.ts WITHIN 1 hour",
+        ],
+    }
+    workload = client.post("/v1/workloads", json=document).json()
+    made = client.post(f"/v1/workloads/{workload['id']}/plans", json={}).json()
+    body = {"plan": made["id"], "source": {"path": str(events)}, "engine": "local"}
+    job = run(client, body)
+    assert job["status"] == "succeeded", job["reason"]
+    assert job["stopped"].keys() == {"much"}
+    assert "the limit is 30" in job["stopped"]["much"]
+    rows = client.get(f"/v1/jobs/{job['id']}/results").json()["matches"]
+    assert {row["query"] for row in rows} == {"little"}
+
+
 def test_a_job_over_a_missing_file_fails_with_a_reason(client: httpx.Client, plan: str) -> None:
     job = run(client, {"plan": plan, "source": "no-such-file.parquet", "engine": "local"})
     assert job["status"] == "failed"
