@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from typing import Literal as OneOf
@@ -59,6 +59,8 @@ class Job:
     finished: datetime | None = None
     done: Done | None = None
     position: int | None = None
+    stopped: Mapping[str, str] = field(default_factory=dict)  # at a limit, by query; and why
+    dropped: Mapping[str, int] = field(default_factory=dict)  # partial matches, by query
 
     @property
     def is_over(self) -> bool:

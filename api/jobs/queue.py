@@ -278,3 +278,5 @@ def _done(job: Job, outcome: Mapping[str, Any]) -> Done | None:
         kinds=tuple(outcome["kinds"]),
         files=show(outcome["files"], job.id),
     )
+        stopped=outcome.get("stopped", {}),
+        dropped=outcome.get("dropped", {}),

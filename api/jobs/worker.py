@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from api.execution import Stages
     from engines.how import How
     from workloads.model import Workload
+    from engines.partial import Ledger
 
 Tell = Callable[[dict[str, Any]], None]
 
