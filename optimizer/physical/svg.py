@@ -76,7 +76,8 @@ class _Scale:
 def _lines(plan: Plan, layout: Layout) -> Iterator[str]:
     number = sum(1 for placed in layout.placed for _ in ends(placed))
     scale = _Scale(plan.rates, list(layout.types), 0 if layout.many else number)
-    width, height = f"{layout.width:.0f}", f"{layout.height:.0f}"
+    least = width_of([_costs(plan)]) + MARGIN
+    width, height = f"{max(layout.width, least):.0f}", f"{layout.height:.0f}"
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="plan" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">'
@@ -102,10 +103,7 @@ def _heading(plan: Plan, scale: _Scale) -> Iterator[str]:
     """What it is a picture of, and what its lines and colours mean."""
     many = "query" if len(plan.queries) == 1 else "queries"
     yield text(MARGIN, 28, f"{plan.workload}: {len(plan.queries):,} {many}", "heading")
-    shared, separate = (amount(c, plan.cost.unit) for c in (plan.cost.shared, plan.cost.separate))
-    per = " of CPU for each second of stream" if plan.model == "measured" else ""
-    cost = f"{shared}{per}; query by query {separate}"
-    yield text(MARGIN, 48, f"{plan.id}, {plan.solver}, {plan.status}; {cost}", "quiet")
+    yield text(MARGIN, 48, _costs(plan), "quiet")
     x: float = MARGIN
     middle = (scale.low * scale.high) ** 0.5
     for rate in (scale.low, middle, scale.high):
@@ -120,6 +118,13 @@ def _heading(plan: Plan, scale: _Scale) -> Iterator[str]:
         yield f'<g class="{kind}">{rectangle(Box(x, 59, 26, 14), radius=7)}</g>'
         yield text(x + 32, 70, kind, "quiet")
         x += 32 + width_of([kind])
+
+
+def _costs(plan: Plan) -> str:
+    """What it is, and what it takes."""
+    shared, separate = (amount(c, plan.cost.unit) for c in (plan.cost.shared, plan.cost.separate))
+    per = " of CPU for each second of stream" if plan.model == "measured" else ""
+    return f"{plan.id}, {plan.solver}, {plan.status}; {shared}{per}; query by query {separate}"
 
 
 def _sample(x: float, width: float, css: str) -> str:

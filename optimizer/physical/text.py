@@ -196,7 +196,7 @@ class Text:
         lines = []
         for number_, pieces in self.pieces.items():
             engine = self.plan.groups[number_].engine
-            for piece in pieces:
+            for piece in sorted(pieces, key=lambda piece: -(piece.benefit or 0.0)):
                 who = self._some(list(piece.queries))
                 saves = ""
                 if self.plan.model == "measured" and piece.benefit:
