@@ -1,0 +1,198 @@
+"""Matches found by the trees of a plan are those of each query alone, and of the reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from engines.columns.instances import Columns
+from engines.events import Events, from_table
+from engines.how import How, constructed
+from engines.joins.aggregates import Found
+from engines.joins.scan import Limits
+from engines.local.run import run_local
+from engines.oracle import run_oracle
+from engines.statistics import measure
+from engines.trees import common, tree_tables
+from engines.trees.evaluation import Counts
+from optimizer.bind import load_bound
+from optimizer.ir.query import BoundWorkload, Query
+from optimizer.physical.errors import PlanError
+from optimizer.physical.plan import Plan, from_json, to_json
+from sharing.planner import make_plan
+from tests.differential.test_local import events_of, multiset
+from tests.differential.test_trees import DENSE
+from tests.sharing.sequences import TYPES, detection
+from tests.strategies import Row, event_rows, has_sequence, workloads
+
+Case = tuple[BoundWorkload, list[Row]]
+
+
+def with_rows(found: st.SearchStrategy[BoundWorkload], size: int = 10) -> st.SearchStrategy[Case]:
+    return found.flatmap(
+        lambda workload: st.tuples(
+            st.just(workload), event_rows(has_sequence(workload), TYPES, max_size=size)
+        )
+    )
+
+
+def settled(plan: Plan) -> Plan:
+    """The plan as if nothing in it were assumed."""
+    return replace(plan, groups=tuple(replace(g, provisional=None) for g in plan.groups))
+
+
+def check(case: Case, solver: Any = "greedy") -> Plan:
+    workload, events = case[0], events_of(*case)
+    plan = from_json(to_json(settled(make_plan(workload, {}, solver))))
+    expected = multiset(run_oracle(workload, events))
+    assert multiset(run_local(workload, events, how=How().following(plan))) == expected
+    assert multiset(run_local(workload, events, how=How(sharing=False))) == expected
+    event("shares" if any(len(group.queries) > 1 for group in plan.groups) else "does not")
+    return plan
+
+
+@given(with_rows(detection()), st.sampled_from(("greedy", "cpsat")))
+@settings(max_examples=100)
+def test_queries_with_much_in_common(case: Case, solver: str) -> None:
+    check(case, solver)
+
+
+@given(with_rows(workloads(replace(DENSE, types=("A", "B", "C")), max_queries=4)))
+@settings(max_examples=40)
+def test_any_queries(case: Case) -> None:
+    check(case)
+
+
+# --- how much is done ----------------------------------------------------------------------------
+
+STREAM = {"time": "ts", "unit": "ms", "type": "kind"}
+
+
+def bound(patterns: list[str]) -> BoundWorkload:
+    queries = [
+        f"QUERY q{i} PATTERN {pattern} PARTITION BY k RETURN a WITHIN 60 ms"
+        for i, pattern in enumerate(patterns)
+    ]
+    return load_bound({"name": "counted", "stream": STREAM, "queries": queries})
+
+
+def stream_of(workload: BoundWorkload, number: int = 2500) -> Events:
+    rng = np.random.default_rng(3)
+    shares = np.array([4, 3, 2, 2, 1, 1, 1]) / 14
+    columns = {
+        "ts": pa.array(np.sort(rng.integers(0, number, number))),
+        "kind": pa.array(rng.choice(list("ABCDEFG"), number, p=shares)),
+        "k": pa.array(rng.integers(0, 3, number)),
+        "x": pa.array(rng.integers(0, 5, number)),
+    }
+    return from_table(pa.table(columns), workload.stream)
+
+
+def never(query: Query, found: Iterable[Found]) -> pa.Table:
+    raise AssertionError("no query here aggregates")
+
+
+def counted(workload: BoundWorkload, events: Events, how: How) -> tuple[Counts, Counter[Any]]:
+    counts = Counts()
+    tables = tree_tables(workload.queries, Columns(workload, events), Limits(), how, never, counts)
+    rows = Counter(
+        (row["query"], row["start"], row["end"], row["match"])
+        for table in tables.values()
+        for row in table.to_pylist()
+    )
+    return counts, rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "patterns"),
+    [
+        ("prefix", ["SEQ(A a, B b, C c)", "SEQ(A a, B b, D d)", "SEQ(A x, B a, E e)"]),
+        ("suffix", ["SEQ(A a, C c, D d)", "SEQ(B a, C c, D d)", "SEQ(E a, C c, D d)"]),
+        (
+            "substring",
+            [
+                "SEQ(A a, C c, D d, B b) WHERE c.x = d.x",
+                "SEQ(B a, C c, D d, A b) WHERE d.x = c.x",
+            ],
+        ),
+        ("bitmark", ["SEQ(A a, !E n, B b, D d)", "SEQ(A a, B b, !F n, D d)", "SEQ(A a, B b, D d)"]),
+        (  # NEEL section V
+            "bitmark",
+            [
+                "SEQ(A a, B b, D d)",
+                "SEQ(A a, B b, !C c, D d)",
+                "SEQ(A a, B b, !E e, C c, D d)",
+                "SEQ(A a, B b, D d, E e, F f)",
+                "SEQ(A a, B b, D d, E e, G g)",
+            ],
+        ),
+    ],
+)
+def test_a_plan_makes_fewer_rows_than_queries_alone_or_by_the_quick_rule(
+    kind: str, patterns: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "WORTH", 0)
+    workload = bound(patterns)
+    events = stream_of(workload)
+    plan = make_plan(workload, {}, "cpsat", statistics=measure(workload, events))
+    assert kind in {c.kind for c in plan.candidates if c.id in plan.chosen}
+    assert constructed(plan)
+    planned, found = counted(workload, events, How(propagation="push").following(plan))
+    quick, by_rule = counted(workload, events, How(propagation="push"))
+    alone, separate = counted(workload, events, How(propagation="push", sharing=False))
+    assert found == by_rule == separate
+    assert planned.made < alone.made
+    assert planned.made <= quick.made
+
+
+def test_a_match_comes_once_for_each_query_that_wants_it() -> None:
+    """Positives are joined once, and each query's negations are checked on them."""
+    patterns = [
+        "SEQ(A a, !E n, B b)",
+        "SEQ(A a, !F n, B b)",
+        "SEQ(A a, B b)",
+        "SEQ(A a, B b, !F n)",
+    ]
+    workload = bound(patterns)
+    events = stream_of(workload)
+    plan = make_plan(workload, {}, statistics=measure(workload, events))
+    (group,) = plan.groups
+    assert "bit-marking" in group.why
+    (chosen,) = plan.chosen
+    assert all(_has_mark(tree, chosen) for tree in (group.trees or {}).values())
+    planned, found = counted(workload, events, How().following(plan))
+    once, _ = counted(bound(patterns[2:3]), events, How())
+    assert planned.made == once.made
+    assert found == counted(workload, events, How(sharing=False))[1]
+
+
+def _has_mark(tree: Any, mark: str) -> bool:
+    if isinstance(tree, dict):
+        return tree.get("shared") == mark or any(_has_mark(v, mark) for v in tree.values())
+    return isinstance(tree, list) and any(_has_mark(part, mark) for part in tree)
+
+
+def test_trees_that_rest_on_assumptions_are_chosen_again() -> None:
+    workload = bound(["SEQ(A a, B b, C c)", "SEQ(A a, B b, D d)"])
+    plan = make_plan(workload, {})
+    assert all(group.provisional for group in plan.groups)
+    assert "chosen again on the events at hand" in plan.groups[0].why
+    assert constructed(plan) == ()
+    measured = make_plan(workload, {}, statistics=measure(workload, stream_of(workload)))
+    assert {found.query for found in constructed(measured)} == {"q0", "q1"}
+
+
+def test_a_plan_of_another_query_is_refused() -> None:
+    plan = make_plan(bound(["SEQ(A a, OR(B b, C c))"]), {})
+    how = How(trees=constructed(settled(plan)))
+    workload = bound(["SEQ(A a, B b)"])
+    with pytest.raises(PlanError, match="has 2 trees for query q0"):
+        run_local(workload, stream_of(workload, 50), how=how)
