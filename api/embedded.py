@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import cast
@@ -15,7 +15,21 @@ from fastapi import FastAPI
 
 
 class Server(uvicorn.Server):
-    """Tells the app as soon as it is to stop: streams that have no end would keep it open."""
+    """Tells the app as soon as it is to stop: streams that have no end would keep it open.
+
+    `started` hears the port when requests are taken.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, started: Callable[[int], None] = lambda port: None
+    ) -> None:
+        super().__init__(config)
+        self._told = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self.servers:
+            self._told(self.servers[0].sockets[0].getsockname()[1])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         cast(FastAPI, self.config.app).state.closing.set()

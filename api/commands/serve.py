@@ -40,7 +40,7 @@ def serve(
         typer.Option(help="Lines of JSON, or text, which it is on a terminal by itself."),
     ] = "auto",
 ) -> None:
-    """Run the HTTP service; its documentation is at /docs."""
+    """Run the HTTP service, with its pages; it says where they are."""
     import uvicorn
 
     from api.app import create_app
@@ -61,8 +61,15 @@ def serve(
         access_log=False,  # ours has the request's id
         timeout_graceful_shutdown=10,
     )
+    server = Server(config, started=lambda at: log_address(host, at))
     with suppress(KeyboardInterrupt):  # when all is closed
-        Server(config).run()
+        server.run()
+
+
+def log_address(host: str, port: int) -> None:
+    """Say where the pages are, as a browser on this machine finds them."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    logging.getLogger("sheaf").info("open http://%s:%d in a browser", name, port)
 
 
 def warn_if_open(host: str, has_tokens: bool) -> None:

@@ -7,7 +7,7 @@ const MOST = 60; // that are drawn: the chosen ones first, then those with the m
 const ROUNDS = 260;
 const WIDTH = 1000;
 const HEIGHT = 460;
-const LABELLED = 26;
+const LABELLED = 14; // up to so many, all are; of more, the chosen ones
 
 export function showConflicts(box, plan, chosen) {
   const inConflict = plan.candidates.filter((c) => c.conflicts.length);
@@ -38,7 +38,7 @@ function settle(nodes, links) {
     node.x = Math.cos(turn);
     node.y = Math.sin(turn);
   });
-  const length = 1.6 / Math.sqrt(nodes.length);
+  const length = 2.2 / Math.sqrt(nodes.length);
   for (let round = 0; round < ROUNDS; round += 1) {
     const heat = 0.12 * (1 - round / ROUNDS);
     for (const node of nodes) node.dx = node.dy = 0;
@@ -97,7 +97,7 @@ function drawing(nodes, links, plan, chosen) {
     const isChosen = chosen.has(candidate.id);
     node.group = svg("g", { class: isChosen ? "chosen" : null, tabindex: i ? "-1" : "0", role: "img", "aria-label": about },
       svg("circle", { cx: node.x, cy: node.y, r: radius }),
-      i < LABELLED || isChosen
+      nodes.length <= LABELLED || isChosen
         ? svg("text", { x: node.x, y: node.y + radius + 12, "text-anchor": "middle" }, short(candidate.pattern.join("→")))
         : null);
     const light = (on) => {
@@ -131,6 +131,7 @@ function drawing(nodes, links, plan, chosen) {
     });
     root.append(node.group);
   });
+  for (const { group } of nodes.filter(({ candidate }) => chosen.has(candidate.id))) root.append(group); // on top
   return root;
 }
 

@@ -22,6 +22,7 @@ const made = {};
 const samples = []; // of progress: seconds since the page began to look, and the part that is done
 const measures = [];
 let job = null;
+let results = null;
 let from = 0;
 
 function chart(name, title, options) {
@@ -41,6 +42,7 @@ function show() {
   $("#again").hidden = !over;
   showPart(over);
   showNumbers();
+  showLimits();
   if (over && job.status !== "succeeded") {
     const hint = WAYS_OUT.find(([words]) => words.test(job.reason ?? ""));
     const found = job.status === "failed" ? job.reason : null;
@@ -85,6 +87,7 @@ function showNumbers() {
   const until = measures.findLast((each) => each.until !== null && each.until !== undefined)?.until;
   if (until !== undefined) facts.push([OVER.includes(job.status) ? "Last watermark" : "Watermark", timeText(until)]);
   for (const [stage, passed] of Object.entries(job.seconds ?? {})) facts.push([PARTS[stage] ?? sentence(stage), seconds(passed)]);
+  if (job.restarts) facts.push(["Started again", counted(job.restarts, "time")]);
   if (job.files) facts.push(["Written to", job.files.join(", ")]);
   $("#numbers").replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
@@ -108,6 +111,17 @@ function showCharts() {
     .draw([{ hue: 2, points: state }], (inBytes ? bytes : number)(state.at(-1)[1]));
   const rows = measures.map((each) => [each.at, each.rows ?? 0]);
   chart("rows", "Rows so far", { x: seconds }).draw([{ hue: 3, points: rows }], number(rows.at(-1)[1]));
+}
+
+/** Queries that met a limit, where a job says so. */
+function showLimits() {
+  const said = [
+    ...Object.entries(job.stopped ?? {}).map(([query, why]) => `${query} was stopped: ${why}`),
+    ...Object.entries(job.dropped ?? {}).map(([query, many]) => `${query} dropped ${counted(many, "partial match", "partial matches")}`),
+  ];
+  const box = $("#limits");
+  box.hidden = !said.length;
+  box.textContent = said.join("\n");
 }
 
 function addStep({ time, status, stage, reason }) {
@@ -134,7 +148,16 @@ async function finish() {
   await look();
   await measure().catch(() => {});
   show();
-  if (job.status === "succeeded") await new Results(job).begin();
+  await showResults();
+}
+
+/** Rows, as soon as there are any: a stream has them while it runs, and when it was cancelled. */
+async function showResults() {
+  if (results) await results.refresh(job);
+  else if (job.rows && (job.status === "succeeded" || job.mode === "stream")) {
+    results = new Results(job);
+    await results.begin();
+  }
 }
 
 function follow() {
@@ -142,7 +165,15 @@ function follow() {
   // Rows are read page by page when there are any: a job may have millions.
   const events = new EventSource(`/v1/jobs/${id}/events?rows=false`);
   const timer = setInterval(async () => {
-    await measure().catch(() => {}); // the next look may be luckier
+    try {
+      await measure();
+      if (job?.mode === "stream") {
+        await look();
+        await showResults();
+      }
+    } catch {
+      // the next look may be luckier
+    }
     if (job) showNumbers();
   }, LOOK);
   const stop = () => {

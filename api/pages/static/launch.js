@@ -9,8 +9,11 @@ if (form) {
   offerFiles($("#files"));
 
   const follow = () => {
+    if (fields.mode.value === "stream") fields.engine.value = "spark"; // no other runs streams
+    fields.engine.disabled = fields.mode.value === "stream";
     fields.master.disabled = fields.engine.value !== "spark";
   };
+  fields.mode.addEventListener("change", follow);
   fields.engine.addEventListener("change", follow);
   follow();
 

@@ -89,7 +89,7 @@ export function showOperators(box, plan) {
 function operatorItem({ id, kind, inputs, detail, ...properties }) {
   const numbers = [
     properties.cost ? `cost ${number(properties.cost)}` : null,
-    properties.rows === undefined ? null : `${number(properties.rows)} rows a second`,
+    properties.rows === undefined ? null : `${number(properties.rows)} ${properties.rows === 1 ? "row" : "rows"} a second`,
   ].filter(Boolean);
   return el("details", {},
     el("summary", {},

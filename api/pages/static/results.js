@@ -31,6 +31,15 @@ export class Results {
     await this.choose({});
   }
 
+  /** The same rows again, of a job that has got further. */
+  async refresh(job) {
+    const more = JSON.stringify(job.rows) !== JSON.stringify(this.job.rows);
+    this.job = job;
+    if (!more) return;
+    for (const button of this.buttons) button.disabled = !job.rows[button.dataset.kind];
+    await Promise.all([this.load(), this.chart()]);
+  }
+
   async choose({ query = this.query, kind = this.kind }) {
     Object.assign(this, { query, kind, offset: 0 });
     for (const button of this.buttons) button.setAttribute("aria-pressed", String(button.dataset.kind === kind));
