@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numba
 import numpy as np
 
 _BITS = 12  # of a text's digest
+_WORD = 8  # bytes
 
 
 def number_texts(
@@ -20,7 +23,77 @@ def number_texts(
 
     Text i is `data[offsets[i] : offsets[i + 1]]`; names, which differ from one another, likewise.
     """
+    short = numbers.size == 0 or int(np.diff(name_offsets).max()) <= _WORD
+    if short and sys.byteorder == "little":
+        words = data[: data.size // _WORD * _WORD].view(np.uint64)
+        slots = np.zeros(1 << _BITS, np.uint8)
+        keys = np.zeros(numbers.size + 1, np.uint64)
+        lengths = np.full(numbers.size + 1, -1, np.int64)
+        table = np.zeros(numbers.size + 1, np.int64)
+        if _hash_names(name_offsets, name_data, numbers, slots, keys, lengths, table):
+            _number_short(offsets, data, words, slots, keys, lengths, table, out)
+            return
     _number_texts(offsets, data, name_offsets, name_data, numbers, out)
+
+
+@numba.njit(cache=True, inline="always")
+def _slot(key: np.uint64, length: int) -> np.uint64:
+    mixed = (key + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed >> np.uint64(64 - _BITS)
+
+
+@numba.njit(cache=True, inline="always")
+def _bytes_as_word(data: np.ndarray, start: int, length: int) -> np.uint64:
+    found = np.uint64(0)
+    for k in range(length):
+        found |= np.uint64(data[start + k]) << np.uint64(8 * k)
+    return found
+
+
+@numba.njit(cache=True)
+def _hash_names(
+    name_offsets: np.ndarray, name_data: np.ndarray, numbers: np.ndarray, slots: np.ndarray,
+    keys: np.ndarray, lengths: np.ndarray, table: np.ndarray,
+) -> bool:  # fmt: skip
+    """Enter names of at most a word into a table; False where two would share a slot."""
+    if numbers.size > 255:
+        return False
+    for n in range(numbers.size):
+        start, length = name_offsets[n], name_offsets[n + 1] - name_offsets[n]
+        key = _bytes_as_word(name_data, start, length)
+        slot = _slot(key, length)
+        if slots[slot]:
+            return False
+        slots[slot] = n + 1
+        keys[n + 1], lengths[n + 1], table[n + 1] = key, length, numbers[n]
+    return True
+
+
+@numba.njit(cache=True)
+def _number_short(
+    offsets: np.ndarray, data: np.ndarray, words: np.ndarray, slots: np.ndarray, keys: np.ndarray,
+    lengths: np.ndarray, table: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    # No branch depends on what a text is: types come in no order that could be foreseen.
+    masks = np.zeros(_WORD + 1, np.uint64)
+    for length in range(1, _WORD + 1):
+        masks[length] = ~np.uint64(0) >> np.uint64(8 * (_WORD - length))
+    last = words.size - 1
+    for i in range(out.size):
+        start = offsets[i]
+        length = offsets[i + 1] - start
+        word = np.uint64(start) >> np.uint64(3)
+        if word < last:
+            shift = np.uint64(8) * (np.uint64(start) & np.uint64(7))
+            key = words[word] >> shift
+            # Shifted twice, as a shift by all of a word's bits is none.
+            key |= words[word + np.uint64(1)] << (np.uint64(63) - shift) << np.uint64(1)
+            key &= masks[min(length, _WORD)]
+        else:
+            key = _bytes_as_word(data, start, min(length, _WORD))
+        n = slots[_slot(key, length)]
+        same = (keys[n] == key) & (lengths[n] == length)
+        out[i] = table[n] * same
 
 
 @numba.njit(cache=True)
