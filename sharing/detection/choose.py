@@ -22,7 +22,9 @@ from sharing.detection.problem import Problem, Setting, problem_of
 from sharing.detection.trees import Trees
 from sharing.solve import DEFAULT, SOLVERS, Options
 
-PROVEN = 1 - 1e-9  # sums of doubles in another order differ in their last digits
+# Sums of doubles in another order differ in their last digits.
+NOTHING = 1e-9
+PROVEN = 1 - NOTHING
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,8 @@ def benefit(problem: Problem, served: Served) -> float:
     node = problem.nodes[served.node]
     only = frozenset({served.node})
     roots = (problem.roots[i] for i in sorted({place.reading for place in served.places}))
-    return sum(root.alone - root.best(only).cost for root in roots) - node.reader.alone
+    found = sum(root.alone - root.best(only).cost for root in roots) - node.reader.alone
+    return found if abs(found) > NOTHING * node.reader.alone else 0.0
 
 
 def _independent(problem: Problem) -> frozenset[int]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from optimizer.physical.plan import Candidate
+from sharing.candidates import Kind
 from sharing.detection.choose import Choice, benefit
-from sharing.detection.conflicts import Served, conflicts, everywhere
+from sharing.detection.conflicts import At, Served, conflicts, everywhere
+from sharing.detection.problem import Place
 
 LISTED_CONFLICTS = 1000  # of one candidate
 
@@ -20,8 +22,17 @@ class Listed:
     unit: float
 
     def id(self, served: Served) -> str:
-        """A node's name for the queries that it serves."""
-        return self.choice.problem.nodes[served.node].id(self.queries(served))
+        """A node's name for the places that it serves."""
+        problem = self.choice.problem
+        return problem.id(problem.nodes[served.node], self._places(served))
+
+    def kind(self, served: Served) -> Kind:
+        """What a node is for the places that it serves."""
+        return self.choice.problem.kind(self._places(served))
+
+    def _places(self, served: Served) -> list[Place]:
+        places = self.choice.problem.nodes[served.node].places
+        return [p for p in places if At(p.reading, p.piece.first) in served.places]
 
     def queries(self, served: Served) -> tuple[str, ...]:
         """The queries that a node serves, in order."""
@@ -56,7 +67,7 @@ class Listed:
                     id=ids[i],
                     pattern=node.steps,
                     queries=self.queries(served),
-                    kind=node.kind,
+                    kind=self.kind(served),
                     benefit=self.unit * self._worth[i],
                     conflicts=tuple(ids[j] for j in near[:LISTED_CONFLICTS]),
                     conflicting=len(near),

@@ -142,9 +142,10 @@ class _Planned:
         together = len(queries) > 1
         said = ["construct their matches together" if together else "constructs its matches"]
         counted = [q.name for q in queries if isinstance(q.output, Aggregation)]
-        if counted:
-            names = f"{', '.join(counted)} " if together else ""
-            said.append(f"{names}to count them: {self._reasons[counted[0]]}")
+        if counted and together:
+            said.append(f"{', '.join(counted)} to count them: {self._reasons[counted[0]]}")
+        elif counted:
+            said[0] += f" to count them: {self._reasons[counted[0]]}"
         if made:
             saved = 100 * (1 - cost.shared / cost.separate) if cost.separate else 0.0
             said += [*self._nodes(made), f"saves {saved:.0f} % of what the trees touch one by one"]
@@ -160,7 +161,9 @@ class _Planned:
         for served in ranked[:NAMED]:
             node, many = self._problem.nodes[served.node], len(served.places)
             steps = ", ".join(node.steps)
-            texts.append(f"{CALLED[node.kind]}: SEQ({steps}) made once for {many:,} readers")
+            texts.append(
+                f"{CALLED[self.listed.kind(served)]}: SEQ({steps}) made once for {many:,} readers"
+            )
         if len(ranked) > NAMED:
             texts.append(f"and {len(ranked) - NAMED:,} more")
         return texts

@@ -44,7 +44,6 @@ class Node:
     setting: Setting
     places: tuple[Place, ...]
     reader: Reader
-    kind: Kind
 
     @property
     def piece(self) -> Piece:
@@ -55,13 +54,6 @@ class Node:
     def steps(self) -> tuple[str, ...]:
         """Its parts for people: symbols, each with what must not follow it and its conditions."""
         return steps_of(self.piece)
-
-    def id(self, queries: Iterable[str]) -> str:
-        """The same for the same piece, key, window and queries, in every process."""
-        window = [self.setting.window.size, self.setting.window.is_count]
-        content = [self.piece.key, self.setting.key, window, sorted(queries), self.kind]
-        digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode())
-        return "share-" + digest.hexdigest()[:12]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +67,24 @@ class Problem:
     def queries(self, places: Iterable[Place]) -> tuple[str, ...]:
         """The queries of some places, in order."""
         return tuple(dict.fromkeys(self.readings[place.reading].query.name for place in places))
+
+    def id(self, node: Node, places: Sequence[Place]) -> str:
+        """A name of a node for some places: the same for the same content, in every process."""
+        window = [node.setting.window.size, node.setting.window.is_count]
+        at = sorted((self.readings[p.reading].query.name, p.piece.first) for p in places)
+        content = [node.piece.key, node.setting.key, window, at]
+        digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode())
+        return "share-" + digest.hexdigest()[:12]
+
+    def kind(self, places: Sequence[Place]) -> Kind:
+        """What a node is for some places."""
+        if any(place.piece.bare for place in places):
+            return "bitmark"
+        if all(place.piece.first == 0 for place in places):
+            return "prefix"
+        if all(_is_last(place.piece, self.readings[place.reading]) for place in places):
+            return "suffix"
+        return "substring"
 
     @cached_property
     def separate(self) -> float:
@@ -143,7 +153,7 @@ def problem_of(
         piece, query = at[0].piece, readings[at[0].reading].query
         inner = pieces_of(piece.pattern, piece.conditions, whole=False)
         node = reader(piece.asked(query), inner)
-        nodes.append(Node(Setting.of(query), tuple(at), node, _kind(at, readings)))
+        nodes.append(Node(Setting.of(query), tuple(at), node))
     roots = tuple(reader(r.asked, pieces) for r, pieces in zip(readings, found, strict=True))
     return Problem(tuple(readings), roots, tuple(nodes))
 
@@ -171,16 +181,6 @@ def _is_idle(places: Sequence[Place], whole: dict[tuple[int, int, int], Key]) ->
         return False
     full = [whole.get((p.reading, p.piece.first, p.piece.last)) for p in places]
     return full[0] is not None and len(set(full)) == 1
-
-
-def _kind(places: Sequence[Place], readings: Sequence[Reading]) -> Kind:
-    if any(place.piece.bare for place in places):
-        return "bitmark"
-    if all(place.piece.first == 0 for place in places):
-        return "prefix"
-    if all(_is_last(place.piece, readings[place.reading]) for place in places):
-        return "suffix"
-    return "substring"
 
 
 def _is_last(piece: Piece, reading: Reading) -> bool:

@@ -21,7 +21,7 @@ import pytest
 from api.benchmarks.ways import WAYS, case_of, counting
 from engines.counting import chopconnect
 from engines.events import Events, from_table
-from engines.how import How, counted_groups
+from engines.how import How
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
@@ -152,7 +152,7 @@ def test_a_shared_plan_gives_what_separate_queries_give(path: Path, seed: int) -
     plan = expected_plan(path)
     workload = load_bound(plan.document)
     events = small_stream(workload, seed)
-    shared = rows(run_local(workload, events, how=How(groups=counted_groups(plan))))
+    shared = rows(run_local(workload, events, how=How().following(plan)))
     assert shared == rows(run_local(workload, events, how=How(sharing=False)))
     assert {row[0] for part in shared for row in part} == {q.name for q in workload.queries}
 
@@ -162,7 +162,7 @@ def test_a_plan_gives_what_its_queries_mean() -> None:
     plan = expected_plan(HERE / "assumed.yaml")
     workload = load_bound(plan.document)
     events = small_stream(workload, 0)
-    found = run_local(workload, events, how=How(groups=counted_groups(plan)))
+    found = run_local(workload, events, how=How().following(plan))
     assert rows(found) == rows(run_oracle(workload, events))
 
 

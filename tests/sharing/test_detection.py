@@ -57,7 +57,7 @@ def of(*patterns: str, rates: dict[str, float] | None = None) -> Problem:
 
 
 def shown(found: Problem) -> set[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    return {(n.kind, n.steps, found.queries(n.places)) for n in found.nodes}
+    return {(found.kind(n.places), n.steps, found.queries(n.places)) for n in found.nodes}
 
 
 # --- candidates ----------------------------------------------------------------------------------
