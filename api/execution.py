@@ -122,11 +122,12 @@ def run_in_slices(
     how: How = USUAL,
     progress: Callable[[float], None] = lambda part: None,
     measured: Callable[[Measured], None] = lambda slice: None,
+    seen: Callable[[Events], None] = lambda events: None,
 ) -> Sliced:
     """Run the local engine over slices of the events; rows go to `output` as they come.
 
     `disorder` is how late events can be, in nanoseconds; without it, the stream's lateness holds
-    for inputs of more events than a slice has.
+    for inputs of more events than a slice has. `seen` gets the events of each slice.
     """
     from engines.batches import Source
     from engines.columns.needed import needed_columns
@@ -161,6 +162,7 @@ def run_in_slices(
             break
         own = len(piece.own)
         events, pieces = events + own, pieces + 1
+        seen(piece.own)
         with stages("run"):
             results = run.run(piece)
         rows += results.aggregates.num_rows + results.matches.num_rows

@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from engines.faults import Faults
     from engines.how import How
     from optimizer.ir.query import BoundWorkload
+    from optimizer.statistics import Statistics
     from workloads.model import Workload
 
 SPARK = "Spark"
@@ -81,6 +83,13 @@ def run(
         int | None,
         typer.Option(
             "--slice", metavar="EVENTS", min=1, help="Events in memory at a time. Local engine."
+        ),
+    ] = None,
+    statistics: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.yaml",
+            help="Write what was seen of the stream, for 'plan --statistics'. Local engine.",
         ),
     ] = None,
     adaptive: Annotated[
@@ -161,6 +170,8 @@ def run(
     live = Live(checkpoint, once, finish, every, buckets, files, schema)
     if engine != "local" and (disorder or slice_rows):
         raise SheafError("--disorder and --slice are for the local engine")
+    if engine != "local" and statistics is not None:
+        raise SheafError("--statistics is for the local engine; 'plan --events' samples a file")
     if engine == "oracle" and on_error != "stop":
         raise SheafError("--on-error is for the local engine and for Spark")
     if engine != "spark" and (master or conf):
@@ -194,7 +205,17 @@ def run(
 
         faults = Faults(on_error)
         done = _run_local(
-            parsed, bound, events, stages, out, faults, late, slice_rows, how, verbose
+            parsed,
+            bound,
+            events,
+            stages,
+            out,
+            faults,
+            late,
+            slice_rows,
+            how,
+            verbose,
+            statistics,
         )
     elif engine == "spark":
         done = run_spark(parsed, bound, events, stages, out, spark, on_error, how)
@@ -226,13 +247,16 @@ def _run_local(
     slice_rows: int | None,
     how: How,
     verbose: bool,
+    statistics: Path | None,
 ) -> dict[str, Any]:
     """Slice by slice; gives what goes to the report."""
     from engines.errors import BadRowError
+    from engines.gathered import Gathered
     from engines.local.slices import Slicing
     from engines.output import FileOutput, FirstRows
 
     slicing = Slicing() if slice_rows is None else Slicing(slice_rows)
+    gathered = Gathered(bound)
     with ExitStack() as stack:
         output: FileOutput | FirstRows = FirstRows(ROWS_SHOWN)
         if out is not None:
@@ -240,7 +264,16 @@ def _run_local(
         try:
             with progress_bar(bound.name) as told:
                 done = run_in_slices(
-                    workload, events, stages, output, faults, slicing, disorder, how, told
+                    workload,
+                    events,
+                    stages,
+                    output,
+                    faults,
+                    slicing,
+                    disorder,
+                    how,
+                    told,
+                    seen=gathered.add if statistics is not None else lambda events: None,
                 )
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
@@ -251,6 +284,9 @@ def _run_local(
             else:
                 assert output.first is not None
                 show(output.first, typer.echo, (output.aggregates, output.matches))
+    if statistics is not None:
+        write_statistics(gathered.statistics(), statistics)
+        typer.echo(str(statistics))
     if done.unbounded:
         typer.echo(
             f"note: all events were in memory for {', '.join(done.unbounded)}: a window counted "
@@ -276,6 +312,19 @@ def _run_local(
         "skipped": faults.total,
         "rows": {"aggregates": output.aggregates, "matches": output.matches},
     }
+
+
+def write_statistics(statistics: Statistics, path: Path) -> None:
+    """Keep statistics in the form that `plan --statistics` and a workload take."""
+    import yaml
+
+    from optimizer.statistics.document import to_written
+
+    text = yaml.safe_dump(to_written(statistics), sort_keys=False, allow_unicode=True, width=100)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SheafError(f"cannot write '{path}': {error.strerror}") from error
 
 
 def _run_oracle(

@@ -22,6 +22,7 @@ from engines.counting.continued import Continued
 from engines.counting.plan import Plan, wanted_values
 from engines.errors import StateError
 from engines.events import Events, from_table
+from engines.gathered import Gathered
 from engines.how import USUAL, How
 from engines.live.blob import from_bytes, to_bytes
 from engines.local.slices import Slice, appended, between
@@ -45,13 +46,20 @@ class LiveRun:
     """Takes batches in the order of time; events of one time come in one batch.
 
     After `save` another `LiveRun`, of the same workload, can go on with what it gave. Events up to
-    the time `since` are none of its queries': for them the stream begins behind it.
+    the time `since` are none of its queries': for them the stream begins behind it. `gathered`
+    gets to see all events, and has their statistics.
     """
 
     def __init__(
-        self, workload: BoundWorkload, tick: int, how: How = USUAL, since: int | None = None
+        self,
+        workload: BoundWorkload,
+        tick: int,
+        how: How = USUAL,
+        since: int | None = None,
+        gathered: Gathered | None = None,
     ) -> None:
         self._workload, self._tick, self._since = workload, tick, since
+        self._gathered = gathered
         groups: dict[Hashable, list[Query]] = {}
         rest: list[Query] = []
         for query in workload.queries:
@@ -76,6 +84,8 @@ class LiveRun:
         """The rows that are certain once all events up to `until` have come; None: no more will."""
         if self._since is not None:
             events = between(events, self._since + 1, None)
+        if self._gathered is not None:
+            self._gathered.add(events)
         found = [empty_results(events.time_type)]
         if self._counted:
             columns = Columns(self._workload, events)

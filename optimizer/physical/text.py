@@ -106,10 +106,9 @@ class Text:
         known = self.plan.statistics
         sample = known.get("sample")
         if sample:
-            text = f"sampled from {sample['events']:,} of {known.get('events', 0):,} events"
+            by = "seen by a run: " if known.get("source") == "running" else ""
+            text = f"{by}sampled from {sample['events']:,} of {known.get('events', 0):,} events"
             text += f" (seed {sample['seed']})"
-        elif known.get("source") == "running":
-            text = "measured by a run"
         else:
             text = "given with the workload"
         keys = known.get("keys", {})

@@ -68,7 +68,7 @@ def test_types_pieces_and_queries_stand_in_this_order() -> None:
     right = 0.0
     for css, names in (
         ("type", {"A", "B", "C", "D", "E", "F"}),
-        ("piece", {"B, C, D ×3", "A, B ×2"}),
+        ("piece", {"B, C, D ×3"}),
         ("query", {"one", "two", "three", "four", "five"}),
     ):
         found = boxes(root, css)
@@ -129,7 +129,7 @@ def test_tooltips_say_who_shares_what_and_what_it_saves() -> None:
     query = tooltip(boxes(root, "query")["one"]).splitlines()
     assert query[1] == "SEQ(A a, B b, C c, D d)"
     assert query[2].startswith("product, 1 min, ")
-    assert set(query[3:]) == {"shares B, C, D with two, four", "shares A, B with three"}
+    assert query[3:] == ["shares B, C, D with two, four"]
 
 
 @pytest.mark.parametrize("number", [MANY, MANY + 1, 100])
