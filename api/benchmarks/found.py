@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engines.columns.grouped import Groups
     from engines.results import Results
 
 # Odd numbers without a pattern: a count at another time, or of another query, changes the sum.
@@ -67,8 +71,45 @@ def found_rows(
     return Found(len(query), int(counts.sum(dtype=np.uint64)), mixed)
 
 
+def found_matches(columns: Sequence[npt.NDArray[np.integer] | Groups], query: int = 0) -> Found:
+    """Matches by the numbers of their events, one column for each component."""
+    numbers = [_number(column) for column in columns]
+    place = np.full(len(numbers[0]), np.uint64((query + 1) * int(_BY_QUERY) % _WRAP))
+    for number in numbers:
+        place = (place ^ (place >> np.uint64(32))) * _MIXED + number * _BY_TIME
+    place = (place ^ (place >> np.uint64(32))) * _MIXED
+    return Found(len(place), len(place), int(place.sum(dtype=np.uint64)))
+
+
+def _number(column: npt.NDArray[np.integer] | Groups) -> npt.NDArray[np.uint64]:
+    """An event's own number, or one for the events of each group."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.uint64)
+    mixed = (column.rows.astype(np.uint64) + np.uint64(1)) * _BY_QUERY
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _MIXED
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed)])
+    found: npt.NDArray[np.uint64] = total[column.offsets[1:]] - total[column.offsets[:-1]]
+    return found
+
+
+def _found_texts(matches: pa.Table) -> Found:
+    """Match rows by their query, key, times and text."""
+    import pandas as pd
+    import pyarrow.compute as pc
+
+    if not matches.num_rows:
+        return NOTHING
+    mixed = np.zeros(matches.num_rows, np.uint64)
+    for name in ("query", "key", "start", "end", "time", "match"):
+        texts = pc.fill_null(matches.column(name).cast("string"), "")
+        hashed = pd.util.hash_array(texts.to_numpy(zero_copy_only=False).astype(object))
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * _MIXED + hashed
+    total = int(((mixed ^ (mixed >> np.uint64(32))) * _MIXED).sum(dtype=np.uint64))
+    return Found(matches.num_rows, 0, total)
+
+
 def found_results(results: Results, names: list[str]) -> Found:
-    """The rows of a run: aggregates by the order of the queries' names, and how many matches."""
+    """The rows of a run: aggregates by the order of the queries' names, and matches."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -87,4 +128,4 @@ def found_results(results: Results, names: list[str]) -> Found:
     )
     others = table.filter(pc.is_null(counts)).column("value")
     total = pc.sum(others).as_py() or 0.0
-    return found + Found(results.matches.num_rows, 0, 0, float(total))
+    return found + Found(0, 0, 0, float(total)) + _found_texts(results.matches)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from engines.baselines.outline import Way
 from engines.baselines.ways import Matches, find
 from engines.columns.instances import Columns
 from engines.results import match_schema
-from engines.trees.buffers import Buffer
+from engines.trees.buffers import Buffer, first_of, last_of
 from engines.trees.picked import Picked
 from engines.trees.rows import match_tables_of
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Query
-from workloads.errors import UnsupportedError
 
 
 def baseline_rows(query: Query, columns: Columns, way: Way) -> pa.Table:
@@ -38,7 +36,5 @@ def picked_for(query: Query, columns: Columns) -> tuple[Picked, int]:
 
 def buffer_of(found: Matches) -> Buffer:
     """Matches as a buffer of the tree engine."""
-    if found.groups is not None:
-        raise UnsupportedError("rows of groups are not written")
-    places = tuple(np.ascontiguousarray(column) for column in found.rows.T)
-    return Buffer(places, places[0], places[-1])
+    columns = tuple(found.columns())
+    return Buffer(columns, first_of(columns[0]), last_of(columns[-1]))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from engines.baselines.outline import Node, Outline, Way, outline
 from engines.baselines.values import Doubles, sides_of
+from engines.columns.grouped import Groups, ends
 from engines.trees.picked import Picked
 from kernels import joins
 from kernels.baselines.configurations import FoundGroups, find_by_configurations
@@ -52,6 +53,30 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def columns(self) -> list[Rows | Groups]:
+        """A column of places, or of groups of them, for each component."""
+        return [
+            self._group(column) if plus else np.ascontiguousarray(column)
+            for column, plus in zip(self.rows.T, self.is_group, strict=True)
+        ]
+
+    def _group(self, last: Rows) -> Groups:
+        """The groups that end with some members: from behind, one event of all at a time."""
+        assert self.groups is not None
+        member, before = self.groups.member, self.groups.before
+        sizes = np.zeros(len(last), np.int64)
+        current = last
+        while (current >= 0).any():
+            sizes += current >= 0
+            current = np.where(current >= 0, before[current], -1)
+        offsets = ends(sizes)
+        rows = np.empty(offsets[-1], np.int32)
+        at, current = offsets[1:] - 1, last
+        while (open_ := current >= 0).any():
+            rows[at[open_]] = member[current[open_]]
+            at, current = at - 1, np.where(open_, before[current], -1)
+        return Groups(offsets, rows)
 
 
 def find(query: Query, picked: Picked, width: int, way: Way) -> Matches:

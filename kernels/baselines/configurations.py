@@ -2,10 +2,10 @@
 
 A configuration is a state with the events bound so far. An event of the next component is tried
 with every configuration of the state before it, and each that takes it is copied; `E+` has an edge
-that takes further events. Configurations whose window has passed are dropped once they are half of
-their state's. (The thesis looks at the configurations of all states for each event, and finds
-their events by version numbers; looking at those of one state, with their events copied, is
-quicker.)
+that takes further events. Configurations whose window has passed, or that a negated event spoiled,
+are dropped once they are half of their state's. (The thesis looks at the configurations of all
+states for each event, and finds their events by version numbers; looking at those of one state,
+with their events copied, is quicker.)
 """
 
 from __future__ import annotations
@@ -43,11 +43,17 @@ def find_by_configurations(
 
 
 @numba.njit(cache=True)
-def _current(rows: np.ndarray, count: int, length: int, position: np.ndarray, opening: int) -> int:
-    """Keep the configurations whose first event is in the window, in their order; how many."""
+def _current(
+    rows: np.ndarray, count: int, length: int, moment: np.ndarray, position: np.ndarray,
+    opening: int, spoiled: int,
+) -> int:  # fmt: skip
+    """Keep the configurations that can become matches, in their order; how many there are.
+
+    Their first event is in the window, and their last one is not before the moment `spoiled`.
+    """
     kept = 0
     for k in range(count):
-        if position[rows[k, length + 1]] > opening:
+        if position[rows[k, length + 1]] > opening and moment[rows[k, length]] >= spoiled:
             if kept < k:
                 for i in range(length + 2):
                     rows[kept, i] = rows[k, i]
@@ -70,6 +76,11 @@ def _find(
     members, many = np.empty((64, 2), np.int32), 0
     following = starts[:length].copy()
     chosen = np.zeros(length + 2, np.int32)
+    spoiled = np.full(length, np.iinfo(np.int64).min)
+    plain, behind = np.zeros(gap.size, np.bool_), np.zeros(gap.size, np.int64)
+    for g in range(gap.size):
+        plain[g] = 0 < gap[g] < length and test_starts[negated[g]] == test_starts[negated[g] + 1]
+        behind[g] = starts[negated[g]]
     while True:
         at, place = -1, np.int32(2**31 - 1)
         for i in range(length):
@@ -79,6 +90,12 @@ def _find(
             break
         following[at] += 1
         now, opening = moment[place], position[place] - width
+        # A negated event that asks nothing spoils all configurations of before it, for good.
+        for g in range(gap_starts[at], gap_starts[at + 1]):
+            if plain[g]:
+                while behind[g] < starts[negated[g] + 1] and moment[places[behind[g]]] < now:
+                    spoiled[at - 1] = max(spoiled[at - 1], moment[places[behind[g]]])
+                    behind[g] += 1
         # The begin edge comes from the state before, the take edge from the component's own.
         for source in range(at - 1, at + 1 if plus[at] else at):
             begins = source < at
@@ -87,7 +104,10 @@ def _find(
             expired = 0
             for k in range(size):
                 if source >= 0:
-                    if position[rows[k, length + 1]] <= opening:
+                    if (
+                        position[rows[k, length + 1]] <= opening
+                        or moment[rows[k, length]] < spoiled[source]
+                    ):
                         expired += 1
                         continue
                     tried += 1
@@ -118,7 +138,7 @@ def _find(
                 else:
                     chosen[at] = place
                 for g in range(gap_starts[at], gap_starts[at + 1]):
-                    if fits and occurs(
+                    if fits and not plain[g] and occurs(
                         moment, position, places, starts, values, test_starts, kind, other, own,
                         their, negated[g], gap[g], last, width, chosen,
                     ):  # fmt: skip
@@ -136,7 +156,9 @@ def _find(
                     target = states[at]
                     if counts[at] == target.shape[0]:
                         if source < at:
-                            counts[at] = _current(target, counts[at], length, position, opening)
+                            counts[at] = _current(
+                                target, counts[at], length, moment, position, opening, spoiled[at]
+                            )
                         if 2 * counts[at] > target.shape[0]:
                             states[at] = doubled(target)
                             target = states[at]
@@ -144,5 +166,8 @@ def _find(
                         target[counts[at], i] = chosen[i]
                     counts[at] += 1
             if source >= 0 and 2 * expired > size:
-                counts[source] = _current(states[source], counts[source], length, position, opening)
+                counts[source] = _current(
+                    states[source], counts[source], length, moment, position, opening,
+                    spoiled[source],
+                )  # fmt: skip
     return found[:finished].copy(), members[:many].copy(), tried

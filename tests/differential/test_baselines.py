@@ -1,6 +1,5 @@
 """Baselines find the matches that the reference gives, as far as they take a query."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -10,12 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engines.baselines import Matches, Way, baseline_rows, find, refusal
-from engines.baselines.rows import picked_for
+from engines.baselines import Way, baseline_rows, refusal
 from engines.columns.instances import Columns
 from engines.oracle import run_oracle
 from optimizer.bind import load_bound
-from optimizer.ir.query import BoundWorkload, Construction, ReturnAttribute
+from optimizer.ir.query import BoundWorkload
 from tests.differential.test_local import events_of
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
 from workloads.errors import UnsupportedError
@@ -79,44 +77,7 @@ def test_sequences_with_negated_sequences(case: Case, way: Way) -> None:
 @given(cases(KLEENE, max_size=7))
 @settings(max_examples=80)
 def test_configurations_find_groups(case: Case) -> None:
-    workload, rows = case
-    query = workload.queries[0]
-    assume(refusal(query, "configurations") is None)
-    events = events_of(workload, [{**row, "x": i} for i, row in enumerate(rows)])
-    picked, width = picked_for(query, Columns(workload, events))
-    found = find(query, picked, width, "configurations")
-    numbers = events.table.column("x").to_numpy()
-    matches = Counter(
-        tuple(tuple(int(numbers[picked.row[place]]) for place in group) for group in match)
-        for match in groups_of(found)
-    )
-    returned = Construction(tuple(ReturnAttribute(alias, "x") for alias in found.aliases))
-    asked = replace(workload, queries=(replace(query, output=returned),))
-    expected: Counter[Any] = Counter()
-    for text in run_oracle(asked, events).matches.column("match").to_pylist():
-        bound = json.loads(text)
-        listed = [bound[alias] for alias in found.aliases]
-        groups = [group if isinstance(group, list) else [group] for group in listed]
-        expected[tuple(tuple(event["x"] for event in group) for group in groups)] += 1
-    assert matches == expected
-
-
-def groups_of(found: Matches) -> list[list[list[int]]]:
-    """The places of each component of each match."""
-    if found.groups is None:
-        return [[[place] for place in row] for row in found.rows.tolist()]
-    member, before = found.groups.member.tolist(), found.groups.before.tolist()
-    matches = []
-    for row in found.rows.tolist():
-        match = []
-        for value, plus in zip(row, found.is_group, strict=True):
-            group = [] if plus else [value]
-            while plus and value >= 0:
-                group.insert(0, member[value])
-                value = before[value]
-            match.append(group)
-        matches.append(match)
-    return matches
+    check(case, "configurations")
 
 
 REFUSED = {
