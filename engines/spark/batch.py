@@ -40,7 +40,7 @@ from engines.spark.parts import (
 from engines.spark.progress import Told, watched
 from engines.spark.pushed import filter_for
 from engines.spark.source import FileSource, Source
-from engines.spark.stretches import Group, Stretch, cheapest, shuffled_time
+from engines.spark.stretches import Group, Stretch, cheapest, held_at_once, shuffled_time
 from engines.spark.tally import Tally
 from engines.spark.targets import Landed, TableTarget, Target
 from engines.spark.tasks import Evaluation, ShuffledParts, StoredStretches
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Done", "JobError", "Key", "Settings", "plan_routes", "run_batch", "said"]
 
 SAMPLE_ROWS = 200_000
-LARGEST_GROUP = 4_000_000  # rows that are stored together and would be in memory together
+HELD_ROWS = 4_000_000  # that are stored over one another in time, and are in memory together
 ARROW_ROWS = 65_536  # in a batch on its way to Python
 
 
@@ -83,9 +83,13 @@ USUAL_SETTINGS = Settings()
 
 @dataclass
 class Done:
-    """What a job did: events read, rows by query, and where they are."""
+    """What a job did: events read, rows by query, and where they are.
+
+    `taken` are the events that came to each part.
+    """
 
     events: int
+    taken: list[int]
     rows: dict[str, int]
     numbers: tuple[int, int]  # of aggregate rows, and of match rows
     names: list[str]
@@ -132,6 +136,7 @@ def run_batch(
     numbers = [sum(report.numbers[i] for report in reports) for i in range(2)]
     return Done(
         source.settle(tally),
+        [report.events for report in reports],
         dict(counts),
         (numbers[0], numbers[1]),
         landed.names,
@@ -172,7 +177,7 @@ class _Job:
             for number, split in enumerate(source.splits)
             if split.rows and split.low is not None and split.high is not None
         ]
-        if not groups or any(group.rows > LARGEST_GROUP for group in groups):
+        if not groups or held_at_once(groups) > HELD_ROWS:
             return None
         tick = from_table(self.first, self.workload.stream).tick
         reach = SlicedRun(self.workload, tick).reach

@@ -243,6 +243,12 @@ def last_batch(checkpoint: str) -> int:
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
+def readable_batch(checkpoint: str) -> int:
+    """The number of the last batch whose rows will never change; -1 before the first."""
+    manifest = read_manifest(checkpoint)
+    return last_batch(checkpoint) + (1 if manifest is not None and manifest.finished else 0)
+
+
 def _last_watermark(checkpoint: str) -> int | None:
     """Spark's watermark for the next batch; None where no events have been taken yet."""
     batch = last_batch(checkpoint)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 PACKAGES = ("workloads", "optimizer", "kernels", "engines")
 _ENDINGS = (".py", ".cl", ".lark", ".properties", ".sh", ".typed")
+# What numba has compiled here: known by the sources' content, and taken by processors of the same
+# kind only.
+_COMPILED = (".nbi", ".nbc")
 
 # Takes the place of a package's __init__ in the archive.
 _STUB = """\
@@ -35,7 +38,8 @@ def pack_code(folder: Path) -> Path:
     files = dict(_files())
     digest = hashlib.sha256()
     for name, path in files.items():
-        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+        if path.suffix not in _COMPILED:
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     short = digest.hexdigest()[:16]
     archive = folder / f"sheaf-{short}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -55,5 +59,5 @@ def _files() -> Iterator[tuple[str, Path]]:
         assert found is not None, f"{package} has no file"
         root = Path(found).parent
         for path in sorted(root.rglob("*")):
-            if path.suffix in _ENDINGS:
+            if path.suffix in (*_ENDINGS, *_COMPILED):
                 yield f"{package}/{path.relative_to(root)}", path

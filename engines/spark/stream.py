@@ -36,7 +36,14 @@ from engines.spark.checkpoint import (
     taken_over,
     write_manifest,
 )
-from engines.spark.live_source import PACKED, LiveSource, Packer, lateness_of
+from engines.spark.live_source import (
+    KAFKA,
+    KAFKA_PACKAGE,
+    PACKED,
+    LiveSource,
+    Packer,
+    lateness_of,
+)
 from engines.spark.sink import Sink, Writer
 from kernels import product
 from optimizer.automaton import countable
@@ -52,8 +59,7 @@ if TYPE_CHECKING:
 # way to Python are quick with values of up to about a megabyte.
 BUCKETS_PER_CORE = 8
 
-# For `spark_session`, where a session is made for a stream.
-SETTINGS = {
+_SETTINGS = {
     # A processor carries all queries; compressed ones of more than this would be broadcast, which
     # stateful operators do not take.
     "spark.broadcast.UDFCompressionThreshold": str(2**30),
@@ -72,6 +78,15 @@ _SESSION = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
+
+
+def settings_for(path: str) -> dict[str, str]:
+    """What a session must be made with to read a stream from there."""
+    if not path.startswith(KAFKA):
+        return dict(_SETTINGS)
+    import pyspark
+
+    return {**_SETTINGS, "spark.jars.packages": f"{KAFKA_PACKAGE}:{pyspark.__version__}"}
 
 
 @dataclass(frozen=True)

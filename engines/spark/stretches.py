@@ -31,8 +31,7 @@ def stretches_for(span: int, reach: Reach, cores: int, most: int) -> int:
 
     def time(number: int) -> float:
         each = span / number + (extra if number > 1 else 0)
-        # The last tasks leave cores idle for as long as one of them takes, at worst.
-        return max(number * each / cores, each)
+        return -(-number // cores) * each  # in rounds, of which the last may leave cores idle
 
     times = {number: time(number) for number in range(1, max(most, 1) + 1)}
     best = min(times.values())
@@ -116,6 +115,17 @@ def _cuts(ordered: Sequence[Group], number: int) -> list[int]:
     return sorted(cut for cut in found if cut > ordered[0].low)
 
 
+def held_at_once(groups: Sequence[Group]) -> int:
+    """The rows of groups that lie over one another in time, at most: they wait for each other."""
+    changes = sorted(
+        [(group.low, -group.rows) for group in groups]
+        + [(group.high + 1, group.rows) for group in groups],
+        key=lambda change: (change[0], -change[1]),
+    )
+    held = np.cumsum([-rows for _, rows in changes])
+    return int(held.max(initial=0))
+
+
 def cheapest(
     groups: Sequence[Group],
     reach: Reach,
@@ -134,7 +144,8 @@ def cheapest(
         own = rows / len(found)
         visited = own + (min(extra, rows) if len(found) > 1 else 0)
         each = [READING * stretch.rows + running * visited for stretch in found]
-        tried.append((max(sum(each) / cores, *each), found))
+        rounds = -(-len(found) // cores)
+        tried.append((max(rounds * sum(each) / len(each), *each), found))
     best = min(time for time, _ in tried)
     return max(
         ((found, time) for time, found in tried if time <= EVENNESS * best),
@@ -154,7 +165,7 @@ def shuffled_time(
     number = stretches_for(span, reach, cores, 4 * cores)
     extra = (rows / span * (reach.back + reach.ahead - 1)) if number > 1 else 0
     each = (rows / number + min(extra, rows)) * running
-    return work + max(number * each / cores, each)
+    return work + -(-number // cores) * each
 
 
 def _extent(groups: Sequence[Group]) -> tuple[int, int]:
