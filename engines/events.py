@@ -55,6 +55,8 @@ class Events:
     def times(self, ticks: Int64s) -> pa.Array:
         """Ticks as values of the stream's time column."""
         values = pa.array(ticks, pa.int64())
+        if self.time_type == values.type:
+            return values
         if pa.types.is_date32(self.time_type):
             values = values.cast(pa.int32())
         return values.cast(self.time_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from workloads import expressions as ex
 EVENTS_AT_ONCE = 1_000_000
 # Fewer rows than one in so many of the table are sorted, and not looked up in its length.
 FEW = 50
+HANDFUL = 2_000  # rows that are written as often as they come: to find out costs more
 
 Rows = npt.NDArray[Any]
 
@@ -72,6 +74,9 @@ def parts(size: int, singles: int, groups: Sequence[Groups]) -> Iterator[npt.NDA
 
     A match has so many single events, and one group of each of `groups`.
     """
+    if not groups and size * max(singles, 1) <= EVENTS_AT_ONCE:
+        yield np.arange(size)
+        return
     sizes = np.full(size, max(singles, 1))
     for group in groups:
         sizes = sizes + group.sizes
@@ -103,15 +108,25 @@ def _texts(wanted: list[_Objects], bound: Bound, events: Events) -> list[pa.Arra
         if found[i] is not None:
             continue
         alike = [j for j, other in enumerate(wanted) if other.names == one.names]
-        used, numbers = _distinct([rows[j] for j in alike], len(events))
-        texts = object_texts(used, one.names, events)
-        for j, number in zip(alike, numbers, strict=True):
-            objects, column = texts.take(pa.array(number)), columns[j]
+        written = _written([rows[j] for j in alike], one.names, events)
+        for j, objects in zip(alike, written, strict=True):
+            column = columns[j]
             if isinstance(column, Groups):
                 lists = pa.ListArray.from_arrays(pa.array(column.offsets, pa.int32()), objects)
                 objects = joined("[", pc.binary_join(lists, ","), "]")
             found[j] = objects
     return found
+
+
+def _written(columns: list[Rows], names: Sequence[str], events: Events) -> list[pa.Array]:
+    """Rows as objects, column by column."""
+    ends = np.cumsum([0, *map(len, columns)]).tolist()
+    if ends[-1] <= HANDFUL:
+        texts = object_texts(np.concatenate(columns), names, events)
+        return [texts.slice(a, b - a) for a, b in pairwise(ends)]
+    used, numbers = _distinct(columns, len(events))
+    texts = object_texts(used, names, events)
+    return [texts.take(pa.array(number)) for number in numbers]
 
 
 def _distinct(columns: list[Rows], length: int) -> tuple[Rows, list[Rows]]:

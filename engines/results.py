@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ def aggregate_schema(time_type: pa.DataType) -> pa.Schema:
     )
 
 
+@cache
 def match_schema(time_type: pa.DataType) -> pa.Schema:
     """The columns of match rows."""
     return pa.schema(
