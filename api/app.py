@@ -20,6 +20,7 @@ from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
 from api.metrics import Metrics
 from api.observing import Observed
+from api.remembered import Remembered
 from api.roots import Roots
 from api.routes import health, jobs, plans, results, tasks, workloads
 from api.settings import Settings, from_environment
@@ -58,6 +59,9 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         settings.max_queued,
         worker,
         metrics.ended,
+        settings.streams_at_once,
+        settings.stream_restarts,
+        metrics.batch,
     )
 
     @asynccontextmanager
@@ -87,6 +91,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.state.roots = roots
     app.state.computing = computing
     app.state.tasks = planning
+    app.state.remembered = Remembered()
     problems.install(app)
     # The last is the first to see a request.
     app.add_middleware(Etags)

@@ -149,6 +149,14 @@ JOB: dict[str, Any] = {
     "started": "2026-03-01T09:30:01Z",
     "finished": None,
 }
+JOB_CHANGED: dict[str, Any] = {
+    "job": "job-1-5f3a9c1b",
+    "plan": "plan-77de1f0c9a3b",
+    "workload_version": 2,
+    "kept": ["purchases"],
+    "afresh": ["abandoned"],
+    "removed": [],
+}
 RESULTS: dict[str, Any] = {
     "job": "job-1-5f3a9c1b",
     "total": {"aggregates": 1, "matches": 1},

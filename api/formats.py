@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
-from api.result_files import iterate_rows, opened
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Format = OneOf["json", "csv", "parquet", "arrow"]
 
@@ -39,27 +40,33 @@ def accepted(accept: str) -> Format | None:
     return min(wanted)[2] if wanted else None
 
 
-def encoded(path: Path, start: int, stop: int, format: Format) -> Iterator[bytes]:
-    """The rows of a file from one place to another, in a format, as bytes to be sent."""
-    writers: dict[str, Callable[[Path, int, int], Iterator[bytes]]] = {
-        "csv": _csv,
-        "parquet": _parquet,
-        "arrow": _arrow,
-    }
-    return writers[format](path, start, stop)
+def encoded(
+    schema: pa.Schema, pieces: Iterator[pa.RecordBatch], format: Format, whole: Path | None = None
+) -> Iterator[bytes]:
+    """Rows in a format, as bytes to be sent; `whole` is a Parquet file that has just these."""
+    match format:
+        case "csv":
+            return _csv(schema, pieces)
+        case "arrow":
+            return _arrow(schema, pieces)
+        case "parquet" if whole is not None:
+            return _file(whole)
+        case "parquet":
+            return _parquet(schema, pieces)
+        case _:
+            raise ValueError(format)
 
 
-def _csv(path: Path, start: int, stop: int) -> Iterator[bytes]:
+def _csv(schema: pa.Schema, pieces: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     import pyarrow as pa
     import pyarrow.csv
 
     from engines.text import iso_texts
 
-    with opened(path) as file:
-        names = file.schema_arrow.names
+    names = schema.names
     yield (",".join(f'"{name}"' for name in names) + "\n").encode()
     bare = pyarrow.csv.WriteOptions(include_header=False)
-    for batch in iterate_rows(path, start, stop):
+    for batch in pieces:
         columns = [
             iso_texts(column) if pa.types.is_temporal(column.type) else column
             for column in batch.columns
@@ -69,35 +76,31 @@ def _csv(path: Path, start: int, stop: int) -> Iterator[bytes]:
         yield out.getvalue()
 
 
-def _arrow(path: Path, start: int, stop: int) -> Iterator[bytes]:
+def _arrow(schema: pa.Schema, pieces: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     import pyarrow as pa
 
-    with opened(path) as file:
-        schema = file.schema_arrow
     out = _Drained()
     with pa.ipc.new_stream(pa.PythonFile(out, mode="w"), schema) as writer:
-        for batch in iterate_rows(path, start, stop):
+        for batch in pieces:
             writer.write_batch(batch)
             yield out.drained()
     yield out.drained()
 
 
-def _parquet(path: Path, start: int, stop: int) -> Iterator[bytes]:
+def _parquet(schema: pa.Schema, pieces: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     import pyarrow.parquet
 
     with tempfile.TemporaryFile() as spooled:
-        with opened(path) as file:
-            whole = start == 0 and stop == file.metadata.num_rows
-            schema = file.schema_arrow
-        if whole:
-            with path.open("rb") as same:
-                yield from _chunks(same)
-            return
         with pyarrow.parquet.ParquetWriter(spooled, schema, compression="zstd") as writer:
-            for batch in iterate_rows(path, start, stop):
+            for batch in pieces:
                 writer.write_batch(batch)
         spooled.seek(0)
         yield from _chunks(spooled)
+
+
+def _file(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from _chunks(file)
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:

@@ -65,6 +65,17 @@ class Metrics:
         self._events = Counter(
             "sheaf_events", "Events that jobs worked through.", registry=registry
         )
+        self._batches = Histogram(
+            "sheaf_batch_seconds",
+            "Time that batches of streams took.",
+            buckets=QUICK,
+            registry=registry,
+        )
+        self._state = Gauge(
+            "sheaf_stream_state_bytes",
+            "State of the stream that had a batch last.",
+            registry=registry,
+        )
         self._rows = Counter("sheaf_rows", "Rows that jobs found.", ["kind"], registry=registry)
         Gauge("sheaf_build_info", "Which Sheaf this is.", ["version"], registry=registry).labels(
             version("sheaf")
@@ -87,6 +98,10 @@ class Metrics:
             self._events.inc(job.done.events)
             for kind in job.done.rows:
                 self._rows.labels(kind).inc(job.done.total(kind))
+
+    def batch(self, seconds: float, state: int) -> None:
+        self._batches.observe(seconds)
+        self._state.set(state)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

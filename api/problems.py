@@ -17,7 +17,7 @@ from api.computing import BusyError, TooLongError
 from api.planning import TooManyQueriesError
 from api.roots import OutsideRootsError
 from api.store import UnknownIdError
-from api.store.jobs import QueueFullError
+from api.store.jobs import JobOverError, QueueFullError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
 
 MEDIA_TYPE = "application/problem+json"
@@ -36,6 +36,8 @@ PROBLEMS = {
     "key-mismatch": (422, "The idempotency key belongs to another request"),
     "key-in-use": (409, "The request of this idempotency key is under way"),
     "not-acceptable": (406, "There is no such format"),
+    "job-over": (409, "The job is over"),
+    "incompatible": (409, "The stream cannot go on with this plan"),
     "results-not-ready": (409, "The job has no results"),
     "path-not-allowed": (403, "The service may not use this path"),
     "too-many-queries": (422, "The workload has too many queries"),
@@ -184,6 +186,7 @@ def install(app: FastAPI) -> None:
         kinds = (
             (UnknownIdError, "not-found"),
             (QueueFullError, "queue-full"),
+            (JobOverError, "job-over"),
             (OutsideRootsError, "path-not-allowed"),
             (TooManyQueriesError, "too-many-queries"),
             (TooLongError, "planning-too-long"),

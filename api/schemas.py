@@ -62,6 +62,13 @@ class KeyStatisticsIn(_In):
     )
 
 
+class KeyIn(_In):
+    cardinality: float = Field(ge=1, allow_inf_nan=False, description="How many values it has.")
+    heaviest: float | None = Field(
+        default=None, gt=0, le=1, description="The heaviest value's share of the events."
+    )
+
+
 class StatisticsIn(_In):
     """What a workload may say about its stream, as under `statistics` in a workload file."""
 
@@ -165,6 +172,9 @@ class GroupOut(BaseModel):
     trees: dict[str, dict[str, Any]] | None = Field(
         default=None, description="The tree of each query, where several share parts of theirs."
     )
+    provisional: bool | None = Field(
+        default=None, description="Whether its trees rest on assumptions, and are chosen again."
+    )
     cost: CostOut | None = Field(
         default=None, description="What the group takes, and its queries one by one."
     )
@@ -253,6 +263,32 @@ class TaskOut(BaseModel):
     finished: datetime | None = None
 
 
+class StreamIn(_In):
+    """How a stream runs."""
+
+    checkpoint: PathIn | None = Field(
+        default=None,
+        description="A folder for its state, to go on from; in the job's own by default.",
+    )
+    every: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="Seconds between batches; without, one follows the other."
+    )
+    buckets: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        default=None, description="Pieces that the state is in, for a new checkpoint."
+    )
+    files: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="New files in a batch at most."
+    )
+    like: PathIn | None = Field(
+        default=None, description="A file of events like those that will come."
+    )
+    on_error: OneOf["stop", "skip"] = "stop"
+    once: bool = Field(default=False, description="End with the events there are.")
+    finish: bool = Field(
+        default=False, description="After `once`: no more will come, so give the rows that wait."
+    )
+
+
 class JobIn(_In):
     plan: str = Field(description="The id of the plan to run.")
     source: PathIn
@@ -261,6 +297,7 @@ class JobIn(_In):
         description="Where results are written besides: .parquet, .csv or .jsonl by its ending.",
     )
     mode: OneOf["batch", "stream"] = "batch"
+    stream: StreamIn | None = Field(default=None, description="With mode `stream`.")
     engine: OneOf["spark", "local"] = "spark"
     device: OneOf["auto", "cpu", "opencl"] = "auto"
     master: str = Field(default="local[*]", description="Spark's master; embedded by default.")
@@ -277,6 +314,56 @@ class JobIn(_In):
     )
 
 
+class JobChange(_In):
+    """What a stream is to go on with."""
+
+    plan: str = Field(description="The id of a plan over the same stream of events.")
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"plan": "plan-77de1f0c9a3b"}}
+    )
+
+
+class JobChanged(BaseModel):
+    """What becomes of a stream's queries with a new plan."""
+
+    model_config = ConfigDict(json_schema_extra={"example": examples.JOB_CHANGED})
+
+    job: str
+    plan: str
+    workload_version: int
+    kept: list[str] = Field(description="Queries that go on with their state.")
+    afresh: list[str] = Field(description="Queries that begin with the next events.")
+    removed: list[str]
+
+
+class GroupStateOut(BaseModel):
+    queries: list[str] = Field(description="They have one state together.")
+    events: int = Field(description="That the state holds.")
+    bytes: int
+
+
+class StreamOut(BaseModel):
+    """What a stream has done, and where it stands after its last batch."""
+
+    batches: int
+    events: int = Field(description="Read in all.")
+    bad: int = Field(description="Rows that were no events, and left out.")
+    late: int = Field(description="Events that came too late, and are kept aside.")
+    aggregates: int
+    matches: int
+    seconds: float = Field(description="Of all batches together.")
+    restarts: int = Field(description="How often its process had to be started again.")
+    batch: int | None = Field(default=None, description="The number of the last batch.")
+    batch_seconds: float | None = None
+    until: int | str | None = Field(
+        default=None, description="The time up to which all results are given."
+    )
+    state: int = Field(default=0, description="In bytes.")
+    waiting: int = Field(default=0, description="Events that wait for the watermark.")
+    groups: list[GroupStateOut] = []
+
+
 class ProgressOut(BaseModel):
     done: int = Field(description="Parts of the work that are done.")
     known: int = Field(description="Parts that are known of so far.")
@@ -291,7 +378,7 @@ class JobOut(BaseModel):
     workload_version: int
     source: Location
     sink: Location | None
-    mode: OneOf["batch"] = "batch"
+    mode: OneOf["batch", "stream"] = "batch"
     engine: str
     device: str
     master: str
@@ -300,6 +387,7 @@ class JobOut(BaseModel):
     stage: str = Field(description="What is under way, in a word or two.")
     reason: str | None = Field(description="Why it failed or was cancelled.")
     progress: ProgressOut | None = None
+    stream: StreamOut | None = Field(default=None, description="Of a stream: what it has done.")
     created: datetime
     started: datetime | None
     finished: datetime | None

@@ -26,6 +26,8 @@ class Settings:
     max_queries: int = 10_000  # of a workload
     planning_seconds: float = 60  # that checking or planning a workload may take
     jobs_at_once: int = 1  # a Spark job takes all the cores there are
+    streams_at_once: int = 2  # besides the other jobs, since they never end
+    stream_restarts: int = 5  # in a row without getting on, before a stream is given up
     max_queued: int = 1000  # jobs that wait
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
     masters: tuple[str, ...] = ()  # of Spark, besides this machine
@@ -86,6 +88,8 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "max_queries": _positive,
     "planning_seconds": _seconds,
     "jobs_at_once": _positive,
+    "streams_at_once": _positive,
+    "stream_restarts": _positive,
     "max_queued": _positive,
     "roots": _folders,
     "masters": lambda text: tuple(text.split()),

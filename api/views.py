@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 from api.jobs.account import Account
 from api.jobs.model import Job
@@ -107,9 +106,7 @@ def task_out(task: Task, limit: float) -> TaskOut:
     )
 
 
-def job_out(
-    job: Job, progress: tuple[int, int] | None, account: Account | None = None
-) -> JobOut:
+def job_out(job: Job, progress: tuple[int, int] | None, account: Account | None = None) -> JobOut:
     """A job; `account` is what one that is a stream has done."""
     request, done = job.request, job.done
     out = JobOut(
@@ -156,14 +153,11 @@ def _stream_out(account: Account, restarts: int) -> StreamOut:
     return out
 
 
-def results_out(
-    job: Job, found: Rows, query: str | None, offset: int, limit: int
-) -> ResultsOut:
+def results_out(job: Job, found: Rows, query: str | None, offset: int, limit: int) -> ResultsOut:
     """One page of each kind of row; `key` and `match` as objects, timestamps in ISO 8601."""
     kinds = ("aggregates", "matches")
     pages = {
-        kind: rows(table_of(found, kind, query, offset, offset + limit), 0, limit)
-        for kind in kinds
+        kind: rows(table_of(found, kind, query, offset, offset + limit), 0, limit) for kind in kinds
     }
     return ResultsOut(
         job=job.id,

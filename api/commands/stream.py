@@ -59,8 +59,8 @@ def run_live(
     from engines.session import spark_session
     from engines.spark import updates
     from engines.spark.checkpoint import read_manifest
-    from engines.spark.live_source import KAFKA, KAFKA_PACKAGE, open_live_source
-    from engines.spark.stream import SETTINGS, StreamOptions, finish_stream, start_stream
+    from engines.spark.live_source import open_live_source
+    from engines.spark.stream import StreamOptions, finish_stream, settings_for, start_stream
     from optimizer.bind import bind
 
     if live.checkpoint is None or out is None:
@@ -80,15 +80,10 @@ def run_live(
         every=live.every,
         once=live.once,
     )
-    settings = dict(SETTINGS)
-    if path.startswith(KAFKA):
-        import pyspark
-
-        settings["spark.jars.packages"] = f"{KAFKA_PACKAGE}:{pyspark.__version__}"
     totals = _Totals()
     with ExitStack() as sessions:
         with stages("start"):
-            spark = sessions.enter_context(spark_session(conf=settings))
+            spark = sessions.enter_context(spark_session(conf=settings_for(path)))
         with stages("run"), _shown(source) as show:
 
             def told(progress: Progress) -> None:

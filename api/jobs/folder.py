@@ -10,6 +10,15 @@ outcome.json    the last thing a process writes, and whole or not at all
 log             what the process printed, and the traceback if it failed
 tmp/            its temporary files
 ```
+
+A stream's process may have to be started again, and again from where the one before has ended:
+
+```
+attempts/N/     the folder of the N-th process, as above
+checkpoint/     how far the stream is, and its state
+rows/           its rows, by kind and batch
+account.json    what has been done
+```
 """
 
 from __future__ import annotations
@@ -52,13 +61,34 @@ class JobFolder:
     def rows(self, kind: str) -> Path:
         return self.path / f"results.{kind}.parquet"
 
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def sink(self) -> Path:
+        return self.path / "rows"
+
+    @property
+    def account(self) -> Path:
+        return self.path / "account.json"
+
+    def attempts(self) -> list[Attempt]:
+        """The folders of a stream's processes, in order."""
+        found = sorted((self.path / "attempts").glob("*"), key=lambda path: int(path.name))
+        return [Attempt(path) for path in found]
+
+    def next_attempt(self) -> Attempt:
+        """Where the next process of a stream will work."""
+        return Attempt(self.path / "attempts" / str(len(self.attempts()) + 1))
+
     # --- what the service does -----------------------------------------------------------------
 
     def create(self, request: Mapping[str, Any]) -> None:
         """Make the folder, with the request in it last."""
         self.tmp.mkdir(parents=True)
         (self.path / "lock").touch()
-        _write_whole(self.path / "request.json", request)
+        write_whole(self.path / "request.json", request)
 
     @property
     def was_created(self) -> bool:
@@ -115,7 +145,19 @@ class JobFolder:
         return found
 
     def end(self, outcome: Mapping[str, Any]) -> None:
-        _write_whole(self.path / "outcome.json", outcome)
+        write_whole(self.path / "outcome.json", outcome)
+
+
+class Attempt(JobFolder):
+    """The folder of one process of a stream; all of them have one log."""
+
+    @property
+    def job(self) -> JobFolder:
+        return JobFolder(self.path.parent.parent)
+
+    @property
+    def log(self) -> Path:
+        return self.job.log
 
 
 # --- the sink ------------------------------------------------------------------------------------
@@ -161,7 +203,7 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def _write_whole(path: Path, content: Mapping[str, Any]) -> None:
+def write_whole(path: Path, content: Mapping[str, Any]) -> None:
     draft = path.with_name(f".{path.name}.new")
     with draft.open("w") as file:
         json.dump(content, file)

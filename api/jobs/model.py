@@ -12,13 +12,28 @@ Status = OneOf["queued", "running", "succeeded", "failed", "cancelled"]
 Engine = OneOf["spark", "local"]
 Device = OneOf["auto", "cpu", "opencl"]
 Kind = OneOf["aggregates", "matches"]
+Mode = OneOf["batch", "stream"]
 
 OVER = ("succeeded", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
+class Live:
+    """How a stream runs; `checkpoint` and the sink are in the job's folder unless named."""
+
+    checkpoint: str | None = None
+    every: float | None = None
+    buckets: int | None = None
+    files: int | None = None
+    like: str | None = None
+    on_error: OneOf["stop", "skip"] = "stop"
+    once: bool = False
+    finish: bool = False
+
+
+@dataclass(frozen=True)
 class Request:
-    """What a job is to do: run a plan over the events at `source`."""
+    """What a job is to do: run a plan over the events at `source`; `live` if they keep coming."""
 
     plan: str
     workload: str
@@ -28,6 +43,11 @@ class Request:
     engine: Engine = "spark"
     device: Device = "auto"
     master: str = "local[*]"
+    live: Live | None = None
+
+    @property
+    def mode(self) -> Mode:
+        return "batch" if self.live is None else "stream"
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,8 @@ class Done:
     rows: Mapping[str, Mapping[str, int]]
     kinds: tuple[str, ...]
     files: tuple[str, ...] = ()
+    stopped: Mapping[str, str] = field(default_factory=dict)  # at a limit, by query; and why
+    dropped: Mapping[str, int] = field(default_factory=dict)  # partial matches, by query
 
     def total(self, kind: str) -> int:
         return sum(self.rows[kind].values())
@@ -59,8 +81,7 @@ class Job:
     finished: datetime | None = None
     done: Done | None = None
     position: int | None = None
-    stopped: Mapping[str, str] = field(default_factory=dict)  # at a limit, by query; and why
-    dropped: Mapping[str, int] = field(default_factory=dict)  # partial matches, by query
+    restarts: int = 0  # of a stream
 
     @property
     def is_over(self) -> bool:

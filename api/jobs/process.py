@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from api.jobs.folder import JobFolder
 
@@ -47,6 +48,13 @@ class JobProcess:
         """Lines that it sends, until it ends."""
         with self._messages:
             yield from self._messages
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Say something to it; nothing if it has ended."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError, ValueError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
 
     def kill(self) -> None:
         """End it, and all that it started, at once."""

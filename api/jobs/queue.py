@@ -13,15 +13,20 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.jobs.account import Account, read_account
 from api.jobs.folder import JobFolder, show, sweep_sink
-from api.jobs.model import Done, Job, Request, Status
+from api.jobs.live_rows import LiveRows, Seen
+from api.jobs.model import Done, Job, Mode, Request, Status
 from api.jobs.process import COMMAND, JobProcess, why_it_ended
+from api.jobs.rows import Rows, StoredRows
 from api.roots import Roots
 from api.store.jobs import JobRecords
 
 log = logging.getLogger(__name__)
 
 AGAIN = 2.0  # seconds after which a database that was away is tried again
+BACK_OFF, LONGEST = 1.0, 60.0  # seconds before a stream is started again, doubled each time
+ENDED = "ended on request; its checkpoint can be gone on with"
 STOPPED = "the service was stopped while the job ran; post it again"
 NOT_SEEN = "the service could not see it through; its own log says why"
 INTERRUPTED = "the service ended while the job ran, and the job with it; post it again"
@@ -34,6 +39,7 @@ class _Running:
     job: Job
     cancelled: bool = False
     process: JobProcess | None = None
+    plan: str | None = None  # that the process was told
     progress: tuple[int, int] | None = None
     thread: threading.Thread | None = field(default=None, repr=False)
 
@@ -54,11 +60,16 @@ class Jobs:
         max_queued: int = 1000,
         command: Sequence[str] = COMMAND,
         ended: Callable[[Job], None] = lambda job: None,
+        streams_at_once: int = 2,
+        restarts: int = 5,
+        batch: Callable[[float, int], None] = lambda seconds, state: None,
     ) -> None:
         self.records = records
         self._folder, self._document, self._roots = folder, document, roots
         self._at_once, self._max_queued = at_once, max_queued
         self._command, self._ended = command, ended
+        self._streams_at_once, self._restarts, self._batch = streams_at_once, restarts, batch
+        self._seen = Seen()
         self._changed = threading.Condition()
         self._running: dict[str, _Running] = {}
         self._stopping = False
@@ -96,6 +107,23 @@ class Jobs:
     def folder(self, id: str) -> JobFolder:
         return JobFolder(self._folder / id)
 
+    def account(self, job: Job) -> Account | None:
+        """What a stream has done so far; None for another job."""
+        return None if job.request.live is None else read_account(self.folder(job.id).account)
+
+    def checkpoint(self, job: Job) -> Path:
+        """Where a stream keeps its state."""
+        given = None if job.request.live is None else job.request.live.checkpoint
+        return self.folder(job.id).checkpoint if given is None else Path(given)
+
+    def rows(self, job: Job) -> Rows | None:
+        """A job's rows; None where it has none yet."""
+        folder = self.folder(job.id)
+        if job.request.live is not None:
+            sink = folder.sink if job.request.sink is None else Path(job.request.sink)
+            return LiveRows(sink, self.checkpoint(job), self._seen)
+        return None if job.done is None else StoredRows(folder, job.done)
+
     def cancel(self, id: str) -> Job:
         """Cancel a job that waits or runs; one that is over stays as it is."""
         job = self.records.cancel(id)
@@ -112,6 +140,7 @@ class Jobs:
         """Drop a job that is over, and its results; False if it is not over."""
         if not self.records.forget(id):
             return False
+        self._seen.forget(self.folder(id).sink)
         self.folder(id).remove()
         self.wake()
         return True
@@ -137,6 +166,15 @@ class Jobs:
 
     def _recover(self, job: Job) -> None:
         folder = self.folder(job.id)
+        if job.request.live is not None:
+            for attempt in folder.attempts():
+                if attempt.was_created:
+                    attempt.settle()
+            if job.stage == "cancelling":
+                self._end(job.id, "cancelled", ENDED, self._streamed(folder))
+            else:  # it goes on where it was, as soon as there is room
+                self.records.put_back(job.id)
+            return
         if not folder.was_created:  # claimed, and no process started
             folder.remove()
             self.records.put_back(job.id)
@@ -149,9 +187,9 @@ class Jobs:
             with self._changed:
                 if self._stopping:
                     break
-                room = len(self._running) < self._at_once
+                room = self._room()
                 before = self._news
-            job = self._claim() if room else None
+            job = self._claim(room) if room else None
             with self._changed:
                 if job is not None:
                     running = _Running(job)
@@ -166,9 +204,15 @@ class Jobs:
         for thread in [r.thread for r in list(self._running.values()) if r.thread is not None]:
             thread.join()
 
-    def _claim(self) -> Job | None:
+    def _room(self) -> tuple[Mode, ...]:
+        """The kinds of jobs that may be started; a stream never ends, so it is not in the way."""
+        modes = [running.job.request.mode for running in self._running.values()]
+        limits: dict[Mode, int] = {"batch": self._at_once, "stream": self._streams_at_once}
+        return tuple(mode for mode, limit in limits.items() if modes.count(mode) < limit)
+
+    def _claim(self, room: tuple[Mode, ...]) -> Job | None:
         try:
-            return self.records.claim()
+            return self.records.claim(room)
         except Exception:  # the database may be away for a while; jobs wait for it
             log.exception("the queue could not be read")
             return None
@@ -177,34 +221,46 @@ class Jobs:
         """See one job from its start to its end."""
         job, folder = running.job, self.folder(running.job.id)
         try:
-            self._supervise(running, folder)
+            if job.request.live is None:
+                self._supervise(running, folder)
+            else:
+                self._supervise_stream(running, folder)
         except Exception:
             log.exception("a job could not be seen to its end: %s", job.id)
             if running.process is not None:
                 running.process.kill()
                 running.process.wait()
-            self._settle(job, folder, running.cancelled, NOT_SEEN)
+            if job.request.live is not None:
+                self._end(job.id, "failed", NOT_SEEN, self._streamed(folder))
+            else:
+                self._settle(job, folder, running.cancelled, NOT_SEEN)
         finally:
             with self._changed:
                 self._running.pop(job.id, None)
             self.wake()
 
-    def _supervise(self, running: _Running, folder: JobFolder) -> None:
-        job = running.job
-        request = {
-            **asdict(job.request),
-            "id": job.id,
-            "document": dict(self._document(job.request.plan)),
-            "roots": [str(folder) for folder in self._roots.folders],
-        }
-        folder.create(request)
-        # Whoever cancelled it before it was known to run has left word in the store.
-        asked = self.records.get(job.id).stage == "cancelling"
+    def _started(self, running: _Running, folder: JobFolder) -> None:
+        """Start the process that works in a folder, unless the job is not to run any more."""
+        # Whoever changed the plan, or cancelled it before it was known to run, has left word.
+        job = self.records.get(running.job.id)
+        folder.create(
+            {
+                **asdict(job.request),
+                "id": job.id,
+                "document": dict(self._document(job.request.plan)),
+                "roots": [str(folder) for folder in self._roots.folders],
+            }
+        )
         with self._changed:
-            running.cancelled |= asked
+            running.cancelled |= job.stage == "cancelling"
+            running.process, running.plan = None, job.request.plan
             # Under the lock, so that whoever cancels either sees the process or prevents it.
             if not running.cancelled and not self._stopping:
                 running.process = JobProcess(folder, self._command)
+
+    def _supervise(self, running: _Running, folder: JobFolder) -> None:
+        job = running.job
+        self._started(running, folder)
         if running.process is None and not running.cancelled:  # the service stops: the next runs it
             folder.remove()
             self.records.put_back(job.id)
@@ -217,6 +273,79 @@ class Jobs:
         why = STOPPED if self._stopping else why_it_ended(code)
         self._settle(job, folder, running.cancelled, why)
 
+    def _supervise_stream(self, running: _Running, folder: JobFolder) -> None:
+        """Start a stream's process, and another where it ends that should not have."""
+        job, failures = running.job, 0
+        while True:
+            attempt, before = folder.next_attempt(), read_account(folder.account).totals.batches
+            self._started(running, attempt)
+            code = 0
+            if running.process is not None:
+                self._catch_up(running)
+                for line in running.process.messages():
+                    self._hear(running, line)
+                code = running.process.wait()
+            attempt.clean()
+            outcome = attempt.outcome()
+            if running.cancelled:
+                self._over(job, folder, "cancelled", ENDED)
+                return
+            if outcome is not None and outcome["status"] == "succeeded":
+                self._over(job, folder, "succeeded", None)
+                return
+            if self._stopping:  # the next service goes on with it
+                self.records.put_back(job.id)
+                return
+            why = why_it_ended(code) if outcome is None else str(outcome["reason"])
+            # A stream that got somewhere has earned a quick restart.
+            got_on = read_account(folder.account).totals.batches > before
+            failures = 1 if got_on else failures + 1
+            if failures > self._restarts or not (outcome is None or outcome["again"]):
+                self._over(job, folder, "failed", why)
+                return
+            pause = min(BACK_OFF * 2 ** (failures - 1), LONGEST)
+            log.warning("stream ended", extra={"job": job.id, "reason": why, "again_in": pause})
+            self.records.restarting(job.id, why, pause)
+            self.wake()
+            with self._changed:
+                self._changed.wait_for(lambda: running.cancelled or self._stopping, pause)
+
+    def _catch_up(self, running: _Running) -> None:
+        """Tell a process of a plan that came while it was being started."""
+        now = self.records.get(running.job.id).request.plan
+        with self._changed:
+            if now != running.plan and running.process is not None:
+                running.plan = now
+                running.process.tell({"document": dict(self._document(now))})
+
+    def update(
+        self, id: str, plan: str, workload: str, version: int, said: Mapping[str, Any]
+    ) -> Job:
+        """Have a stream go on with another plan; `said` is what becomes of its queries.
+
+        A stream that does not run just now, or ends before it hears of it, begins with the plan.
+        """
+        job = self.records.change_plan(id, plan, workload, version, said)
+        with self._changed:
+            running = self._running.get(id)
+            if running is not None and running.process is not None and running.plan != plan:
+                running.plan = plan
+                running.process.tell({"document": dict(self._document(plan))})
+        self.wake()
+        return job
+
+    def _over(self, job: Job, folder: JobFolder, status: Status, reason: str | None) -> None:
+        """Say how a stream ended; its rows stay."""
+        over = self._end(job.id, status, reason, self._streamed(folder))
+        log.info("job over", extra={"job": job.id, "status": status, "reason": reason})
+        self._ended(over)
+
+    def _streamed(self, folder: JobFolder) -> Done:
+        """What a stream has done."""
+        totals = read_account(folder.account).totals
+        rows = {kind: {"": getattr(totals, kind)} for kind in ("aggregates", "matches")}
+        return Done(totals.events, {"run": totals.seconds}, rows, tuple(rows))
+
     def _hear(self, running: _Running, line: bytes) -> None:
         try:
             message = json.loads(line)
@@ -227,6 +356,8 @@ class Jobs:
                 self.records.stage(running.job.id, str(message["stage"]))
             except SQLAlchemyError:  # no reason to end the job
                 log.exception("a job's stage could not be stored: %s", running.job.id)
+        if "batch" in message:
+            self._batch(message["seconds"], message["state"])
         if "progress" in message:
             done, known = message["progress"]
             running.progress = int(done), int(known)
@@ -277,6 +408,6 @@ def _done(job: Job, outcome: Mapping[str, Any]) -> Done | None:
         rows=outcome["rows"],
         kinds=tuple(outcome["kinds"]),
         files=show(outcome["files"], job.id),
-    )
         stopped=outcome.get("stopped", {}),
         dropped=outcome.get("dropped", {}),
+    )

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import queue
 import signal
 import sys
 import threading
@@ -16,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from api.jobs.folder import JobFolder, hidden_sink
+from api.jobs.folder import Attempt, JobFolder, hidden_sink
 from workloads.errors import SheafError, WorkloadError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from api.execution import Stages
     from engines.how import How
-    from workloads.model import Workload
     from engines.partial import Ledger
+    from workloads.model import Workload
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -35,32 +36,36 @@ PROGRESS_EVERY = 0.25  # seconds
 
 def main(folder: str, parent: int, messages: int) -> int:
     """Do the job of a folder, unless its service is gone or has written it off."""
-    end_with(parent)
+    heard = Heard()
+    end_with(parent, heard.add)
     job = JobFolder(Path(folder))
     lock = job.enter()
     if lock is None:
         return 3
     os.set_inheritable(messages, False)  # what we start must not keep the pipe open
     with os.fdopen(messages, "w") as pipe, lock:
-        job.end(outcome(job, teller(pipe)))
+        job.end(outcome(job, teller(pipe), heard))
     return 0
 
 
-def end_with(parent: int) -> None:
+def end_with(parent: int, hear: Callable[[bytes], None] = lambda said: None) -> None:
     """End this process, and all of its group, when the service ends."""
     if sys.platform == "linux":  # sooner, and also while no thread of Python gets a turn
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(3)
-    end_when_alone()
+    end_when_alone(hear)
 
 
-def end_when_alone() -> None:
-    """The same, as soon as a thread of Python gets a turn: standard input ends with the service."""
+def end_when_alone(hear: Callable[[bytes], None] = lambda said: None) -> None:
+    """The same, as soon as a thread of Python gets a turn: standard input ends with the service.
+
+    Until then it hands on what the service says.
+    """
 
     def watch() -> None:
-        while os.read(0, 4096):
-            pass
+        while said := os.read(0, 1 << 16):
+            hear(said)
         if os.getpgid(0) == os.getpid():  # else the group is somebody else's
             os.killpg(0, signal.SIGKILL)
         os._exit(3)
@@ -77,13 +82,37 @@ def teller(pipe: Any) -> Tell:
     return tell
 
 
-def outcome(job: JobFolder, tell: Tell) -> dict[str, Any]:
+class Heard:
+    """What the service has said, a line of JSON each."""
+
+    def __init__(self) -> None:
+        self._part = b""
+        self._said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def add(self, said: bytes) -> None:
+        *lines, self._part = (self._part + said).split(b"\n")
+        for line in lines:
+            self._said.put(json.loads(line))
+
+    def next(self) -> dict[str, Any] | None:
+        """What has not been taken yet; None if there is nothing."""
+        try:
+            return self._said.get_nowait()
+        except queue.Empty:
+            return None
+
+
+def outcome(job: JobFolder, tell: Tell, heard: Heard) -> dict[str, Any]:
     """What came of the job, whatever happened."""
     try:
+        if job.request()["live"] is not None:
+            from api.jobs.streaming import run_stream
+
+            return {"status": "succeeded", **run_stream(Attempt(job.path), tell, heard.next)}
         return {"status": "succeeded", **run(job, tell)}
     except Exception as error:
         traceback.print_exc()
-        return {"status": "failed", "reason": reason_of(error)}
+        return {"status": "failed", "reason": reason_of(error), "again": may_pass(error)}
 
 
 def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
@@ -218,6 +247,15 @@ def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bo
         ]
         hidden = hidden_sink(sink, job.path.name)
         return write_readers(readers[0], readers[1], str(hidden), has_aggregates, has_matches)
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether trying again makes sense: what is wrong with the input stays wrong."""
+    from engines.spark.batch import JobError
+
+    if isinstance(error, JobError):  # what it passes on from our own code begins otherwise
+        return str(error).startswith(("Spark: ", "py4j", "ConnectionError", "MemoryError"))
+    return not isinstance(error, SheafError)
 
 
 def reason_of(error: Exception) -> str:

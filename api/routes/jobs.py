@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,18 +11,21 @@ from fastapi import APIRouter, Depends, Response
 from fastapi import Request as HttpRequest
 from fastapi.responses import PlainTextResponse
 
+from api.computing import Computing
 from api.execution import choose_how
-from api.jobs.model import Request, Status
+from api.jobs.model import Live, Request, Status
 from api.jobs.queue import Jobs
+from api.jobs.streaming import checked
 from api.problems import ProblemError, responses
 from api.roots import Roots
 from api.routes.paging import LINK, Cursor, Limit, linked
-from api.routes.state import jobs, roots, settings, store
-from api.schemas import JobIn, JobOut
+from api.routes.state import computing, jobs, roots, settings, store
+from api.schemas import JobChange, JobChanged, JobIn, JobOut, StreamIn
 from api.settings import Settings
 from api.sinks import check_sink
 from api.store import Store
 from api.views import job_out
+from engines.errors import StateError
 from workloads.errors import UnsupportedError
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -50,14 +54,14 @@ def post_job(
     settings: Annotated[Settings, Depends(settings)],
 ) -> JobOut:
     """Put a job in the queue; it runs in a process of its own when its turn comes."""
-    if wanted.mode == "stream":
-        raise UnsupportedError("live streams are not built yet; use mode 'batch'")
     _check_master(wanted.master, settings)
+    live = _live(wanted, roots)
     roots.check(wanted.source.path)
     choose_how(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None:
         roots.check(str(Path(wanted.sink.path).parent))
-        check_sink(wanted.sink.path)
+        if live is None:
+            check_sink(wanted.sink.path)
     plan = store.plan(wanted.plan)
     request = Request(
         plan=plan.id,
@@ -68,6 +72,7 @@ def post_job(
         engine=wanted.engine,
         device=wanted.device,
         master=wanted.master,
+        live=live,
     )
     job = jobs.submit(request, getattr(http.state, "idempotency_key", None))
     response.headers["location"] = f"/v1/jobs/{job.id}"
@@ -85,14 +90,14 @@ def list_jobs(
 ) -> list[JobOut]:
     """Jobs in the order they came, all or those of one status."""
     page = linked(request, response, jobs.records.page(limit, cursor, status))
-    return [job_out(job, jobs.progress(job)) for job in page]
+    return [job_out(job, jobs.progress(job), jobs.account(job)) for job in page]
 
 
 @router.get("/{id}", responses=responses("not-found"))
 def get_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> JobOut:
     """One job: its status, how far it is, and why it failed if it did."""
     job = jobs.records.get(id)
-    return job_out(job, jobs.progress(job))
+    return job_out(job, jobs.progress(job), jobs.account(job))
 
 
 @router.get(
@@ -110,11 +115,76 @@ def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
     "/{id}", status_code=204, responses={202: {"model": JobOut}, **responses("not-found")}
 )
 def delete_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
-    """Cancel a job that waits or runs (202), or drop one that is over, with its results (204)."""
+    """Cancel a job that waits or runs (202), or drop one that is over, with its results (204).
+
+    A stream that is cancelled keeps its rows and its checkpoint until it is dropped.
+    """
     if jobs.forget(id):
         return Response(status_code=204)
-    body = job_out(jobs.cancel(id), None).model_dump_json()
+    job = jobs.cancel(id)
+    body = job_out(job, None, jobs.account(job)).model_dump_json()
     return Response(body, status_code=202, media_type="application/json")
+
+
+@router.patch(
+    "/{id}",
+    status_code=202,
+    responses=responses("not-found", "invalid-request", "incompatible", "job-over"),
+)
+def patch_job(
+    id: str,
+    wanted: JobChange,
+    store: Annotated[Store, Depends(store)],
+    jobs: Annotated[Jobs, Depends(jobs)],
+    computing: Annotated[Computing, Depends(computing)],
+) -> JobChanged:
+    """Have a stream go on with another plan, from the end of its batch.
+
+    Queries that stay keep their state. Those that are new begin with the next events.
+    """
+    job, plan = jobs.records.get(id), store.plan(wanted.plan)
+    if job.request.live is None:
+        raise ProblemError("invalid-request", "only a stream can go on with another plan")
+    if job.is_over:
+        raise ProblemError("job-over", f"the job {id} is {job.status}")
+    document = plan.document["document"]
+    checkpoint = str(jobs.checkpoint(job).absolute())
+    try:
+        said = computing.call(checked, asdict(job.request), document, checkpoint)
+    except (StateError, UnsupportedError) as error:
+        raise ProblemError("incompatible", str(error)) from error
+    changed = jobs.update(id, plan.id, plan.workload, plan.version, said)
+    return JobChanged(
+        job=id,
+        plan=plan.id,
+        workload_version=changed.request.version,
+        **{name: list(names) for name, names in said.items()},
+    )
+
+
+def _live(wanted: JobIn, roots: Roots) -> Live | None:
+    """How a stream is to run; None for a job over stored events."""
+    if wanted.mode == "batch":
+        if wanted.stream is not None:
+            raise ProblemError("invalid-request", "stream: it is for mode 'stream'")
+        return None
+    if wanted.engine != "spark":
+        raise ProblemError("invalid-request", "engine: a stream runs on 'spark'")
+    given = wanted.stream or StreamIn()
+    if given.finish and not given.once:
+        raise ProblemError("invalid-request", "stream.finish: it needs stream.once")
+    for path in filter(None, (given.checkpoint, given.like)):
+        roots.check(path.path)
+    return Live(
+        checkpoint=given.checkpoint.path if given.checkpoint else None,
+        every=given.every,
+        buckets=given.buckets,
+        files=given.files,
+        like=given.like.path if given.like else None,
+        on_error=given.on_error,
+        once=given.once,
+        finish=given.finish,
+    )
 
 
 def _check_master(master: str, settings: Settings) -> None:

@@ -11,10 +11,10 @@ from fastapi.responses import Response, StreamingResponse
 from api.etags import etag_of, is_known
 from api.following import follow
 from api.formats import MEDIA_TYPES, Format, accepted, encoded
-from api.jobs.model import Job, Kind
+from api.jobs.model import Kind
 from api.jobs.queue import Jobs
+from api.jobs.rows import Rows
 from api.problems import ProblemError, responses
-from api.result_files import stretch
 from api.routes.state import jobs, store
 from api.schemas import ResultsOut
 from api.store import Store
@@ -70,7 +70,8 @@ def get_results(
 ) -> ResultsOut | Response:
     """What a job found, sorted by query, key and time: a page of JSON, or all in another format."""
     job = jobs.records.get(id)
-    if job.done is None:
+    found = jobs.rows(job)
+    if found is None:
         why = f": {job.reason}" if job.reason else ""
         raise ProblemError("results-not-ready", f"the job is {job.status}{why}")
     if query is not None and query not in store.plan(job.request.plan).document["queries"]:
@@ -82,27 +83,31 @@ def get_results(
         if limit is not None and limit > MAX_ROWS:
             raise ProblemError("invalid-request", f"limit: a page has at most {MAX_ROWS:,} rows")
         size = USUAL_ROWS if limit is None else limit
-        return results_out(job, jobs.folder(id), query, offset, size)
-    rows = kind or _kind(job, query)
-    start, stop = stretch(job.done.rows[rows], query)
-    first = min(start + offset, stop)
-    last = stop if limit is None else min(first + limit, stop)
-    pieces = encoded(jobs.folder(id).rows(rows), first, last, chosen)
-    # The results of a job never change: what is asked for names them.
-    etag = etag_of(f"{id} {rows} {first} {last} {chosen}".encode())
+        return results_out(job, found, query, offset, size)
+    rows = kind or _kind(found, query)
+    total = found.total(rows, query)
+    first = min(offset, total)
+    last = total if limit is None else min(first + limit, total)
+    # Rows never change, those of a stream only become more: what is asked for names them.
+    etag = etag_of(f"{id} {rows} {query} {first} {last} {chosen}".encode())
     if is_known(etag, request.headers):
         return Response(status_code=304, headers={"etag": etag})
+    all_rows = query is None and (first, last) == (0, total)
+    pieces = encoded(
+        found.schema(rows),
+        found.pieces(rows, query, first, last),
+        chosen,
+        found.whole(rows) if all_rows else None,
+    )
     # A job's id, a query's name: what could do harm in a header is left out.
     name = re.sub(r"[^\w.-]+", "-", f"{id}.{query or rows}.{chosen}", flags=re.ASCII)
     headers = {"content-disposition": f'attachment; filename="{name}"', "etag": etag}
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[chosen], headers=headers)
 
 
-def _kind(job: Job, query: str | None) -> Kind:
+def _kind(found: Rows, query: str | None) -> Kind:
     """The kind of rows where only one can be meant."""
-    assert job.done is not None
-    having = [k for k in job.done.kinds if query is None or query in job.done.rows[k]]
-    match having:
+    match found.kinds(query):
         case ["matches"]:
             return "matches"
         case ["aggregates"] | []:
@@ -124,12 +129,15 @@ def get_events(
     id: str,
     request: Request,
     jobs: Annotated[Jobs, Depends(jobs)],
-    rows: Annotated[bool, Query(description="Whether rows follow when the job is over.")] = True,
+    rows: Annotated[bool, Query(description="Whether rows are sent.")] = True,
     last_event_id: Annotated[
         str | None, Header(description="Go on behind the event of this id.")
     ] = None,
 ) -> StreamingResponse:
-    """The job as it happens: `status`, `progress`, then `aggregates`, `matches`, and `end`."""
+    """The job as it happens: `status`, `progress`, then `aggregates`, `matches`, and `end`.
+
+    The rows of a stream come with its batches.
+    """
     jobs.records.get(id)
     stream = follow(jobs, id, last_event_id, rows, request.app.state.closing.is_set)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -11,7 +11,7 @@ from typing import Any, cast
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from api.jobs.model import OVER, Done, Event, Job, Request, Status
+from api.jobs.model import OVER, Done, Event, Job, Live, Mode, Request, Status
 from api.store.database import Database
 from api.store.schema import EventRow, JobRow, KeyRow
 from api.store.workloads import Page, UnknownIdError, behind
@@ -20,6 +20,10 @@ from workloads.errors import SheafError
 
 class QueueFullError(SheafError):
     """As many jobs wait as may."""
+
+
+class JobOverError(SheafError):
+    """Something was asked of a job that is over."""
 
 
 class JobRecords:
@@ -97,17 +101,17 @@ class JobRecords:
         with self._database.read() as session:
             return {row[0]: row[1] for row in session.execute(wanted)}
 
-    def claim(self) -> Job | None:
-        """The first job in the queue, which runs from now on."""
+    def claim(self, modes: Sequence[Mode] = ("batch", "stream")) -> Job | None:
+        """The first job of one of these modes in the queue, which runs from now on."""
         wanted = (
             select(JobRow)
             .where(JobRow.status == "queued")
             .order_by(JobRow.number)
-            .limit(1)
             .with_for_update()
         )
         with self._database.write() as session:
-            row = session.scalar(wanted)
+            rows = session.scalars(wanted)
+            row = next((row for row in rows if _request(row).mode in modes), None)
             if row is None:
                 return None
             row.status, row.stage, row.started = "running", "starting", _now()
@@ -128,6 +132,28 @@ class JobRecords:
             if row.status == "running" and row.stage not in ("cancelling", stage):
                 row.stage = stage
                 _tell(session, row)
+
+    def restarting(self, id: str, why: str, pause: float) -> None:
+        """Say that a stream has ended, why, and that it will be started again."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            if row.status == "running" and row.stage != "cancelling":
+                row.stage = "restarting"
+                row.restarts = (row.restarts or 0) + 1
+                _tell(session, row, {"reason": why, "again_in": pause})
+
+    def change_plan(
+        self, id: str, plan: str, workload: str, version: int, said: Mapping[str, Any]
+    ) -> Job:
+        """Have a job run another plan from now on; those who follow it hear what that means."""
+        with self._database.write() as session:
+            row = _row(session, id)
+            if row.status in OVER or row.stage == "cancelling":
+                raise JobOverError(f"the job {id} is over, or about to be")
+            row.plan = plan
+            row.request = {**row.request, "plan": plan, "workload": workload, "version": version}
+            _tell(session, row, {"plan": plan, "version": version, **said})
+            return _job(row)
 
     def cancel(self, id: str) -> Job:
         """Cancel a job that waits, or say that a running one is to end; others stay as they are."""
@@ -179,10 +205,12 @@ def _row(session: Session, id: str) -> JobRow:
     return row
 
 
-def _tell(session: Session, row: JobRow) -> None:
+def _tell(session: Session, row: JobRow, more: Mapping[str, Any] | None = None) -> None:
     last = select(func.max(EventRow.number)).where(EventRow.job == row.id)
     number = (session.scalar(last) or 0) + 1
-    session.add(EventRow(job=row.id, number=number, time=_now(), data=_told(row)))
+    session.add(
+        EventRow(job=row.id, number=number, time=_now(), data={**_told(row), **(more or {})})
+    )
 
 
 def _told(row: JobRow) -> dict[str, Any]:
@@ -204,12 +232,17 @@ def _with_positions(session: Session, rows: Sequence[JobRow]) -> list[Job]:
     return [_job(row, places.get(row.number)) for row in rows]
 
 
+def _request(row: JobRow) -> Request:
+    live = row.request.get("live")
+    return Request(**{**row.request, "live": None if live is None else Live(**live)})
+
+
 def _job(row: JobRow, position: int | None = None) -> Job:
     done = row.done
     return Job(
         number=row.number,
         id=row.id,
-        request=Request(**row.request),
+        request=_request(row),
         status=cast(Status, row.status),
         created=row.created,
         stage=row.stage,
@@ -220,6 +253,7 @@ def _job(row: JobRow, position: int | None = None) -> Job:
         if done
         else None,
         position=position,
+        restarts=row.restarts or 0,
     )
 
 

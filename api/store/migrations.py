@@ -99,7 +99,16 @@ def idempotency_keys(connection: Connection) -> None:
     metadata.create_all(connection, checkfirst=False)
 
 
-MIGRATIONS: tuple[Step, ...] = (workloads_and_plans, jobs, idempotency_keys)
+def restarts_of_streams(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE jobs ADD COLUMN restarts INTEGER"))
+
+
+MIGRATIONS: tuple[Step, ...] = (
+    workloads_and_plans,
+    jobs,
+    idempotency_keys,
+    restarts_of_streams,
+)
 
 
 def migrate(connection: Connection, steps: Sequence[Step] = MIGRATIONS) -> int:

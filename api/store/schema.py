@@ -70,6 +70,7 @@ class JobRow(Base):
     started: Mapped[datetime | None]
     finished: Mapped[datetime | None]
     done: Mapped[dict[str, Any] | None]
+    restarts: Mapped[int | None]
 
 
 class KeyRow(Base):

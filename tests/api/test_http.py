@@ -314,7 +314,7 @@ def test_a_job_that_is_over_can_be_dropped(client: httpx.Client) -> None:
     ("change", "status", "kind"),
     [
         ({"plan": "plan-none"}, 404, "not-found"),
-        ({"mode": "stream"}, 501, "not-implemented"),
+        ({"mode": "stream", "engine": "local"}, 422, "invalid-request"),
         ({"mode": "later"}, 422, "invalid-request"),
         ({"source": {}}, 422, "invalid-request"),
         ({"sink": {"path": "out.xlsx"}}, 422, "failed"),

@@ -99,8 +99,8 @@ def test_a_job_cancelled_just_before_it_is_known_to_run_does_not_run(
 ) -> None:
     claim = JobRecords.claim
 
-    def cancelled_at_once(records: JobRecords) -> Job | None:
-        job = claim(records)
+    def cancelled_at_once(records: JobRecords, modes: Any) -> Job | None:
+        job = claim(records, modes)
         return job and records.cancel(job.id)
 
     monkeypatch.setattr(JobRecords, "claim", cancelled_at_once)

@@ -17,7 +17,7 @@ from api import following
 from api.app import create_app
 from api.embedded import serving
 from api.formats import MEDIA_TYPES, accepted, encoded
-from api.result_files import read_rows, stretch
+from api.result_files import iterate_rows, read_rows, stretch
 from api.settings import Settings
 from tests.api.service import (
     AGGREGATES,
@@ -120,15 +120,16 @@ def test_rows_are_read_by_where_they_stand(tmp_path: Path) -> None:
         assert stretch(rows, query) == expected
     for start, stop in ((0, 0), (0, 35_000), (6_999, 7_001), (24_000, 31_500), (34_999, 35_000)):
         assert read_rows(path, start, stop)["n"].to_pylist() == list(range(start, stop))
-        arrow = b"".join(encoded(path, start, stop, "arrow"))
+        arrow = b"".join(encoded(table.schema, iterate_rows(path, start, stop), "arrow"))
         assert pa.ipc.open_stream(arrow).read_all()["n"].to_pylist() == list(range(start, stop))
 
 
 def test_times_are_written_as_iso(tmp_path: Path) -> None:
     path = tmp_path / "results.matches.parquet"
     times = pa.array([0, None, 1_500], pa.timestamp("ms", tz="UTC"))
-    pyarrow.parquet.write_table(pa.table({"time": times}), path)
-    lines = b"".join(encoded(path, 0, 3, "csv")).decode().splitlines()
+    table = pa.table({"time": times})
+    pyarrow.parquet.write_table(table, path)
+    lines = b"".join(encoded(table.schema, iterate_rows(path, 0, 3), "csv")).decode().splitlines()
     assert lines == ['"time"', '"1970-01-01T00:00:00Z"', "", '"1970-01-01T00:00:01.500Z"']
 
 

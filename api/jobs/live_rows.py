@@ -1,0 +1,123 @@
+"""The rows of a stream job as they lie in its sink: files by batch, of batches that are completed.
+
+Rows of a completed batch never change, so a row has its place for ever: the order is that of
+batches, and in a batch that of its files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from api.result_files import opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DIGITS = 9  # of the number of a batch, which a file's name begins with
+
+
+@dataclass
+class _Seen:
+    """Files that have been looked at, in order, with their rows by query."""
+
+    upto: int = -1  # batches
+    files: dict[Path, dict[str, int]] = field(default_factory=dict)
+
+
+class Seen:
+    """Remembers how many rows the files of streams have."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[Path, _Seen] = {}
+
+    def files(self, folder: Path, upto: int) -> dict[Path, dict[str, int]]:
+        """The files of a folder up to a batch, with their rows by query."""
+        with self._lock:
+            seen = self._seen.setdefault(folder, _Seen())
+            if upto > seen.upto:
+                for path in sorted(folder.glob("*.parquet")):
+                    if seen.upto < int(path.name[:_DIGITS]) <= upto:
+                        seen.files[path] = _by_query(path)
+                seen.upto = upto
+            return dict(seen.files)
+
+    def forget(self, sink: Path) -> None:
+        with self._lock:
+            for folder in [folder for folder in self._seen if folder.parent == sink]:
+                del self._seen[folder]
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """What readers may see of a stream now."""
+
+    sink: Path
+    checkpoint: Path
+    seen: Seen
+
+    def kinds(self, query: str | None) -> list[str]:
+        """The kinds of rows that all queries, or one of them, have by now."""
+        return [kind for kind in ("aggregates", "matches") if self.total(kind, query)]
+
+    def total(self, kind: str, query: str | None = None) -> int:
+        return sum(_number(rows, query) for rows in self._files(kind).values())
+
+    def pieces(
+        self, kind: str, query: str | None, start: int, stop: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows from one place to another, of one query or of all."""
+        at = 0
+        for path, rows in self._files(kind).items():
+            number = _number(rows, query)
+            if number and at < stop and at + number > start:
+                first, last = max(start - at, 0), min(stop - at, number)
+                yield from _rows_of(path, query).slice(first, last - first).to_batches()
+            at += number
+            if at >= stop:
+                return
+
+    def schema(self, kind: str) -> pa.Schema:
+        import pyarrow as pa
+
+        from engines.results import aggregate_schema, match_schema
+
+        first = min((self.sink / kind).glob("*.parquet"), default=None)
+        if first is not None:
+            with opened(first) as file:
+                return file.schema_arrow
+        made = aggregate_schema if kind == "aggregates" else match_schema
+        return made(pa.int64())
+
+    def whole(self, kind: str) -> Path | None:
+        """The one file that has all rows: there is none."""
+        return None
+
+    def _files(self, kind: str) -> dict[Path, dict[str, int]]:
+        from engines.spark.checkpoint import readable_batch
+
+        return self.seen.files(self.sink / kind, readable_batch(str(self.checkpoint)))
+
+
+def _number(rows: dict[str, int], query: str | None) -> int:
+    return sum(rows.values()) if query is None else rows.get(query, 0)
+
+
+def _by_query(path: Path) -> dict[str, int]:
+    import pyarrow.compute as pc
+
+    with opened(path) as file:
+        counts = pc.value_counts(file.read(columns=["query"]).column(0))
+    return {pair["values"]: pair["counts"] for pair in counts.to_pylist()}
+
+
+def _rows_of(path: Path, query: str | None) -> pa.Table:
+    import pyarrow.compute as pc
+
+    with opened(path) as file:
+        table = file.read()
+    return table if query is None else table.filter(pc.equal(table.column("query"), query))
