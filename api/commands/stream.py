@@ -138,7 +138,7 @@ def _updated(
             source.path, workload.stream, like, source.schema, source.on_error, source.options
         )
         wanted = bind(workload, column_kinds(new.schema))
-        done = stream.replace(wanted, new, replace(how, groups=None), enough)
+        done = stream.replace(wanted, new, replace(how, groups=None, trees=()), enough)
     except SheafError as error:
         return {"error": str(error)}, bound, source
     said = {"kept": done.kept, "afresh": done.afresh, "removed": done.removed}
