@@ -109,6 +109,8 @@ class Text:
             by = "seen by a run: " if known.get("source") == "running" else ""
             text = f"{by}sampled from {sample['events']:,} of {known.get('events', 0):,} events"
             text += f" (seed {sample['seed']})"
+        elif self._all_assumed():
+            return ""
         else:
             text = "given with the workload"
         keys = known.get("keys", {})
@@ -120,6 +122,14 @@ class Text:
         if known.get("ties"):
             spread.append(f"{known['ties']:.1%} of events simultaneous with another")
         return "; ".join([text, *spread])
+
+    def _all_assumed(self) -> bool:
+        """Is there nothing that anybody said of the stream?"""
+        assumed = set(self.plan.assumed)
+        named = [f"rates: {name}" for name in self.plan.rates]
+        for kind in ("selectivities", "keys"):
+            named += [f"{kind}: {name}" for name in self.plan.statistics.get(kind, {})]
+        return bool(named) and assumed.issuperset(named)
 
     # --- what runs -----------------------------------------------------------------------------
 

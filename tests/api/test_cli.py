@@ -135,12 +135,33 @@ def test_plan_shows_text_by_default(sheaf: Sheaf, mixed: Path) -> None:
     result = sheaf("plan", mixed)
     assert result.exit_code == 0
     assert "mixed, 2 queries" in result.stdout
-    assert "operations per window" in result.stdout
+    assert "of CPU for each second of stream" in result.stdout
+
+
+def test_plan_shows_one_querys_way(sheaf: Sheaf, mixed: Path) -> None:
+    shown = sheaf("plan", mixed, "--query", "unwashed").stdout
+    assert shown.startswith("unwashed of mixed (plan-")
+    assert "cycles" not in shown.partition("its way")[0]
+    wrong = sheaf("plan", mixed, "--query", "unwahsed")
+    assert wrong.exit_code == 1
+    assert "did you mean 'unwashed'?" in wrong.stderr
+    assert sheaf("plan", mixed, "--query", "unwashed", "--format", "svg").exit_code == 1
+
+
+def test_plan_by_the_thesis_model_adds_up(sheaf: Sheaf) -> None:
+    counted = Path(__file__).parents[1] / "plans" / "shared.yaml"
+    plan = json.loads(sheaf("plan", counted, "--model", "aseq", "--format", "json").stdout)
+    assert plan["cost"]["unit"] == "operations per window"
+    chosen = [c for c in plan["candidates"] if c["id"] in plan["chosen"]]
+    assert chosen
+    assert not {other for c in chosen for other in c["conflicts"]} & set(plan["chosen"])
+    assert plan["objective"] == pytest.approx(sum(c["benefit"] for c in chosen))
+    assert plan["objective"] <= plan["bound"] * (1 + 1e-9)
 
 
 def test_plan_as_json_has_what_the_interface_names(sheaf: Sheaf, mixed: Path) -> None:
     plan = json.loads(sheaf("plan", mixed, "--format", "json", "--solver", "exhaustive").stdout)
-    assert (plan["workload"], plan["solver"], plan["model"]) == ("mixed", "exhaustive", "aseq")
+    assert (plan["workload"], plan["solver"], plan["model"]) == ("mixed", "exhaustive", "measured")
     assert plan["status"] in ("optimal", "feasible")
     assert plan["cost"].keys() >= {"separate", "shared"}
     assert [group["queries"] for group in plan["groups"]] == [["cycles"], ["unwashed"]]
@@ -156,7 +177,7 @@ def test_plan_measures_rates_from_events(sheaf: Sheaf, mixed: Path, events: Path
     seconds = table["ts"].to_pylist()[-1] - table["ts"].to_pylist()[0]
     washed = table["step"].to_pylist().count("Washing")
     assert plan["rates"]["Washing"] == pytest.approx(washed / seconds)
-    assert plan["cost"]["unit"] == "operations per window"
+    assert plan["cost"]["unit"] == "nanoseconds per second of stream"
 
 
 def test_plan_compares_with_an_older_plan(sheaf: Sheaf, mixed: Path, tmp_path: Path) -> None:
@@ -166,7 +187,7 @@ def test_plan_compares_with_an_older_plan(sheaf: Sheaf, mixed: Path, tmp_path: P
     document = MIXED.replace("QUERY unwashed", "QUERY dirty")
     mixed.write_text(document)
     result = sheaf("plan", mixed, "--from", old)
-    assert "added dirty; removed unwashed" in result.stderr
+    assert "queries added: dirty\n  queries removed: unwashed" in result.stderr
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", f'{{"version": {VERSION}}}'])

@@ -386,3 +386,16 @@ def test_nothing_is_written(client: httpx.Client, tmp_path: Path, monkeypatch: A
     monkeypatch.chdir(tmp_path)
     finished(client, posted_job(client, "events.parquet")["id"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_statistics_of_keys_ties_and_the_whole_stream_are_taken(client: httpx.Client) -> None:
+    workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
+    keys = {"user": {"cardinality": 40, "heaviest": 0.2}}
+    given = {"rates": {"View": 1.0}, "keys": keys, "ties": 0.1, "events": 50, "span": 5.0}
+    url = f"/v1/workloads/{workload['id']}/plans"
+    plan = client.post(url, json={"statistics": given}).json()
+    assert plan["assumed"] == ["rates: Cart", "rates: Buy"]
+    assert plan["statistics"]["keys"] == keys
+    assert (plan["statistics"]["ties"], plan["statistics"]["events"]) == (0.1, 50)
+    wrong = client.post(url, json={"statistics": {"keys": {"user": {"cardinality": 0}}}})
+    assert wrong.status_code == 422
