@@ -62,13 +62,6 @@ class KeyStatisticsIn(_In):
     )
 
 
-class KeyIn(_In):
-    cardinality: float = Field(ge=1, allow_inf_nan=False, description="How many values it has.")
-    heaviest: float | None = Field(
-        default=None, gt=0, le=1, description="The heaviest value's share of the events."
-    )
-
-
 class StatisticsIn(_In):
     """What a workload may say about its stream, as under `statistics` in a workload file."""
 
