@@ -172,12 +172,13 @@ class _All(_Binder):
 
     def groups(self, part: Buffer | None, found: _Lists, tried: int) -> Iterator[Bound]:
         owner, first, stop = self._ends(found)
+        settled = self._settled(found)
+        sure = self.closure.lower == self.closure.upper == "gap" and part is not None
         for rows in _in_parts(stop - first, self.room.rows):
             sizes = stop[rows] - first[rows]
-            places = found.places[ranges(first[rows], sizes)]
-            groups = self._settled(Groups(ends(sizes), places))
+            groups = Groups(ends(sizes), settled[ranges(first[rows], sizes)])
             bound = self.bound(part, owner[rows], groups)
-            yield Bound(self._fitting(bound), tried)
+            yield Bound(bound if sure else self._fitting(bound), tried)
             tried = 0
 
     def _ends(self, found: _Lists) -> tuple[Entries, Entries, Entries]:
@@ -203,13 +204,14 @@ class _All(_Binder):
             stop = found.following[last[heads]]
         return owner, first, stop
 
-    def _settled(self, groups: Groups) -> Groups:
-        """Simultaneous events in an order that does not depend on that of their arrival."""
+    def _settled(self, found: _Lists) -> Places:
+        """The lists, simultaneous events in an order that does not depend on that of arrival."""
         rank = self.picked.settled
         if rank is None:
-            return groups
-        order = np.lexsort((rank[groups.rows], groups.owner))
-        return Groups(groups.offsets, groups.rows[order])
+            return found.places
+        rank = rank[found.places]
+        order = np.argsort(rank) if found.owner is None else np.lexsort((rank, found.owner))
+        return found.places[order]
 
     def _fitting(self, bound: Buffer) -> Buffer:
         """A group is all there is in its gap: if that does not fit, there is no match."""
