@@ -160,6 +160,7 @@ def _measure(path: Path, at: float, account: Account) -> None:
         "events": totals.events,
         "rows": totals.aggregates + totals.matches,
         "seconds": last.seconds,
+        "state": last.state,
         "held": sum(group["events"] for group in last.groups) + last.waiting,
         "until": last.until,
     }
