@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import warnings
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ class DeviceInfo:
 
 def list_devices() -> list[DeviceInfo]:
     """The processor, and every OpenCL device that can do what the kernels need."""
-    import os
     import platform
 
     import numba
@@ -91,8 +91,22 @@ def opencl_handle(how: How) -> Any:
         return None
     devices, why = opencl_devices()
     if devices:
-        return devices[0].handle
+        return devices[_given(len(devices))].handle
     return give_up(how, why)
+
+
+def _given(number: int) -> int:
+    """The place in the list of the device that this process was given, among so many.
+
+    `SHEAF_OPENCL_DEVICE` says so, which a Spark task sets to what Spark gave it.
+    """
+    text = os.environ.get("SHEAF_OPENCL_DEVICE", "0")
+    if not text.isdecimal() or int(text) >= number:
+        raise DeviceError(
+            f"SHEAF_OPENCL_DEVICE is '{text}', and there are {number} OpenCL devices, counted "
+            "from 0; ./sheaf devices lists them"
+        )
+    return int(text)
 
 
 def give_up(how: How, why: str) -> None:
