@@ -63,37 +63,37 @@ def check(
 
 
 @given(cases(SEQUENCES), st.sampled_from(SHAPES))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_sequences(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(detection=shape))
 
 
 @given(cases(), st.sampled_from(SHAPES))
-@settings(max_examples=250)
+@settings(max_examples=120)
 def test_any_query_that_is_taken(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(detection=shape))
 
 
 @given(cases(DENSE), st.sampled_from(SHAPES))
-@settings(max_examples=200)
+@settings(max_examples=90)
 def test_queries_with_many_matches(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(detection=shape))
 
 
 @given(cases(PLAIN_NEGATIONS), st.sampled_from(SHAPES))
-@settings(max_examples=200)
+@settings(max_examples=90)
 def test_negated_events(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(detection=shape))
 
 
 @given(cases(DENSE, nested=True), st.sampled_from(SHAPES))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_negated_sequences(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(detection=shape))
 
 
 @given(cases(DENSE), st.sampled_from(SHAPES))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_streams_that_are_cut_into_stretches(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(detection=shape), SMALL)
 
@@ -102,7 +102,7 @@ AGGREGATES = replace(DENSE, outputs=("trigger", "slide"), types=("A", "B", "C"))
 
 
 @given(cases(AGGREGATES, queries=2), st.sampled_from(SHAPES))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_queries_that_aggregate_their_matches(case: Case, shape: TreeShape) -> None:
     check(case[0], events_of(*case), How(counting=False, detection=shape))
 
