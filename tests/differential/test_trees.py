@@ -21,9 +21,13 @@ from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from engines.trees import common, refusal, tree_tables
-from engines.trees.evaluation import Counts
+from engines.trees.compile import compile_tree
+from engines.trees.evaluation import Counts, Evaluation
+from engines.trees.picked import Picked
 from optimizer.bind import load_bound
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin
 from optimizer.trees import Shape as TreeShape
 from tests.differential.test_local import events_of, multiset
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
@@ -171,6 +175,16 @@ LARGER = {
     "first of four": "SEQ(!B b, A a, C c, D d) WHERE b.x = d.x AND a.y != c.y",
     "nested": "SEQ(A a, !SEQ(B b, C c), D d) WHERE b.x = d.x AND c.y < d.y",
     "in and": "AND(A a, B b, !C c) WHERE c.x = a.x AND a.y = b.y",
+    "plus": "SEQ(A a, D+ d, C c) WHERE a.x < c.x AND d.x > a.x",
+    "plus at an edge": "SEQ(A a, C c, D+ d) WHERE a.x = c.x AND sum(d.x) > 20",
+    "plus in and": "AND(A a, D+ d, E e) WHERE a.x = e.x AND d.y > a.y",
+    "so many": "SEQ(A a, B^3 b, C c) WHERE b.y != c.y AND a.x = c.x",
+    "so many in and": "AND(A a, B^2 b) WHERE b.x = a.x",
+    "whole": "SEQ(A a, ALL B b, C c) WHERE avg(b.x) > c.x AND b.y < c.y",
+    "whole at an edge": "SEQ(A a, C c, ALL B b) WHERE a.x = c.x AND b.y < a.y",
+    "whole of two": "SEQ(ALL D b, A a, ALL D d) WHERE count(b.x) = count(d.x)",
+    "beside a negation": "SEQ(A a, !E e, D+ d, !B b, C c) WHERE e.x = a.x AND b.y > c.y",
+    "in a negation": "SEQ(A a, !SEQ(B^2 b, D d), C c) WHERE a.x = c.x AND sum(b.x) < c.x",
 }
 
 
@@ -334,6 +348,66 @@ def test_the_best_tree_makes_less_than_the_worst() -> None:
     query = ["QUERY q PATTERN SEQ(A a, A b, D d) WHERE b.x = d.x RETURN a WITHIN 90 ms"]
     best, worst = counted(query), counted(query, How(detection="worst"))
     assert best.made < worst.made / 2
+
+
+def test_of_groups_only_what_lies_in_the_gap_is_tried() -> None:
+    query = "QUERY q PATTERN SEQ(A a, {} b, D d) WHERE a.x = d.x RETURN a WITHIN 30 ms"
+    pairs = counted([query.format("B").replace("B b, ", "")])
+    single, plus, whole, three = (
+        counted([query.format(kind)]) for kind in ("B", "B+", "ALL B", "B^3")
+    )
+    # The pairs of A and D are found first, by their equal values, and for each of them the Bs
+    # between are looked at once, whatever is made of them.
+    assert plus.tried == whole.tried == three.tried < single.tried
+    between = plus.tried - pairs.tried
+    assert whole.made - pairs.made <= between
+    assert three.made - pairs.made <= between
+    assert plus.made - pairs.made >= between
+
+
+def test_a_condition_on_the_members_of_a_group_makes_no_group_that_fails() -> None:
+    query = "QUERY q PATTERN SEQ(A a, B+ b, D d) {} RETURN a WITHIN 50 ms"
+    free, tied = (counted([query.format(more)]) for more in ("", "WHERE b.x < a.x"))
+    assert tied.tried == free.tried
+    assert tied.made < free.made / 2
+
+
+@pytest.mark.parametrize("where", ["n.x != a.x", "n.x != c.x"])
+def test_a_negation_pushed_down_makes_less_than_one_on_top(where: str) -> None:
+    workload = load_bound(
+        {
+            "name": "pushed",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq"},
+            "queries": [
+                f"QUERY q PATTERN SEQ(A a, !B n, C c, E e) WHERE {where} RETURN a WITHIN 90 ms"
+            ],
+        }
+    )
+    query = workload.queries[0]
+    columns = Columns(workload, from_table(larger_stream(1, 2000), workload.stream))
+    symbols = [event.symbol for event in components(query.pattern)]
+    picked = Picked(columns, (), False, symbols, 90)
+    a, c, e, negated = Leaf("a"), Leaf("c"), Leaf("e"), Leaf("n")
+    if "a.x" in where:
+        pushed = SeqJoin(SeqJoin(NSeq(a, negated, "right"), c), e)
+    else:
+        pushed = SeqJoin(SeqJoin(a, NSeq(c, negated, "left")), e)
+    on_top = NegTop(SeqJoin(SeqJoin(a, c), e), negated)
+    found, made = [], []
+    for tree in (pushed, on_top):
+        counts = Counts()
+        compiled = compile_tree(tree, query.pattern, query.conditions)
+        evaluation = Evaluation(picked, 90, "q", UNLIMITED, None, counts)
+        rows = [
+            row
+            for part in evaluation.matches(compiled.operator)
+            for row in zip(*(column.tolist() for column in part.columns), strict=True)
+        ]
+        found.append(Counter(rows))
+        made.append(counts.made)
+    assert found[0] == found[1]
+    assert found[0]
+    assert made[0] < made[1] / 3
 
 
 def test_what_queries_have_in_common_runs_once() -> None:

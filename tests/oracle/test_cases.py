@@ -1,4 +1,4 @@
-"""Matches that other engines' test suites ship: the reference and the local engine agree.
+"""Matches that other engines' test suites ship: the reference and the tree engine agree.
 
 The cases are not part of the project; the tests skip where they are not at hand.
 """
@@ -17,6 +17,7 @@ from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload
+from optimizer.trees.refusal import refusal
 from workloads.loading import load_workload
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -57,4 +58,5 @@ def rows_of(results: Results, column: str) -> Counter[tuple[Any, ...]]:
 def test_case(path: Path, run: Callable[[BoundWorkload, Events], Results]) -> None:
     workload, events, expected = load(path)
     assert workload.stream.sequence is not None
+    assert all(refusal(query) is None for query in workload.queries)
     assert rows_of(run(workload, events), workload.stream.sequence) == expected
