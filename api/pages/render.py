@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from api.pages import assets
 from api.problems import PROBLEMS, ProblemError
 from api.store import UnknownIdError
+from optimizer.physical.wording import cpu
 from workloads.errors import SheafError
 
 # Nothing from elsewhere, and no script or style within the page: a text that a query or an event
@@ -31,6 +32,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
+NANOSECONDS = "nanoseconds per second of stream"
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -46,6 +48,16 @@ def number(value: float) -> str:
     else:
         shown = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return shown.replace("-", "−")
+
+
+def cost(value: float, unit: str) -> str:
+    """A cost as people read it: times in the unit that suits them."""
+    return cpu(value).replace("-", "−") if unit == NANOSECONDS else number(value)
+
+
+def cost_unit(unit: str) -> str:
+    """What costs are in, beside numbers that have gone through `cost`."""
+    return "of CPU for each second of stream" if unit == NANOSECONDS else unit
 
 
 def moment(value: datetime | None) -> Markup:
@@ -70,7 +82,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "moment": moment}
+    made.filters |= {"number": number, "moment": moment, "cost": cost, "cost_unit": cost_unit}
     made.globals |= {"asset": assets.address, "counted": counted, "escape": escape}
     return made
 

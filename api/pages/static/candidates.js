@@ -1,6 +1,6 @@
 // What queries have in common, as a table that can be sorted and searched.
 
-import { $, el, number, some } from "./dom.js";
+import { $, cost, el, number, some } from "./dom.js";
 import { steps } from "./parts.js";
 import { Table } from "./table.js";
 
@@ -16,7 +16,7 @@ export function showCandidates(box, plan, chosen, light) {
     { title: "Kind", value: (c) => c.kind, cell: (c) => c.kind },
     {
       title: "Benefit", css: "n", numeric: true, value: (c) => c.benefit,
-      cell: (c) => el("span", { title: `${c.benefit} ${unit}` }, number(c.benefit)),
+      cell: (c) => el("span", { title: `${c.benefit} ${unit}` }, cost(c.benefit, unit)),
     },
     {
       title: "Conflicts", css: "n", numeric: true, value: (c) => c.conflicting ?? c.conflicts.length,

@@ -1,6 +1,6 @@
 // The conflict graph: candidates that exclude each other, pushed apart until they can be told.
 
-import { counted, el, number, some, svg } from "./dom.js";
+import { cost, counted, el, some, svg } from "./dom.js";
 import { hideTip, showTip, showTipBeside } from "./tip.js";
 
 const MOST = 60; // that are drawn: the chosen ones first, then those with the most to say
@@ -90,7 +90,7 @@ function drawing(nodes, links, plan, chosen) {
     const about = [
       candidate.pattern.join(" → "),
       `${counted(candidate.queries.length, "query", "queries")}: ${some(candidate.queries)}`,
-      `benefit ${number(candidate.benefit)} ${plan.cost.unit}; excludes ${candidate.conflicting ?? candidate.conflicts.length}`,
+      `saves ${cost(candidate.benefit, plan.cost.unit)}; excludes ${candidate.conflicting ?? candidate.conflicts.length}`,
       candidate.why,
     ].join("\n");
     const radius = 5 + 9 * Math.sqrt(Math.abs(candidate.benefit) / most);

@@ -93,6 +93,15 @@ export function number(value) {
   return shown.replace("-", "−");
 }
 
+const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+
+/** A cost: times in the unit that suits them, anything else as a number. */
+export function cost(value, unit) {
+  if (!unit.startsWith("nanoseconds") || value === 0) return number(value);
+  const [size, name] = TIMES.find(([each]) => Math.abs(value) >= each * 0.9995) ?? [1, "ns"];
+  return `${Number((value / size).toPrecision(3))} ${name}`.replace("-", "−");
+}
+
 export const counted = (many, one, several = `${one}s`) =>
   `${whole.format(many)} ${many === 1 ? one : several}`;
 

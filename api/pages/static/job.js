@@ -6,7 +6,10 @@ import { Results } from "./results.js";
 
 const LOOK = 1000; // milliseconds between looks at what the process has measured
 const OVER = ["succeeded", "failed", "cancelled"];
-const STAGES = { read: "looking at the events", start: "starting Spark", run: "running", write: "writing results" };
+const STAGES = {
+  read: "looking at the events", start: "starting Spark", run: "running", write: "writing results",
+  finish: "giving the rows that wait",
+};
 const PARTS = { read: "Reading", start: "Starting Spark", run: "Running", write: "Writing" };
 const WAYS_OUT = [
   [/no file|cannot find|No such file/i, "Check the source: its path is as the service sees it, on its own machine."],
@@ -61,13 +64,20 @@ const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function showPart(over) {
   const { progress } = job;
-  const part = job.status === "succeeded" ? 1 : progress?.known ? progress.done / progress.known : 0;
   const bar = $("#bar");
+  if (job.mode === "stream") { // which has no end to be so far from
+    bar.setAttribute("hidden", "");
+    $("#part").textContent = job.stream?.batches ? counted(job.stream.batches, "batch", "batches") : "";
+    return;
+  }
+  const part = job.status === "succeeded" ? 1 : progress?.known ? progress.done / progress.known : 0;
   bar.querySelector(".shared").setAttribute("width", 100 * part);
   bar.setAttribute("aria-valuenow", Math.round(100 * part));
   $("#part").textContent = over || !progress ? "" :
     progress.known === 100 ? `${progress.done} %` : `${number(progress.done)} of ${number(progress.known)} tasks`;
 }
+
+const allRows = ({ rows }) => Object.values(rows ?? {}).reduce((a, b) => a + b, 0);
 
 function showNumbers() {
   const facts = [["Engine", `${job.engine}, ${job.device}`]];
@@ -75,19 +85,22 @@ function showNumbers() {
     const end = job.finished ? new Date(job.finished) : new Date();
     facts.push(["Time", seconds(Math.max(0, (end - new Date(job.started)) / 1000))]);
   }
-  const last = measures.at(-1);
-  const events = job.events ?? last?.events;
+  const last = { ...measures.at(-1), ...(job.stream && { state: job.stream.state }) };
+  const events = job.events ?? last.events;
   if (events !== undefined && events !== null) facts.push(["Events", number(events)]);
-  const run = job.seconds?.run ?? (last ? last.at : 0);
+  const run = job.seconds?.run ?? job.stream?.seconds ?? last.at;
   if (events && run) facts.push(["Events a second", number(Math.round(events / run))]);
-  const rows = job.rows ? Object.values(job.rows).reduce((a, b) => a + b, 0) : last?.rows;
+  const rows = job.rows ? allRows(job) : last.rows;
   if (rows !== undefined) facts.push(["Rows", number(rows)]);
-  if (last?.state) facts.push(["State", bytes(last.state)]);
-  if (last?.held && !last.state) facts.push(["Held for windows", counted(last.held, "event")]);
-  const until = measures.findLast((each) => each.until !== null && each.until !== undefined)?.until;
-  if (until !== undefined) facts.push([OVER.includes(job.status) ? "Last watermark" : "Watermark", timeText(until)]);
+  if (last.state) facts.push(["State", bytes(last.state)]);
+  if (job.stream?.waiting) facts.push(["Waiting for the watermark", counted(job.stream.waiting, "event")]);
+  if (job.stream?.late) facts.push(["Too late", counted(job.stream.late, "event")]);
+  if (job.stream?.bad) facts.push(["No events", counted(job.stream.bad, "row")]);
+  if (last.held && !last.state) facts.push(["Held for windows", counted(last.held, "event")]);
+  const until = job.stream?.until ?? measures.findLast((each) => (each.until ?? null) !== null)?.until ?? null;
+  if (until !== null) facts.push([OVER.includes(job.status) ? "Last watermark" : "Watermark", timeText(until)]);
   for (const [stage, passed] of Object.entries(job.seconds ?? {})) facts.push([PARTS[stage] ?? sentence(stage), seconds(passed)]);
-  if (job.restarts) facts.push(["Started again", counted(job.restarts, "time")]);
+  if (job.stream?.restarts) facts.push(["Started again", counted(job.stream.restarts, "time")]);
   if (job.files) facts.push(["Written to", job.files.join(", ")]);
   $("#numbers").replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
@@ -154,7 +167,7 @@ async function finish() {
 /** Rows, as soon as there are any: a stream has them while it runs, and when it was cancelled. */
 async function showResults() {
   if (results) await results.refresh(job);
-  else if (job.rows && (job.status === "succeeded" || job.mode === "stream")) {
+  else if (job.status === "succeeded" || (job.mode === "stream" && allRows(job))) {
     results = new Results(job);
     await results.begin();
   }
@@ -187,9 +200,10 @@ function follow() {
   });
   events.addEventListener("progress", (event) => {
     const progress = JSON.parse(event.data);
+    if (job && "batches" in progress) job.stream = progress;
+    else if (job) job.progress = progress;
     if (progress.known) samples.push([(performance.now() - begun) / 1000, (100 * progress.done) / progress.known]);
-    if (job) job.progress = progress;
-    showPart(false);
+    if (job) showPart(false);
     showCharts();
   });
   events.addEventListener("end", () => {

@@ -11,10 +11,13 @@ if (form) {
   const follow = () => {
     if (fields.mode.value === "stream") fields.engine.value = "spark"; // no other runs streams
     fields.engine.disabled = fields.mode.value === "stream";
+    $("#stream", form).hidden = fields.mode.value !== "stream";
+    fields.finish.disabled = !fields.once.checked;
     fields.master.disabled = fields.engine.value !== "spark";
   };
   fields.mode.addEventListener("change", follow);
   fields.engine.addEventListener("change", follow);
+  fields.once.addEventListener("change", follow);
   follow();
 
   form.addEventListener("submit", async (event) => {
@@ -31,6 +34,7 @@ if (form) {
     };
     if (fields.sink.value.trim()) body.sink = { path: fields.sink.value.trim() };
     if (body.engine === "spark") body.master = fields.master.value.trim();
+    if (body.mode === "stream") body.stream = stream(fields);
     try {
       const { content } = await call("POST", "/v1/jobs", { body, headers: { "idempotency-key": fresh() } });
       location.href = `/jobs/${content.id}`;
@@ -39,4 +43,13 @@ if (form) {
       button.disabled = false;
     }
   });
+}
+
+/** How a stream is to run, as far as it was said. */
+function stream(fields) {
+  const wanted = { once: fields.once.checked, finish: fields.once.checked && fields.finish.checked };
+  if (fields.every.value) wanted.every = Number(fields.every.value);
+  if (fields.checkpoint.value.trim()) wanted.checkpoint = { path: fields.checkpoint.value.trim() };
+  if (fields.like.value.trim()) wanted.like = { path: fields.like.value.trim() };
+  return wanted;
 }

@@ -1,6 +1,6 @@
 // What a plan is made of: groups with their reasons, and the operators that run.
 
-import { counted, el, number, some } from "./dom.js";
+import { cost, counted, el, number, some } from "./dom.js";
 
 const OPEN = 3; // groups that are shown in full at first
 const LISTED = 60;
@@ -39,8 +39,8 @@ export function showGroups(box, plan) {
 }
 
 /** What running together saves, where a group says so. */
-function saving(cost) {
-  const part = cost?.separate ? 1 - cost.shared / cost.separate : 0;
+function saving(costs) {
+  const part = costs?.separate ? 1 - costs.shared / costs.separate : 0;
   return part > 0.0005 ? `saves ${(100 * part).toFixed(1)} %` : null;
 }
 
@@ -78,7 +78,8 @@ export function showOperators(box, plan) {
   const list = el("div");
   const choose = (wanted) => {
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.kind === wanted));
-    inPortions(list, plan.operators.filter(({ kind }) => wanted === "" || kind === wanted), operatorItem, FEW);
+    const shown = plan.operators.filter(({ kind }) => wanted === "" || kind === wanted);
+    inPortions(list, shown, (operator) => operatorItem(operator, plan.cost.unit), FEW);
   };
   const buttons = [["", plan.operators.length], ...kinds].map(([kind, many]) =>
     el("button", { type: "button", "data-kind": kind, onclick: () => choose(kind) }, `${kind || "all"} ${many}`));
@@ -86,9 +87,9 @@ export function showOperators(box, plan) {
   choose("");
 }
 
-function operatorItem({ id, kind, inputs, detail, ...properties }) {
+function operatorItem({ id, kind, inputs, detail, ...properties }, unit) {
   const numbers = [
-    properties.cost ? `cost ${number(properties.cost)}` : null,
+    properties.cost ? cost(properties.cost, unit) : null,
     properties.rows === undefined ? null : `${number(properties.rows)} ${properties.rows === 1 ? "row" : "rows"} a second`,
   ].filter(Boolean);
   return el("details", {},

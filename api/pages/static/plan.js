@@ -18,7 +18,7 @@ const picture = new Picture($("#picture"), (name, about) => {
   way.replaceChildren(
     el("strong", { class: "code" }, name),
     el("button", { type: "button", onclick: () => picture.pick(null) }, "Show all"),
-    el("p", {}, lines.join(" · ")),
+    el("p", {}, `${lines.slice(0, 2).join(" · ")}\n${lines.slice(2).join("\n")}`.trim()),
   );
 });
 
