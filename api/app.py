@@ -62,6 +62,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         settings.streams_at_once,
         settings.stream_restarts,
         metrics.batch,
+        settings.job_memory,
     )
 
     @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ class Settings:
     streams_at_once: int = 2  # besides the other jobs, since they never end
     stream_restarts: int = 5  # in a row without getting on, before a stream is given up
     max_queued: int = 1000  # jobs that wait
+    job_memory: int = field(default_factory=lambda: machine_memory() * 3 // 4)  # bytes, of each
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
     masters: tuple[str, ...] = ()  # of Spark, besides this machine
     tokens: tuple[Token, ...] = field(default=(), repr=False)  # without any, all may do all
@@ -66,6 +68,18 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def machine_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([MG]B)?", text.strip())
+    if found is None or not float(found[1]):
+        raise ValueError("write a number of bytes, or one with MB or GB, such as 8 GB")
+    return int(float(found[1]) * {"MB": 1e6, "GB": 1e9, None: 1}[found[2]])
+
+
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 < value < 1e9:
@@ -91,6 +105,7 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "streams_at_once": _positive,
     "stream_restarts": _positive,
     "max_queued": _positive,
+    "job_memory": _bytes,
     "roots": _folders,
     "masters": lambda text: tuple(text.split()),
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from api.jobs.folder import JobFolder
+from api.jobs.memory import MemoryWatch
 
 # -P: a folder `api` where the service was started must not take the place of ours.
 COMMAND = (sys.executable, "-P", "-m", "api.jobs.worker")
@@ -26,10 +27,13 @@ class JobProcess:
     """A process that works in a job's folder.
 
     It holds the reading end of a pipe, on which it notices that this process has ended in
-    whatever way; through another it says how far it is, a line of JSON each.
+    whatever way; through another it says how far it is, a line of JSON each. It is ended where it
+    and all that it started hold more than `memory` bytes.
     """
 
-    def __init__(self, folder: JobFolder, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self, folder: JobFolder, command: Sequence[str] = COMMAND, memory: int | None = None
+    ) -> None:
         reading, writing = os.pipe()
         environment = {k: v for k, v in os.environ.items() if k not in SECRETS}
         with folder.log.open("ab") as log, os.fdopen(writing, "wb"):
@@ -43,6 +47,10 @@ class JobProcess:
                 start_new_session=True,
             )
         self._messages: IO[bytes] = os.fdopen(reading, "rb")
+        pid = self._process.pid
+        self._memory = (
+            None if memory is None else MemoryWatch(lambda: [pid, *session(pid)], memory, self.kill)
+        )
 
     def messages(self) -> Iterator[bytes]:
         """Lines that it sends, until it ends."""
@@ -67,10 +75,18 @@ class JobProcess:
         pid = self._process.pid
         # Not reaped yet, so that its number stays its own while others of its session are sought.
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        if self._memory is not None:
+            self._memory.close()
         end_session(pid)
         if self._process.stdin is not None:
             self._process.stdin.close()
         return self._process.wait()
+
+    def why(self, code: int) -> str:
+        """What a person can do about its having ended with a code and no word."""
+        if self._memory is not None and self._memory.excess is not None:
+            return str(self._memory)
+        return why_it_ended(code)
 
 
 def end_session(leader: int, patience: float = 10) -> None:

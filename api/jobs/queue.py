@@ -25,6 +25,7 @@ from api.store.jobs import JobRecords
 log = logging.getLogger(__name__)
 
 AGAIN = 2.0  # seconds after which a database that was away is tried again
+TO_STOP = 5.0  # seconds that a stream is given to end by itself
 BACK_OFF, LONGEST = 1.0, 60.0  # seconds before a stream is started again, doubled each time
 ENDED = "ended on request; its checkpoint can be gone on with"
 STOPPED = "the service was stopped while the job ran; post it again"
@@ -63,12 +64,14 @@ class Jobs:
         streams_at_once: int = 2,
         restarts: int = 5,
         batch: Callable[[float, int], None] = lambda seconds, state: None,
+        memory: int | None = None,
     ) -> None:
         self.records = records
         self._folder, self._document, self._roots = folder, document, roots
         self._at_once, self._max_queued = at_once, max_queued
         self._command, self._ended = command, ended
         self._streams_at_once, self._restarts, self._batch = streams_at_once, restarts, batch
+        self._memory = memory  # bytes that each of them may hold
         self._seen = Seen()
         self._changed = threading.Condition()
         self._running: dict[str, _Running] = {}
@@ -131,8 +134,11 @@ class Jobs:
             running = self._running.get(id)
             if running is not None:
                 running.cancelled = True
-                if running.process is not None:
+                if running.process is not None and job.request.live is not None:
+                    self._stop_stream(running.process)
+                elif running.process is not None:
                     running.process.kill()
+                self._changed.notify_all()
         self.wake()
         return job
 
@@ -256,7 +262,7 @@ class Jobs:
             running.process, running.plan = None, job.request.plan
             # Under the lock, so that whoever cancels either sees the process or prevents it.
             if not running.cancelled and not self._stopping:
-                running.process = JobProcess(folder, self._command)
+                running.process = JobProcess(folder, self._command, self._memory)
 
     def _supervise(self, running: _Running, folder: JobFolder) -> None:
         job = running.job
@@ -270,8 +276,11 @@ class Jobs:
             for line in running.process.messages():
                 self._hear(running, line)
             code = running.process.wait()
-        why = STOPPED if self._stopping else why_it_ended(code)
+        why = STOPPED if self._stopping else self._why(running, code)
         self._settle(job, folder, running.cancelled, why)
+
+    def _why(self, running: _Running, code: int) -> str:
+        return why_it_ended(code) if running.process is None else running.process.why(code)
 
     def _supervise_stream(self, running: _Running, folder: JobFolder) -> None:
         """Start a stream's process, and another where it ends that should not have."""
@@ -296,7 +305,7 @@ class Jobs:
             if self._stopping:  # the next service goes on with it
                 self.records.put_back(job.id)
                 return
-            why = why_it_ended(code) if outcome is None else str(outcome["reason"])
+            why = self._why(running, code) if outcome is None else str(outcome["reason"])
             # A stream that got somewhere has earned a quick restart.
             got_on = read_account(folder.account).totals.batches > before
             failures = 1 if got_on else failures + 1
@@ -333,6 +342,13 @@ class Jobs:
                 running.process.tell({"document": dict(self._document(plan))})
         self.wake()
         return job
+
+    def _stop_stream(self, process: JobProcess) -> None:
+        """Let a stream end between two batches, so that its rows are what it said; else kill it."""
+        process.tell({"stop": True})
+        timer = threading.Timer(TO_STOP, process.kill)
+        timer.daemon = True
+        timer.start()
 
     def _over(self, job: Job, folder: JobFolder, status: Status, reason: str | None) -> None:
         """Say how a stream ended; its rows stay."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from engines.spark.stream import Progress
     from optimizer.ir.query import BoundWorkload
 
+PATIENCE = 3.0  # seconds that a batch is given to end before the stream does
+
 Tell = Callable[[dict[str, Any]], None]
 Next = Callable[[], dict[str, Any] | None]
 
@@ -25,7 +27,8 @@ Next = Callable[[], dict[str, Any] | None]
 def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     """Run the stream of a job to its end, if it has one; gives nothing that is not in its account.
 
-    `heard` gives what the service has said: `{"document": …}` is a workload to go on with.
+    `heard` gives what the service has said: `{"document": …}` is a workload to go on with, and
+    `{"stop": true}` that it is to end.
     """
     from api.execution import choose_how
     from engines.session import spark_session
@@ -52,12 +55,18 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
         spark = sessions.enter_context(spark_session(request["master"], name, settings))
         stream = start_stream(spark, bound, source, options, how, book.told)
         tell({"stage": "run"})
-        while not stream.wait(1):
-            if (said := heard()) is not None:
+        while not stream.wait(0.25):
+            said = heard() or {}
+            if "stop" in said:
+                stream.stop(PATIENCE)
+                return {}
+            if "document" in said:
+                tell({"stage": "change"})
                 bound, source = opened(request, said["document"], checkpoint)
                 begun = time.perf_counter()
                 stream.replace(bound, source, how)
-                tell({"stage": "run", "gap": round(time.perf_counter() - begun, 3)})
+                print(f"other queries after {time.perf_counter() - begun:.3f} s", flush=True)
+                tell({"stage": "run"})
         if live["finish"]:
             tell({"stage": "finish"})
             book.told(finish_stream(spark, bound, source, options, how))

@@ -47,6 +47,10 @@ def main(results: str, folder: str, parent: str, messages: str) -> None:
             print("Traceback (most recent call last): it was here", file=sys.stderr, flush=True)
             job.end({"status": "failed", "reason": "ZeroDivisionError: division by zero"})
             return
+        case "hoards":
+            hoard = b"x" * 200_000_000
+            while hoard:
+                time.sleep(0.01)
         case "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         case "exits":

@@ -346,6 +346,16 @@ def test_a_service_killed_again_and_again_runs_each_job_once(
         assert job["status"] == "succeeded" or "the service ended" in job["reason"]
 
 
+def test_a_job_that_takes_too_much_memory_is_ended_and_says_so(
+    pretend: Command, tmp_path: Path
+) -> None:
+    with service(tmp_path, pretend, job_memory=150_000_000) as client:
+        job = finished(client, posted_job(client, "hoards")["id"])
+        assert job["status"] == "failed"
+        assert "may hold 0.1 GB (SHEAF_JOB_MEMORY)" in job["reason"]
+        assert finished(client, posted_job(client, "fine")["id"])["status"] == "succeeded"
+
+
 def test_a_service_on_postgresql_goes_on_where_it_was(
     pretend: Command, tmp_path: Path, new_postgresql: Callable[[], str]
 ) -> None:
