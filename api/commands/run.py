@@ -199,7 +199,7 @@ def run(
             )
         how = replace(how.following(plan), partial=partial, adaptive=adaptive)
     if stream:
-        done = run_live(parsed, events, stages, out, live, on_error, how)
+        done = run_live(parsed, events, stages, out, live, on_error, how, spark)
     elif engine == "local":
         from engines.faults import Faults
 

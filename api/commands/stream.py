@@ -17,11 +17,15 @@ from api.execution import OnError, Stages
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
+    from api.commands.spark import SparkOptions
     from engines.how import How
     from engines.spark.live_source import LiveSource
     from engines.spark.stream import Progress, Stream
     from optimizer.ir.query import BoundWorkload
     from workloads.model import Workload
+
+
+PATIENCE = 5.0  # seconds that a batch is given to end before the stream does
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ def run_live(
     live: Live,
     on_error: OnError,
     how: How,
+    where: SparkOptions,
 ) -> dict[str, Any]:
     """Run until there is nothing more, or until it is stopped; gives what goes to the report."""
     from engines.events import column_kinds
@@ -83,7 +88,8 @@ def run_live(
     totals = _Totals()
     with ExitStack() as sessions:
         with stages("start"):
-            spark = sessions.enter_context(spark_session(conf=settings_for(path)))
+            settings = {**settings_for(path), **where.conf}
+            spark = sessions.enter_context(spark_session(where.master, conf=settings))
         with stages("run"), _shown(source) as show:
 
             def told(progress: Progress) -> None:
@@ -101,7 +107,7 @@ def run_live(
                         )
                         updates.answer(live.checkpoint, update, said)
                 if asked.is_set():
-                    stream.stop()
+                    stream.stop(PATIENCE)
             if live.finish and not asked.is_set():
                 told(finish_stream(spark, bound, source, options, how))
     if totals.late:

@@ -40,7 +40,7 @@ from optimizer.ir.query import Query, whole_ticks
 from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]
-VERSION = b"1"
+VERSION = b"2"
 NEVER = -(2**62)  # before any time
 
 
@@ -114,26 +114,31 @@ class Continued:
     def save(self) -> pa.Table:
         """The state, a row for each key."""
         s = self.state
+        runs, events = _int32(s.run), _int32(s.event[s.run])
         inputs = {
-            f"input_{i}": pa.ListArray.from_arrays(_int32(s.event[s.run]), pa.array(values))
+            f"input_{i}": pa.ListArray.from_arrays(events, pa.array(values))
             for i, values in enumerate(s.inputs)
         }
-        sizes = pa.array(np.diff(s.event))
-        table = pa.table(
-            {
-                "key": s.keys,
-                "events": s.events,
-                "last": s.last,
-                "since": s.since,
-                "position": pa.ListArray.from_arrays(_int32(s.run), pa.array(s.position)),
-                "size": pa.ListArray.from_arrays(_int32(s.run), sizes),
-                "code": pa.ListArray.from_arrays(_int32(s.event[s.run]), pa.array(s.codes)),
-                **inputs,
-            }
-        )
+        numbers = {
+            "events": s.events,
+            "last": s.last,
+            "since": s.since,
+            "position": s.position,
+            "size": np.diff(s.event),
+            "code": s.codes,
+        }
+        least = {name: int(values.min()) if len(values) else 0 for name, values in numbers.items()}
+        small = {name: _small(values, least[name]) for name, values in numbers.items()}
+        for name, pointers in (("position", runs), ("size", runs), ("code", events)):
+            small[name] = pa.ListArray.from_arrays(pointers, small[name])
         names = [sorted(map(str, symbols)) for symbols in s.sets]
-        about = {"version": VERSION, "sets": json.dumps(names), "inputs": json.dumps(self._inputs)}
-        return table.replace_schema_metadata(about)
+        about = {
+            "version": VERSION,
+            "sets": json.dumps(names),
+            "inputs": json.dumps(self._inputs),
+            "least": json.dumps(least),
+        }
+        return pa.table({"key": s.keys, **small, **inputs}).replace_schema_metadata(about)
 
     def restore(self, table: pa.Table) -> None:
         """Go on with a saved state, of these queries or of others over the same key and window.
@@ -152,8 +157,15 @@ class Continued:
         sets = tuple(frozenset(known[n] for n in found if n in known) for found in names)
         table = table.combine_chunks()
 
-        def flat(column: str) -> npt.NDArray[np.int64]:
-            values: npt.NDArray[np.int64] = _lists(table, column).flatten().to_numpy()
+        least = json.loads(about[b"least"])
+
+        def whole(column: str) -> Int64s:
+            values: Int64s = table.column(column).to_numpy().astype(np.int64) + least[column]
+            return values
+
+        def flat(column: str) -> Int64s:
+            values: Int64s = _lists(table, column).flatten().to_numpy().astype(np.int64)
+            values += least[column]
             return values
 
         sizes = flat("size")
@@ -162,12 +174,12 @@ class Continued:
         inputs = np.full((len(self._inputs), len(codes)), np.nan)
         for i, name in enumerate(self._inputs):
             if name in kept:
-                inputs[i] = flat(f"input_{kept.index(name)}")
+                inputs[i] = _lists(table, f"input_{kept.index(name)}").flatten().to_numpy()
         self.state = State(
             _strings(table.column("key")),
-            table.column("events").to_numpy(),
-            table.column("last").to_numpy(),
-            table.column("since").to_numpy(),
+            whole("events"),
+            whole("last"),
+            whole("since"),
             _lists(table, "position").offsets.to_numpy().astype(np.int64),
             flat("position"),
             np.append(0, np.cumsum(sizes)),
@@ -352,6 +364,15 @@ def _places(known: pa.Array, keys: pa.Array) -> Int64s:
     found = pc.fill_null(pc.index_in(keys, value_set=known), -1)
     places: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return places
+
+
+def _small(values: Int64s, least: int) -> pa.Array:
+    """How much more numbers are than the least of them, in as few bytes as hold it.
+
+    From `NEVER` to a time far ahead is more than a number holds: it wraps, and back when read.
+    """
+    above = (values - least).view(np.uint64)
+    return pa.array(above.astype(np.min_scalar_type(int(above.max(initial=0)))))
 
 
 def _int32(pointers: Int64s) -> pa.Array:

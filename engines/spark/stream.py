@@ -158,7 +158,7 @@ class Stream:
         self.query: StreamingQuery
         self.takeover: Takeover
 
-    def wait(self, seconds: int | None = None) -> bool:
+    def wait(self, seconds: float | None = None) -> bool:
         """Whether it has ended; raises `JobError` where it failed."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -168,7 +168,7 @@ class Stream:
                 self.query.awaitTermination()
                 ended = True
             else:
-                ended = bool(self.query.awaitTermination(seconds))
+                ended = bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
         except (PySparkException, Py4JError) as error:
             self._lock.close()
             raise JobError(said(error)) from error
@@ -176,9 +176,13 @@ class Stream:
             self._lock.close()
         return ended
 
-    def stop(self) -> None:
-        """End it; a batch that was running runs again when the stream goes on."""
-        self.query.stop()
+    def stop(self, patience: float = 0) -> None:
+        """End it, after the batch that is running if that takes no more than so many seconds.
+
+        A batch that is cut off runs again when the stream goes on.
+        """
+        deadline = time.monotonic() + patience
+        self._close(lambda: time.monotonic() > deadline)
         self._lock.close()
 
     def replace(
@@ -194,20 +198,23 @@ class Stream:
         cannot be that of the new ones. Asks now and then whether it was `enough`, to end at once.
         """
         groups = _groups(self._session, workload, source, self._options, how)
-        self._account.closing = True
-        try:
-            # What is parked there has not begun, and no batch begins after it.
-            while self.query.isActive and self.query.status["isTriggerActive"] and not enough():
-                with suppress(Exception):  # that it was kept from beginning
-                    self.query.awaitTermination(1)
-            self.query.stop()
-        finally:
-            self._account.closing = False
+        self._close(enough)
         if self.query.exception() is not None and not self._account.kept_out:
             self.wait()  # it failed by itself
         self._account.kept_out = False
         self._begin(workload, source, how, groups)
         return self.takeover
+
+    def _close(self, enough: Callable[[], bool]) -> None:
+        """End it between two batches; one that would begin meanwhile is kept out."""
+        self._account.closing = True
+        try:
+            while self.query.isActive and self.query.status["isTriggerActive"] and not enough():
+                with suppress(Exception):  # that a batch was kept out
+                    self.query.awaitTermination(0.1)  # type: ignore[arg-type]
+            self.query.stop()
+        finally:
+            self._account.closing = False
 
     def _begin(self, workload: BoundWorkload, source: LiveSource, how: How, groups: Groups) -> None:
         options = self._options

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
+from api.jobs.process import end_session, session
 from engines.errors import EventsError, StateError
 from engines.events import column_kinds, from_table
 from engines.live.bucketing import HOME
@@ -416,6 +418,60 @@ def test_a_driver_killed_at_any_moment_loses_and_repeats_nothing(tmp_path: Path)
         found = {row: n for row, n in case.rows(kind).items() if dict(row)["query"] != "none"}
         assert found == case.expected(kind)
         assert found
+
+
+@pytest.mark.slow
+def test_an_executor_killed_in_the_middle_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    """Two executors in processes of their own, one of which is gone when a batch has begun."""
+    case = Case(tmp_path)
+    parts = pieces(sample(400), 5)
+    case.arrive(*parts[:2])
+    case.bound(QUERIES)
+    workload, out = tmp_path / "workload.json", tmp_path / "out"
+    workload.write_text(json.dumps(document()))
+    command = [sys.executable, "-c", "from api.cli import main; main()", "run", str(workload)]
+    command += ["--engine", "spark", "--master", "local-cluster[2,1,1024]", "--device", "cpu"]
+    command += ["--conf", "spark.driver.memory=1g", "--stream", "--buckets", "3", "--files", "1"]
+    command += ["--events", str(case.events)]
+    command += ["--checkpoint", str(tmp_path / "state"), "--out", str(out)]
+    with (tmp_path / "log").open("wb") as log:
+        job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        while not list(out.glob("aggregates/*.parquet")) and job.poll() is None:
+            time.sleep(0.05)
+        assert job.poll() is None, (tmp_path / "log").read_text()
+        case.arrive(*parts[2:])
+        while not list(out.glob("_staging/*")) and job.poll() is None:
+            time.sleep(0.01)
+        first, *others = executors(job.pid)
+        assert others
+        os.kill(first, signal.SIGKILL)
+        done = tmp_path / "state" / "spark" / "commits"
+        # A batch for each file, and one more for what the last moved the watermark past.
+        while not (done / "5").exists() and job.poll() is None:
+            time.sleep(0.1)
+        assert job.poll() is None, (tmp_path / "log").read_text()
+        assert first not in executors(job.pid)
+    finally:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        end_session(job.pid)
+    table = pa.concat_tables(parts)
+    upto = max(table.column("ts").to_pylist()) - LATE - 1
+    results = run_local(case.workload, from_table(table, case.workload.stream))
+    for kind in ("aggregates", "matches"):
+        assert case.rows(kind) == rows(certain(getattr(results, kind), upto))
+        assert case.rows(kind)
+
+
+def executors(leader: int) -> list[int]:
+    """The processes of a session that are executors."""
+    found = []
+    for pid in session(leader):
+        with suppress(OSError):
+            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
 
 
 def test_a_folder_without_events_needs_columns(tmp_path: Path) -> None:
