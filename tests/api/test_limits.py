@@ -180,6 +180,7 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
             "SHEAF_ROOTS": f"{tmp_path}:/",
             "SHEAF_JOBS_AT_ONCE": "3",
             "SHEAF_PLANNING_SECONDS": "1.5",
+            "SHEAF_JOB_MEMORY": "1.5 GB",
         },
         jobs_at_once=4,
         store=None,
@@ -187,6 +188,7 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
     assert found.data == tmp_path / "d"
     assert found.roots == (tmp_path, Path("/"))
     assert (found.jobs_at_once, found.planning_seconds, found.store) == (4, 1.5, None)
+    assert found.job_memory == 1_500_000_000
 
 
 @pytest.mark.parametrize(
@@ -197,6 +199,8 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
         ("ROOTS", "/no/such/folder"),
         ("PLANNING_SECONDS", "soon"),
         ("PLANNING_SECONDS", "-1"),
+        ("JOB_MEMORY", "lots"),
+        ("JOB_MEMORY", "0 GB"),
     ],
 )
 def test_a_setting_that_means_nothing_is_named(name: str, value: str) -> None:
