@@ -1,36 +1,76 @@
 """What no choice of nodes can undercut.
 
-Every node is paid once by all that read it. Let each place where it stands pay an equal part of the
-least that it can cost; then each reading's cheapest tree at these prices costs, over all readings,
-no more than any plan: a plan that makes the node pays for it at least what its readers do here.
+Every node is paid once by all that read it. Let each place where it stands pay a part of the least
+that it can cost; then each reading's cheapest tree at these prices costs, over all readings, no
+more than any plan: a plan that makes a node pays for it at least what its readers do here. This
+holds however the parts are dealt out, so they are dealt again and again: places that would read
+the node pay more of it, and others less.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sharing.detection.problem import Problem
 
+ROUNDS = 12
+MORE, LESS = (
+    1.0,
+    0.3,
+)  # weight of a place that reads its node at its price, and of one that does not
 
-def prices_of(problem: Problem) -> dict[int, float]:
-    """What each place of a node pays."""
-    places = [0] * len(problem.nodes)
-    for reader in problem.readers:
-        for occurrence in reader.occurrences:
-            places[occurrence.node] += 1
-    prices: dict[int, float] = {}
-    by_size = sorted(range(len(places)), key=lambda i: problem.nodes[i].piece.size)
-    for i in by_size:  # what a node reads is shorter than itself
-        prices[i] = problem.nodes[i].reader.least(_offered(problem, prices, i)) / places[i]
-    return prices
+Prices = list[dict[int, float]]  # by reader, of each occurrence
+
+
+class Dual(NamedTuple):
+    """Prices, and what the readings cost by them."""
+
+    prices: Prices
+    cost: float
+    exact: bool
 
 
 def least_cost(problem: Problem) -> float:
     """A cost that every plan has at the least."""
-    prices = prices_of(problem)
-    found = 0.0
-    for root in problem.roots:
-        found += root.least({node: prices[node] for node in root.nodes})
-    return found
+    return best_prices(problem).cost
 
 
-def _offered(problem: Problem, prices: dict[int, float], node: int) -> dict[int, float]:
-    return {inner: prices[inner] for inner in problem.nodes[node].reader.nodes}
+def best_prices(problem: Problem) -> Dual:
+    """The prices by which the readings cost the most; 0 where a reader has too many trees."""
+    weights = [[1.0] * len(reader.occurrences) for reader in problem.readers]
+    best: Dual | None = None
+    for _ in range(ROUNDS if problem.nodes else 1):
+        found, taken = _priced(problem, weights)
+        if best is None or found.cost > best.cost:
+            best = found
+        for own, read in zip(weights, taken, strict=True):
+            for i in range(len(own)):
+                own[i] *= MORE if i in read else LESS
+    assert best is not None
+    return best
+
+
+def _priced(problem: Problem, weights: list[list[float]]) -> tuple[Dual, list[set[int]]]:
+    """What all cost where the places of a node pay by their weights, and what they take."""
+    places: list[list[tuple[int, int]]] = [[] for _ in problem.nodes]
+    for number, reader in enumerate(problem.readers):
+        for i, occurrence in enumerate(reader.occurrences):
+            places[occurrence.node].append((number, i))
+    prices: Prices = [{} for _ in problem.readers]
+    taken: list[set[int]] = [set() for _ in problem.readers]
+    own = len(problem.roots)
+    for node in sorted(range(len(places)), key=lambda i: problem.nodes[i].piece.size):
+        # What a node reads is shorter than itself, and has its prices already.
+        reader = problem.readers[own + node]
+        way = reader.least(prices[own + node])
+        taken[own + node] = set(way.taken)
+        cost = way.cost if reader.exact else 0.0
+        total = sum(weights[number][i] for number, i in places[node])
+        for number, i in places[node]:
+            prices[number][i] = cost * weights[number][i] / total
+    cost = 0.0
+    for number, root in enumerate(problem.roots):
+        way = root.least(prices[number])
+        taken[number] = set(way.taken)
+        cost += way.cost if root.exact else 0.0
+    return Dual(prices, cost, all(reader.exact for reader in problem.readers)), taken

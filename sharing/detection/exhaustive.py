@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sharing.detection.bound import prices_of
+from sharing.detection.bound import best_prices
 from sharing.detection.problem import Problem
 from sharing.detection.readers import MOST_WAYS
 from sharing.errors import BudgetError
@@ -32,11 +32,10 @@ class _Search:
     steps: int
 
     def __post_init__(self) -> None:
-        self._prices = prices_of(self.problem)
-        for reader in self.problem.readers:
-            reader.least({node: self._prices[node] for node in reader.nodes})
-            if not reader.exact:
-                raise self._refused(f"more than {MOST_WAYS} trees of one query")
+        dual = best_prices(self.problem)
+        if not dual.exact:
+            raise self._refused(f"more than {MOST_WAYS} trees of one query")
+        self._prices = dual.prices
         self._left = self.steps
         self._made: frozenset[int] = frozenset()
         self._cost = math.inf
@@ -73,19 +72,28 @@ class _Search:
         self._branch(readers, nodes[1:], made)
 
     def _total(self, readers: list[int], made: frozenset[int], open_: frozenset[int]) -> float:
-        """What it costs at the least if the open nodes may be had at their prices."""
-        problem = self.problem
-        offered = {node: self._prices[node] for node in open_} | dict.fromkeys(made, 0.0)
-        roots = sum(problem.readers[i].least(_of(problem, i, offered)) for i in readers)
-        own = len(problem.roots)
-        nodes = sum(
-            problem.readers[own + i].least(_of(problem, own + i, offered)) for i in sorted(made)
+        """What it costs at the least if the open nodes may be had at their prices.
+
+        The price of an open node has a part for what it reads: where that is made, it is paid.
+        """
+        own = len(self.problem.roots)
+        numbers = [*readers, *(own + node for node in sorted(made))]
+        paid = sum(
+            self._prices[own + node][i]
+            for node in sorted(open_)
+            for i, inner in enumerate(self.problem.nodes[node].reader.occurrences)
+            if inner.node in made
         )
-        return roots + nodes
+        return sum(self._least(number, made, open_) for number in numbers) - paid
 
-
-def _of(problem: Problem, reader: int, offered: dict[int, float]) -> dict[int, float]:
-    return {node: offered[node] for node in problem.readers[reader].nodes if node in offered}
+    def _least(self, number: int, made: frozenset[int], open_: frozenset[int]) -> float:
+        reader, prices = self.problem.readers[number], self._prices[number]
+        offered = {
+            i: 0.0 if occurrence.node in made else prices[i]
+            for i, occurrence in enumerate(reader.occurrences)
+            if occurrence.node in made or occurrence.node in open_
+        }
+        return reader.least(offered).cost
 
 
 def _components(problem: Problem) -> Iterator[tuple[list[int], list[int]]]:

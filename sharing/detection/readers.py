@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from optimizer.cost.trees import COMPILED
@@ -49,7 +49,8 @@ class Reader:
         self._table: Stretches | None = None
         if occurrences:
             self._table = stretches_of(asked, statistics, COMPILED)
-        self._at = {(o.piece.first, o.piece.last): i for i, o in enumerate(occurrences)}
+        self._stretch = [(o.piece.first, o.piece.last) for o in occurrences]
+        self._at = {stretch: i for i, stretch in enumerate(self._stretch)}
         self.alone = self.best(frozenset()).cost
 
     def best(self, made: frozenset[int]) -> Way:
@@ -57,19 +58,29 @@ class Reader:
         made &= self.nodes
         found = self._best.get(made)
         if found is None:
-            found = self._cheapest(dict.fromkeys(made, 0.0))
-            self._best[made] = found
+            free = {i: 0.0 for i, o in enumerate(self.occurrences) if o.node in made}
+            found = self._best[made] = self.least(free)
         return found
 
-    def least(self, prices: Mapping[int, float]) -> float:
-        """What it costs at the least if each node with a price may be had for it; 0 if unknown."""
-        found = self._cheapest(prices)
-        return found.cost if self.exact else 0.0
+    def least(self, prices: Mapping[int, float]) -> Way:
+        """The cheapest tree, with what it pays, where each occurrence with a price may be had."""
+        if self._table is not None:
+            found = self._table.cheapest({self._stretch[i]: price for i, price in prices.items()})
+            return Way(found.cost, tuple(sorted(self._at[stretch] for stretch in found.taken)))
+        best = Way(math.inf, ())
+        for tried, taken in enumerate(self._sets(prices)):
+            if tried == MOST_WAYS:
+                self.exact = False
+                break
+            cost = self._cost(taken) + sum(prices[i] for i in taken)
+            if cost < best.cost:
+                best = Way(cost, taken)
+        return best
 
     def ways(self, limit: int) -> list[Way] | None:
         """All sets of nodes that a tree can read and that save something; None for more."""
         found: list[Way] = []
-        for tried, taken in enumerate(self._sets(self.nodes)):
+        for tried, taken in enumerate(self._sets(range(len(self.occurrences)))):
             if tried == limit:
                 return None
             if (cost := self._cost(taken)) < math.inf:
@@ -91,36 +102,12 @@ class Reader:
         ]
         return best_tree(self.asked, self._statistics, given, COMPILED)
 
-    def _cheapest(self, prices: Mapping[int, float]) -> Way:
-        if self._table is not None:
-            offered = {
-                stretch: prices[self.occurrences[i].node]
-                for stretch, i in self._at.items()
-                if self.occurrences[i].node in prices
-            }
-            found = self._table.cheapest(offered)
-            return Way(found.cost, tuple(sorted(self._at[stretch] for stretch in found.taken)))
-        best = Way(math.inf, ())
-        for tried, taken in enumerate(self._sets(frozenset(prices))):
-            if tried == MOST_WAYS:
-                self.exact = False
-                break
-            cost = self._cost(taken) + sum(prices[self.occurrences[i].node] for i in taken)
-            if cost < best.cost:
-                best = Way(cost, taken)
-        return best
-
     def _cost(self, taken: tuple[int, ...]) -> float:
         """The cost of the best tree that reads exactly these; infinite where there is none."""
         found = self._costs.get(taken)
         if found is None:
             if self._table is not None:
-                free = {
-                    (piece.first, piece.last): 0.0
-                    for i in taken
-                    for piece in [self.occurrences[i].piece]
-                }
-                cost, read = self._table.cheapest(free)
+                cost, read = self._table.cheapest({self._stretch[i]: 0.0 for i in taken})
                 found = cost if len(read) == len(taken) else math.inf
             else:
                 try:
@@ -130,9 +117,9 @@ class Reader:
             self._costs[taken] = found
         return found
 
-    def _sets(self, nodes: frozenset[int]) -> Iterator[tuple[int, ...]]:
-        """Sets of occurrences of these nodes that do not overlap, small ones first."""
-        offered = [i for i, o in enumerate(self.occurrences) if o.node in nodes]
+    def _sets(self, offered: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """Sets of these occurrences that do not overlap, small ones first."""
+        offered = sorted(offered)
         level: list[tuple[int, ...]] = [()]
         while level:
             yield from level
