@@ -38,13 +38,16 @@ from workloads import expressions as ex
 class Found(NamedTuple):
     """Matches by places: `rows` are the rows of the table that the places stand for.
 
-    `first` and `last` are the places of each match's first and last event.
+    `first` and `last` are the places of each match's first and last event. Windows that hold the
+    place `since`, or `until`, do not have the match; -1 for none.
     """
 
     rows: Rows
     first: npt.NDArray[np.int32]
     last: npt.NDArray[np.int32]
     columns: dict[str, npt.NDArray[np.int32] | Groups]
+    since: npt.NDArray[np.int32] | None = None
+    until: npt.NDArray[np.int32] | None = None
 
 
 def aggregate_rows(
@@ -52,7 +55,7 @@ def aggregate_rows(
 ) -> pa.Table:
     """The rows of an aggregate query.
 
-    `found` are its matches where they are known; nothing in them may depend on a window.
+    `found` are its matches where they are known, each with the windows that it is in.
     """
     assert isinstance(query.output, Aggregation)
     patterns = alternatives(query.pattern)
@@ -76,10 +79,14 @@ def _add_found(found: Iterable[Found], scan: Scan, windows: Windows, totals: _To
             known = matches.rows
             rows = place[known]
             entered, left = windows.entered(rows), windows.left(rows)
-        columns: dict[Name, Rows] = {
-            Slot.START: entered[matches.last],
-            Slot.STOP: left[matches.first],
-        }
+        start, stop = entered[matches.last], left[matches.first]
+        if matches.since is not None:
+            later = np.maximum(start, left[matches.since])
+            start = np.where(matches.since < 0, start, later)
+        if matches.until is not None:
+            sooner = np.minimum(stop, entered[matches.until])
+            stop = np.where(matches.until < 0, stop, sooner)
+        columns: dict[Name, Rows] = {Slot.START: start, Slot.STOP: stop}
         groups: dict[str, Groups] = {}
         for alias in totals.aliases & matches.columns.keys():
             column = matches.columns[alias]

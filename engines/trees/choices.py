@@ -16,7 +16,7 @@ from engines.trees.passdown import Passing, Propagation, best_passing, estimate
 from engines.trees.planning import choose_tree
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern
-from optimizer.ir.query import Query
+from optimizer.ir.query import Aggregation, Query
 from optimizer.physical.errors import PlanError
 from optimizer.statistics import Statistics
 from optimizer.trees import Tree, print_tree
@@ -42,7 +42,8 @@ class Choice:
         pattern: Pattern, asked: Query, tree: Tree, propagation: Propagation, width: int
     ) -> Choice:
         reach = Passing(asked, propagation).reach
-        compiled = compile_tree(tree, pattern, asked.conditions, reach)
+        windows = isinstance(asked.output, Aggregation)
+        compiled = compile_tree(tree, pattern, asked.conditions, reach, windows)
         return Choice(pattern, asked, tree, propagation, compiled, width)
 
     def __str__(self) -> str:

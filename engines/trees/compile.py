@@ -40,10 +40,17 @@ class Reach(NamedTuple):
 
 
 def compile_tree(
-    tree: Tree, pattern: Pattern, conditions: Conditions, reach: Reach | None = None
+    tree: Tree,
+    pattern: Pattern,
+    conditions: Conditions,
+    reach: Reach | None = None,
+    windows: bool = False,
 ) -> Compiled:
-    """The operators of a tree; raises `TreeError` where it does not evaluate the pattern."""
-    found = _Compiler.of(pattern, conditions, reach).whole(tree)
+    """The operators of a tree; raises `TreeError` where it does not evaluate the pattern.
+
+    With `windows` negations at its edges look at each window of a match, and not at its own.
+    """
+    found = _Compiler.of(pattern, conditions, reach, windows).whole(tree)
     constants = tuple(c for c in conditions if not ex.aliases(c))
     return found._replace(operator=_kept(found.operator, constants))
 
@@ -99,16 +106,22 @@ class _Compiler:
     absent: dict[frozenset[str], Place]  # negations that no node has checked yet, by what they bind
     conditions: Conditions
     reach: Reach | None = None
+    windows: bool = False
     late: frozenset[str] = frozenset()  # groups that are bound behind all else
     postponed: list[tuple[Place, Tree]] = field(default_factory=list)  # negations that wait so long
     unsettled: list[str] = field(default_factory=list)  # groups whose ends are to be checked
 
     @staticmethod
-    def of(pattern: Pattern, conditions: Conditions, reach: Reach | None = None) -> _Compiler:
+    def of(
+        pattern: Pattern,
+        conditions: Conditions,
+        reach: Reach | None = None,
+        windows: bool = False,
+    ) -> _Compiler:
         found = places(pattern)
         components = {p.leaf.alias: p for p in found if isinstance(p.leaf, Event)}
         absent = {_inside(p.leaf): p for p in found if isinstance(p.leaf, Neg)}
-        return _Compiler(frozenset(components), components, absent, conditions, reach)
+        return _Compiler(frozenset(components), components, absent, conditions, reach, windows)
 
     def whole(self, tree: Tree) -> Compiled:
         """The operators of the whole pattern."""
@@ -290,7 +303,8 @@ class _Compiler:
             operator = op.Push(part.operator, negation.operator, side, conditions)
         else:
             gap = _gap(place, part.aliases)
-            operator = op.Absent(part.operator, negation.operator, gap, conditions)
+            kind = op.Shorten if self.windows and place.gap.at_edge else op.Absent
+            operator = kind(part.operator, negation.operator, gap, conditions)
         return Compiled(operator, part.aliases)
 
 

@@ -22,7 +22,7 @@ from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_pla
 from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
 from engines.trees.limited import dropped, gone, kept_since, most_at_once
-from engines.trees.negation import followed, free, gates
+from engines.trees.negation import followed, free, gates, shortened
 from engines.trees.operators import Operator
 from engines.trees.picked import Picked, TooWideError
 from kernels import joins
@@ -247,6 +247,14 @@ class _Run:
                     )
                     self._of.counts.tried += tried
                     yield left
+            case op.Shorten(part, negation, gap, conditions):
+                absent = self._buffer(negation, negated=True)
+                for chunk in self._stream(part, negated):
+                    left, tried = shortened(
+                        picked, chunk, absent, gap, conditions, self._width, self._of.limits.chunk
+                    )
+                    self._of.counts.tried += tried
+                    yield left
             case op.Reached(part, last, conditions):
                 ends = self._buffer(last, negated)
                 for chunk in self._stream(part, negated):
@@ -371,7 +379,7 @@ def _symbols(operator: Operator) -> tuple[Symbol, ...]:
     match operator:
         case op.Scan(symbol):
             return (symbol,)
-        case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Reached(part):
+        case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Shorten(part) | op.Reached(part):
             return _symbols(part)
         case op.Whole(part):
             return _symbols(part)
@@ -386,7 +394,14 @@ def _is_partial(operator: Operator) -> bool:
     match operator:
         case op.Scan():
             return False
-        case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Reached(part) | op.Whole(part):
+        case (
+            op.Keep(part)
+            | op.Push(part)
+            | op.Absent(part)
+            | op.Shorten(part)
+            | op.Reached(part)
+            | op.Whole(part)
+        ):
             return _is_partial(part)
         case op.Join() | op.Closure():
             return True

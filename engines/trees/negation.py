@@ -33,14 +33,10 @@ def gates(
     if side == "left":
         low, high = opening(picked, part, width), before(picked, part.first)
         found, tried = _find(picked, part, negation, low, high, conditions, chunk, latest=True)
-        some = found >= 0
-        moments = np.where(some, picked.moment[np.where(some, found, 0)], joins.NEVER)
-        return moments, None, tried
+        return _moments(picked, found, latest=True), None, tried
     low, high = behind(picked, part.last), closing(picked, part, width)
     found, tried = _find(picked, part, negation, low, high, conditions, chunk, latest=False)
-    some = found < joins.NOWHERE
-    moments = np.where(some, picked.moment[np.where(some, found, 0)], joins.FOREVER)
-    return None, moments, tried
+    return None, _moments(picked, found, latest=False), tried
 
 
 def free(
@@ -57,6 +53,41 @@ def free(
     found, tried = _find(picked, part, negation, low, high, conditions, chunk, latest=False)
     absent = found == joins.NOWHERE
     return (part if absent.all() else part.take(np.flatnonzero(absent))), tried
+
+
+def shortened(
+    picked: Picked,
+    part: Buffer,
+    negation: Buffer,
+    gap: Gap,
+    conditions: Conditions,
+    width: int,
+    chunk: int,
+) -> tuple[Buffer, int]:
+    """Rows with the moments of the last of a negation that starts before them, and of the first
+    that ends behind them; not those that every window of theirs holds. And how many were tried."""
+    low, high = region(picked, part, gap, width)
+    if not gap.anywhere:
+        latest = gap.before is None
+        found, tried = _find(picked, part, negation, low, high, conditions, chunk, latest)
+        moments = _moments(picked, found, latest)
+        return part.gated(*((moments, None) if latest else (None, moments))), tried
+    before, tried = _find(picked, part, negation, low, high, conditions, chunk, latest=True)
+    after, more = _find(
+        picked, part, negation, high, closing(picked, part, width), conditions, chunk, latest=False
+    )
+    since = _moments(picked, before, latest=True)
+    rows = part.gated(since, _moments(picked, after, latest=False))
+    # What is simultaneous with a part of the match, or between, is in every window of it.
+    held = since >= picked.moment[part.first]
+    return (rows.take(np.flatnonzero(~held)) if held.any() else rows), tried + more
+
+
+def _moments(picked: Picked, found: Found, latest: bool) -> Moments:
+    """The moments of places that `_find` gives."""
+    some = found >= 0 if latest else found < joins.NOWHERE
+    none = joins.NEVER if latest else joins.FOREVER
+    return np.where(some, picked.moment[np.where(some, found, 0)], none)
 
 
 def followed(

@@ -82,6 +82,19 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class Shorten:
+    """Rows with the moments of a negation at the edge of a pattern whose matches are aggregated.
+
+    A window may not hold the last that starts before a row, nor the first that ends behind it.
+    """
+
+    part: Operator
+    negation: Operator
+    gap: Gap
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reached:
     """The rows that a row of `last` follows in one window, under conditions: a semi-join."""
 
@@ -125,7 +138,7 @@ class Whole:
     tests: Conditions = ()
 
 
-Operator: TypeAlias = Scan | Keep | Join | Push | Absent | Reached | Closure | Whole
+Operator: TypeAlias = Scan | Keep | Join | Push | Absent | Shorten | Reached | Closure | Whole
 
 
 def inputs(operator: Operator) -> tuple[Operator, ...]:
@@ -139,7 +152,7 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return () if part is None else (part,)
         case Join(left, right):
             return (left, right)
-        case Push(part, other) | Absent(part, other) | Reached(part, other):
+        case Push(part, other) | Absent(part, other) | Shorten(part, other) | Reached(part, other):
             return (part, other)
 
 

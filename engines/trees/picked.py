@@ -132,6 +132,14 @@ class Picked:
             self._vectors[name] = self.columns.vector(name).take(self.row)
         return self._vectors[name]
 
+    def at(self, moments: Rows) -> Places:
+        """A place of each moment; -1 for such as are before or behind all."""
+        if not len(self.row):
+            return np.full(len(moments), -1, np.int32)
+        found = np.searchsorted(self.moment, moments)
+        known = (moments >= self.moment[0]) & (moments <= self.moment[-1])
+        return np.where(known, found, -1).astype(np.int32)
+
     def ticks(self, places: npt.NDArray[Any]) -> Rows:
         """The times of events."""
         found: Rows = self.columns.events.ticks[self.row[places]]

@@ -138,4 +138,8 @@ def _found(choices: list[Choice], evaluation: Evaluation) -> Iterator[Found]:
         operator, aliases = choice.compiled
         for matches in evaluation.matches(operator):
             columns = dict(zip(aliases, matches.columns, strict=True))
-            yield Found(row, matches.first, matches.last, columns)
+            ends = [
+                None if moments is None else evaluation.picked.at(moments)
+                for moments in (matches.earliest, matches.latest)
+            ]
+            yield Found(row, matches.first, matches.last, columns, *ends)

@@ -38,7 +38,7 @@ def refusal(query: Query) -> str | None:
             return "its groups are tied across each other"
         for place in places(pattern):
             if isinstance(place.leaf, Neg):
-                if aggregates and place.gap.at_edge:
+                if aggregates and place.gap.anywhere and not _only_singles(place.leaf, query):
                     return "a negation looks at each window that is aggregated"
                 reason = _nested(place.leaf, query.conditions)
                 if reason is not None:
@@ -46,6 +46,12 @@ def refusal(query: Query) -> str | None:
             elif aggregates and place.gap.at_edge and isinstance(place.leaf.quantifier, All):
                 return f"{place.leaf.alias} is all that each window has, which is aggregated"
     return None
+
+
+def _only_singles(negation: Neg, query: Query) -> bool:
+    """Are single events negated? Of several, each end of a window could leave out one."""
+    choices = negated_choices(negation, query.conditions)
+    return all(isinstance(c, Event) and isinstance(c.quantifier, One) for c in choices)
 
 
 class _Even(Statistics):
