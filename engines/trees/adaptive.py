@@ -64,10 +64,10 @@ class Decision:
 @dataclass
 class _Known:
     """The plan of some queries, the statistics it was made or last held good for, and those of the
-    latest batches."""
+    latest batches since."""
 
     plans: Plans
-    rests_on: Mapping[Asked, Observed]
+    rests_on: Snapshot
     recent: deque[Snapshot] = field(default_factory=deque)
     since: int = 0  # events that came after the last look
 
@@ -94,8 +94,7 @@ class Adaptive:
             plans = plan_queries(queries, statistics, widths, how)
             if how.trees and how.adaptive:
                 cost_of_all(_all(plans), statistics)  # asks for what given trees rest on
-            asked = {each: found for each, found in statistics.asked.items() if found}
-            known = self._known[names] = _Known(plans, asked)
+            known = self._known[names] = _Known(plans, statistics.answered())
             self._log("planned", batch, plans, "these are the first events")
         elif how.adaptive:
             self._look_again(known, batch, queries, picked, widths, how)
@@ -115,8 +114,8 @@ class Adaptive:
         if known.since * 4 < limits.enough:
             return
         known.since = 0
-        recent = self._recent(known, look(picked, known.rests_on))
-        changed = _most_changed(recent.answers, known.rests_on)
+        recent = self._recent(known, look(picked, known.rests_on.asked))
+        changed = _most_changed(recent, known.rests_on)
         if changed is None or changed.times <= 1 + limits.change:
             return
         statistics = Running.of(recent, picked)
@@ -125,7 +124,8 @@ class Adaptive:
             known.since = -4 * limits.enough  # nor will it be soon
             return
         plans = plan_queries(queries, statistics, widths, replace(how, trees=()))
-        known.rests_on = {each: found for each, found in statistics.asked.items() if found}
+        known.rests_on = statistics.answered()
+        known.recent.clear()
         cost = cost_of_all(_all(plans), statistics)
         saving = 1 - cost / before if before else 0.0
         if saving <= limits.gain:
@@ -136,7 +136,11 @@ class Adaptive:
         self._log("changed", batch, plans, f"{changed}; the new plan saves {saving:.0%}")
 
     def _recent(self, known: _Known, newest: Snapshot) -> Snapshot:
-        """The latest batches, as many as are enough."""
+        """The latest batches, as many as are enough; only those of the same kind as the newest."""
+        if known.recent:
+            changed = _most_changed(newest, added_up(known.recent))
+            if changed is not None and changed.times > 1 + self._thresholds.change:
+                known.recent.clear()
         known.recent.append(newest)
         held = sum(snapshot.events for snapshot in known.recent)
         while held - known.recent[0].events >= self._thresholds.enough:
@@ -166,15 +170,14 @@ class _Change:
         )
 
 
-def _most_changed(
-    now: Mapping[Asked, Observed], before: Mapping[Asked, Observed]
-) -> _Change | None:
-    changes = [
-        _Change(asked, found.times(before[asked]), before[asked], found)
-        for asked, found in now.items()
-        if asked in before
-    ]
-    return max(changes, key=lambda change: change.times, default=None)
+def _most_changed(now: Snapshot, before: Snapshot) -> _Change | None:
+    most = None
+    for asked, found, known in zip(now.asked, now.answers, before.answers, strict=True):
+        if found is not None and known is not None:
+            times = found.times(known)
+            if most is None or times > most.times:
+                most = _Change(asked, times, known, found)
+    return most
 
 
 def _all(plans: Plans) -> list[Choice]:

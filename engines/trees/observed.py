@@ -7,11 +7,13 @@ be told whether two differ by more than chance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from engines.columns.evaluate import evaluate
 from engines.columns.vectors import Vector, truth
@@ -22,18 +24,20 @@ from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.printer import print_expression
 
-SAMPLE = 512  # combinations of events that a condition is tried on
+SAMPLE = 512  # combinations of events that a condition is tried on to plan
+LEAST, SHARE = 64, 32  # those of a batch that is only looked at: one for so many events
 CHANCE = 4.0  # standard errors that two observations may be apart
 
 
 class Question(NamedTuple):
-    """A condition, and the symbols that its aliases stand for, in the order of their names."""
+    """A condition on single events, its aliases, and the symbols that they stand for."""
 
     condition: ex.Expression
+    aliases: tuple[str, ...]
     symbols: tuple[Symbol, ...]
 
     def __str__(self) -> str:
-        names = dict(zip(sorted(ex.aliases(self.condition)), map(str, self.symbols), strict=True))
+        names = dict(zip(self.aliases, map(str, self.symbols), strict=True))
         return print_expression(ex.rename(self.condition, names))
 
 
@@ -64,79 +68,91 @@ class Observed:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one batch says; `answers` to what was asked of it, as far as it can tell."""
+    """What one batch says: the answers to what was asked of it, None where it cannot tell.
+
+    They stand in the order of the questions, as these are slow to look up.
+    """
 
     events: int
     seconds: float
     key: KeyStatistics
-    answers: Mapping[Asked, Observed]
+    asked: tuple[Asked, ...]
+    answers: tuple[Observed | None, ...]
 
 
-def look(picked: Picked, asked: Iterable[Asked]) -> Snapshot:
+def look(picked: Picked, asked: tuple[Asked, ...]) -> Snapshot:
     """A snapshot of some events."""
     events = picked.columns.events
     seconds = int(events.ticks[-1] - events.ticks[0]) * events.tick / 1e9 if len(events) else 0.0
     seconds = seconds or 1.0
-    answers = {each: found for each in asked if (found := _answer(picked, each, seconds))}
-    return Snapshot(len(events), seconds, picked.spread, answers)
+    sample = min(SAMPLE, max(LEAST, len(events) // SHARE))
+    answers = tuple(_answer(picked, each, seconds, sample) for each in asked)
+    return Snapshot(len(events), seconds, picked.spread, asked, answers)
 
 
-def _answer(picked: Picked, asked: Asked, seconds: float) -> Observed | None:
+def _answer(picked: Picked, asked: Asked, seconds: float, sample: int) -> Observed | None:
     if isinstance(asked, Symbol):
         return Observed(len(picked.of(asked)), seconds)
-    return _try(picked, asked)
+    return _try(picked, asked, sample)
 
 
-def _try(picked: Picked, question: Question) -> Observed | None:
+def _try(picked: Picked, question: Question, sample: int) -> Observed | None:
     """How many of random combinations of events satisfy a condition; None where there are none.
 
     They need not stand in one window: that costs more to draw than a better tree saves.
     """
-    condition, symbols = question
-    if ex.has_group_call(condition):
-        return None  # of groups there is no sample
-    random = np.random.default_rng(0)
     drawn = {}
-    for alias, symbol in zip(sorted(ex.aliases(condition)), symbols, strict=True):
+    for i, (alias, symbol) in enumerate(zip(question.aliases, question.symbols, strict=True)):
         places = picked.of(symbol)
         if not len(places):
             return None
-        drawn[alias] = places[random.integers(0, len(places), SAMPLE)].astype(np.int64)
+        drawn[alias] = places[(_draws(i)[:sample] * len(places)).astype(np.int64)].astype(np.int64)
 
     def attribute(node: ex.Attribute) -> Vector:
         return picked.vector(node.name).take(drawn[node.alias])
 
     try:
-        found = truth(evaluate(condition, attribute, picked.columns.text_code))
+        found = truth(evaluate(question.condition, attribute, picked.columns.text_code))
     except UnsupportedError:
         return None
-    return Observed(int(np.count_nonzero(np.broadcast_to(found, SAMPLE))), SAMPLE)
+    return Observed(int(np.count_nonzero(found)) * sample // found.size, sample)
+
+
+@cache
+def _draws(number: int) -> npt.NDArray[np.float64]:
+    """Random numbers from 0 to below 1, the same for the same number."""
+    return np.random.default_rng(number).random(SAMPLE)
 
 
 def added_up(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """The mean of several batches; the key is the last one's."""
-    answers: dict[Asked, Observed] = {}
-    for snapshot in snapshots:
-        for asked, found in snapshot.answers.items():
-            answers[asked] = answers[asked] + found if asked in answers else found
+    """The mean of several batches that were asked the same; the key is the last one's."""
     return Snapshot(
         sum(snapshot.events for snapshot in snapshots),
         sum(snapshot.seconds for snapshot in snapshots),
         snapshots[-1].key,
-        answers,
+        snapshots[-1].asked,
+        tuple(map(_sum, zip(*(snapshot.answers for snapshot in snapshots), strict=True))),
     )
+
+
+def _sum(answers: tuple[Observed | None, ...]) -> Observed | None:
+    found = None
+    for answer in answers:
+        found = answer if found is None or answer is None else found + answer
+    return found
 
 
 @dataclass(frozen=True)
 class Running(Statistics):
     """The statistics that a snapshot gives; what it was not asked, the events at hand are.
 
-    `asked` is all that a planner wanted to know.
+    `used` is all that a planner wanted to know.
     """
 
     snapshot: Snapshot | None = None
     picked: Picked | None = None
-    asked: dict[Asked, Observed | None] = field(default_factory=dict)
+    answers: dict[Asked, Observed | None] = field(default_factory=dict)
+    used: set[Asked] = field(default_factory=set)
 
     @staticmethod
     def of(snapshot: Snapshot, picked: Picked) -> Running:
@@ -146,7 +162,14 @@ class Running(Statistics):
             source="running",
             snapshot=snapshot,
             picked=picked,
+            answers=dict(zip(snapshot.asked, snapshot.answers, strict=True)),
         )
+
+    def answered(self) -> Snapshot:
+        """All that was asked, as one snapshot."""
+        assert self.snapshot is not None
+        known = {each: answer for each, answer in self.answers.items() if each in self.used}
+        return replace(self.snapshot, asked=tuple(known), answers=tuple(known.values()))
 
     def rate(self, symbol: Symbol) -> float:
         found = self._observed(symbol)
@@ -158,15 +181,17 @@ class Running(Statistics):
         return self.snapshot.key
 
     def selectivity(self, condition: ex.Expression, symbols: Mapping[str, Symbol]) -> float:
-        names = sorted(ex.aliases(condition))
-        question = Question(condition, tuple(symbols[name] for name in names))
+        if ex.has_group_call(condition):
+            return Defaults().selectivity(condition)  # of groups there is no sample
+        names = tuple(sorted(ex.aliases(condition)))
+        question = Question(condition, names, tuple(symbols[name] for name in names))
         found = self._observed(question)
         return Defaults().selectivity(condition) if found is None else found.value
 
     def _observed(self, asked: Asked) -> Observed | None:
-        if asked not in self.asked:
+        self.used.add(asked)
+        if self.answers.get(asked) is None:
             assert self.snapshot is not None
             assert self.picked is not None
-            found = self.snapshot.answers.get(asked)
-            self.asked[asked] = found or _answer(self.picked, asked, self.snapshot.seconds)
-        return self.asked[asked]
+            self.answers[asked] = _answer(self.picked, asked, self.snapshot.seconds, SAMPLE)
+        return self.answers[asked]
