@@ -89,6 +89,7 @@ class Done:
     """
 
     events: int
+    read: int  # rows from storage: some by two tasks
     taken: list[int]
     rows: dict[str, int]
     numbers: tuple[int, int]  # of aggregate rows, and of match rows
@@ -120,7 +121,9 @@ def run_batch(
     with target.landing() as landing, _said(), _settings(session), watched(session, tally, told):
         job = _Job(session, workload, source, columns, first, landing, tally, how, settings)
         stretches = job.stored()
+        read: int | None = None
         if stretches is not None:
+            read = sum(stretch.rows for stretch in stretches)
             rows = job.by_time(stretches)
             spread, parts = "time", len(stretches)
         else:
@@ -134,8 +137,10 @@ def run_batch(
         counts.update(report.rows)
         seconds.update(report.seconds)
     numbers = [sum(report.numbers[i] for report in reports) for i in range(2)]
+    number = source.settle(tally)
     return Done(
-        source.settle(tally),
+        number,
+        number if read is None else read,
         [report.events for report in reports],
         dict(counts),
         (numbers[0], numbers[1]),

@@ -24,14 +24,11 @@ from engines.faults import Fault, Faults, OnError
 from engines.files import ENDINGS
 from engines.lines import parse_json
 from engines.live.bucketing import HOME, buckets_of
+from engines.spark.kafka import KAFKA, source_options, topic_of
 from workloads.model import NANOSECONDS, Kind, Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-KAFKA = "kafka://"
-# What Spark must be told to load to read from Kafka, as `spark.jars.packages`.
-KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 PACKED = "route string, bucket int, latest bigint, events binary"
 ACCOUNT = ""  # the route of what is told about the events
@@ -66,7 +63,7 @@ class LiveSource:
     def frame(self, session: SparkSession, files_per_batch: int | None) -> DataFrame:
         """One column, `path` or `value`, of which `Packer` makes events."""
         if self.path.startswith(KAFKA):
-            options = {**kafka_options(self.path), **self.options}
+            options = {**source_options(self.path), **self.options}
             return session.readStream.format("kafka").options(**options).load().select("value")
         reader = (
             session.readStream.format("binaryFile")
@@ -97,7 +94,7 @@ def open_live_source(
     """
     is_kafka = path.startswith(KAFKA)
     if is_kafka:
-        kafka_options(path)
+        topic_of(path)
     elif not Path(path).is_dir():
         raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
     found: pa.Schema | None = None
@@ -115,20 +112,6 @@ def open_live_source(
         on_error,
         options or {},
     )
-
-
-def kafka_options(path: str) -> dict[str, str]:
-    """The connector's options for `kafka://HOST:PORT[,HOST:PORT]/TOPIC`."""
-    servers, _, topic = path.removeprefix(KAFKA).partition("/")
-    if not servers or not topic or "/" in topic:
-        raise EventsError(f"'{path}' is no topic; write kafka://HOST:PORT/TOPIC")
-    return {
-        "kafka.bootstrap.servers": servers,
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        # Events that were never read are gone: an error, and not a gap in the results.
-        "failOnDataLoss": "true",
-    }
 
 
 def _first_file(folder: Path) -> str | None:

@@ -7,19 +7,23 @@ and its files take the place of those that were there.
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engines.errors import ResultsError
 from engines.spark.live_source import bytes_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _STAGING = "_staging"  # readers leave out what begins so
 
@@ -38,6 +42,17 @@ class Sink:
                 (Path(self.folder) / kind).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ResultsError(f"'{self.folder}' cannot be written to: {error.strerror}") from error
+
+    def write(self, found: DataFrame, batch: int) -> list[dict[str, Any]]:
+        """Write the rows of a batch, in place of those that an earlier try has written.
+
+        Gives what is told of them.
+        """
+        self.clear(batch)
+        writer = Writer(str(self.staging(batch).absolute()), self.kinds)
+        about = [json.loads(row[0]) for row in found.mapInArrow(writer, "about string").collect()]
+        self.publish(batch)
+        return about
 
     def staging(self, batch: int) -> Path:
         return Path(self.folder) / _STAGING / str(batch)

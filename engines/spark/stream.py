@@ -9,7 +9,6 @@ thus those of all events up to the watermark, in the order of time, whatever ord
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -36,15 +35,14 @@ from engines.spark.checkpoint import (
     taken_over,
     write_manifest,
 )
+from engines.spark.kafka import KAFKA, KafkaSink, kafka_settings
 from engines.spark.live_source import (
-    KAFKA,
-    KAFKA_PACKAGE,
     PACKED,
     LiveSource,
     Packer,
     lateness_of,
 )
-from engines.spark.sink import Sink, Writer
+from engines.spark.sink import Sink
 from kernels import product
 from optimizer.automaton import countable
 from optimizer.ir.query import Aggregation, BoundWorkload
@@ -80,13 +78,11 @@ _SESSION = {
 }
 
 
-def settings_for(path: str) -> dict[str, str]:
-    """What a session must be made with to read a stream from there."""
-    if not path.startswith(KAFKA):
-        return dict(_SETTINGS)
-    import pyspark
-
-    return {**_SETTINGS, "spark.jars.packages": f"{KAFKA_PACKAGE}:{pyspark.__version__}"}
+def settings_for(*paths: str) -> dict[str, str]:
+    """What a session must be made with for a stream from and to there."""
+    if any(path.startswith(KAFKA) for path in paths):
+        return {**_SETTINGS, **kafka_settings()}
+    return dict(_SETTINGS)
 
 
 @dataclass(frozen=True)
@@ -371,7 +367,7 @@ class _Account:
         self.closing = False
         self.kept_out = False
 
-    def turn_to(self, sink: Sink, groups: Groups) -> None:
+    def turn_to(self, sink: Sink | KafkaSink, groups: Groups) -> None:
         """Go on with other queries."""
         self._sink, self._groups = sink, groups
         self._turns = {place: t for place, t in self._turns.items() if place[0] in groups}
@@ -381,10 +377,7 @@ class _Account:
             self.kept_out = True
             raise _KeptOutError
         begun = time.perf_counter()
-        self._sink.clear(batch)
-        writer = Writer(str(self._sink.staging(batch).absolute()), self._sink.kinds)
-        about = [json.loads(row[0]) for row in found.mapInArrow(writer, "about string").collect()]
-        self._sink.publish(batch)
+        about = self._sink.write(found, batch)
         self._told(self._progress(batch, time.perf_counter() - begun, about))
 
     def _progress(self, batch: int, seconds: float, about: list[dict[str, Any]]) -> Progress:
@@ -459,9 +452,11 @@ def _buckets(workload: BoundWorkload, source: LiveSource, manifest: Manifest, ho
     return Buckets(plan, routes, schema, source.tick, how)
 
 
-def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink:
+def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:
     aggregating = [isinstance(query.output, Aggregation) for query in workload.queries]
     kinds = ["aggregates"] * any(aggregating) + ["matches"] * (not all(aggregating)) + ["late"]
+    if options.out.startswith(KAFKA):
+        return KafkaSink(options.out, tuple(kinds))
     return Sink(options.out, tuple(kinds))
 
 
