@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 from api.benchmarks.chopconnect import by_sharing
 from api.benchmarks.detection import by_workload_size
-from api.benchmarks.detection import by_workload_size
 from api.benchmarks.devices import by_device
 from api.benchmarks.experiment2 import by_group
 from api.benchmarks.length import by_length
@@ -17,9 +16,7 @@ from api.benchmarks.live import by_live
 from api.benchmarks.measuring import Measured, Row, Said, Size
 from api.benchmarks.model import by_model
 from api.benchmarks.neel import by_nesting
-from api.benchmarks.neel import by_nesting
 from api.benchmarks.negation import by_negation
-from api.benchmarks.odense import by_thesis
 from api.benchmarks.odense import by_thesis
 from api.benchmarks.own import by_stream
 from api.benchmarks.planning import by_workload
@@ -27,7 +24,6 @@ from api.benchmarks.queries import by_queries
 from api.benchmarks.spark import by_spark
 from api.benchmarks.sql import by_sql
 from api.benchmarks.window import by_window
-from api.benchmarks.zstream import by_tree
 from api.benchmarks.zstream import by_tree
 
 BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
@@ -41,10 +37,6 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "queries": by_queries,
     "sql": by_sql,
     "devices": by_device,
-    "zstream": by_tree,
-    "odense": by_thesis,
-    "neel": by_nesting,
-    "detection": by_workload_size,
     "zstream": by_tree,
     "odense": by_thesis,
     "neel": by_nesting,
