@@ -32,6 +32,7 @@ class Settings:
     max_queued: int = 1000  # jobs that wait
     job_memory: int = field(default_factory=lambda: machine_memory() * 3 // 4)  # bytes, of each
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
+    brokers: tuple[str, ...] = ()  # of Kafka, as HOST:PORT, that streams may read and write
     masters: tuple[str, ...] = ()  # of Spark, besides this machine
     tokens: tuple[Token, ...] = field(default=(), repr=False)  # without any, all may do all
 
@@ -107,5 +108,6 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "max_queued": _positive,
     "job_memory": _bytes,
     "roots": _folders,
+    "brokers": lambda text: tuple(text.split()),
     "masters": lambda text: tuple(text.split()),
 }

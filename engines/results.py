@@ -240,13 +240,23 @@ def _write_jsonl(rows: pa.RecordBatchReader, path: Path) -> None:
     with path.open("wb") as out:
         for table in _pieces(rows):
             for batch in table.to_batches():
-                pieces: list[pa.Array | str] = []
-                for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                    pieces.append(f'{"," if pieces else "{"}"{name}":')
-                    ready = name in ("key", "match")
-                    pieces.append(pc.fill_null(column, "null") if ready else json_column(column))
-                for line in joined(*pieces, "}\n"):
+                for line in json_rows(batch, after="}\n"):
                     out.write(line.as_buffer())
+
+
+def json_rows(
+    batch: pa.RecordBatch,
+    before: str = "{",
+    after: str = "}",
+    ready: Sequence[str] = ("key", "match"),
+) -> pa.Array:
+    """Each row as a JSON object; columns that are `ready` are JSON already."""
+    pieces: list[pa.Array | str] = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        pieces.append(f'{"," if pieces else before}"{name}":')
+        is_json = name in ready
+        pieces.append(pc.fill_null(column, "null") if is_json else json_column(column))
+    return joined(*pieces, after)
 
 
 def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:

@@ -88,7 +88,9 @@ def run_live(
     totals = _Totals()
     with ExitStack() as sessions:
         with stages("start"):
-            settings = {**settings_for(path), **where.conf}
+            settings = {**settings_for(path, out), **where.conf}
+            if "spark.jars" in where.conf:  # jars that are there take the place of a registry's
+                settings.pop("spark.jars.packages", None)
             spark = sessions.enter_context(spark_session(where.master, conf=settings))
         with stages("run"), _shown(source) as show:
 

@@ -51,7 +51,7 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     tell({"stage": "start"})
     with contextlib.ExitStack() as sessions:
         name = f"sheaf {request['id']}"
-        settings = settings_for(request["source"])
+        settings = settings_for(request["source"], sink)
         spark = sessions.enter_context(spark_session(request["master"], name, settings))
         stream = start_stream(spark, bound, source, options, how, book.told)
         tell({"stage": "run"})

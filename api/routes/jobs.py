@@ -56,12 +56,13 @@ def post_job(
     """Put a job in the queue; it runs in a process of its own when its turn comes."""
     _check_master(wanted.master, settings)
     live = _live(wanted, roots)
-    roots.check(wanted.source.path)
+    _check_place(wanted.source.path, live, roots, settings)
     choose_how(wanted.device)  # a device that is not there is said at once
-    if wanted.sink is not None:
+    if wanted.sink is not None and live is not None:
+        _check_place(wanted.sink.path, live, roots, settings)
+    elif wanted.sink is not None:
         roots.check(str(Path(wanted.sink.path).parent))
-        if live is None:
-            check_sink(wanted.sink.path)
+        check_sink(wanted.sink.path)
     plan = store.plan(wanted.plan)
     request = Request(
         plan=plan.id,
@@ -185,6 +186,24 @@ def _live(wanted: JobIn, roots: Roots) -> Live | None:
         once=given.once,
         finish=given.finish,
     )
+
+
+def _check_place(path: str, live: Live | None, roots: Roots, settings: Settings) -> None:
+    """Refuse a path outside the roots, and brokers that nobody has allowed."""
+    from engines.spark.kafka import KAFKA, topic_of
+
+    if not path.startswith(KAFKA):
+        roots.check(path)
+        return
+    if live is None:
+        raise ProblemError("invalid-request", "source: a topic is read with mode 'stream'")
+    servers, _ = topic_of(path)
+    if not set(servers.split(",")) <= set(settings.brokers):
+        allowed = ", ".join(settings.brokers) or "none"
+        raise ProblemError(
+            "path-not-allowed",
+            f"the service may use these brokers: {allowed} (set with SHEAF_BROKERS)",
+        )
 
 
 def _check_master(master: str, settings: Settings) -> None:

@@ -198,6 +198,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, more: dict[str, Any], sa
             "stream": {"checkpoint": "/etc"},
         }
         is_problem(client.post("/v1/jobs", json=outside), 403, "path-not-allowed")
+        topic = {"plan": plan, "source": "kafka://elsewhere:9092/t", "mode": "stream"}
+        is_problem(client.post("/v1/jobs", json=topic), 403, "path-not-allowed")
 
 
 def test_a_batch_that_runs_again_is_counted_once(tmp_path: Path) -> None:
@@ -303,7 +305,9 @@ def test_a_stream_is_followed_changed_killed_and_stopped(tmp_path: Path) -> None
             return lambda event, data: event == "progress" and (data["until"] or 0) >= time
 
         wanted = planned(client, {**DOCUMENT, "queries": [DOCUMENT["queries"][0], MORE]})
-        said = client.patch(f"/v1/jobs/{id}", json={"plan": wanted}).json()
+        answer = client.patch(f"/v1/jobs/{id}", json={"plan": wanted})
+        assert answer.status_code == 202, answer.text
+        said = answer.json()
         assert (said["kept"], said["afresh"], said["removed"]) == (["pairs"], ["triples"], ["lone"])
         arrive(2)
         events_of(client, id, up_to(60))

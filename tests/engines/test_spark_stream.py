@@ -29,12 +29,12 @@ from engines.live.run import LiveRun
 from engines.local.run import run_local
 from engines.spark.batch import JobError
 from engines.spark.checkpoint import read_manifest
+from engines.spark.kafka import source_options, topic_of
 from engines.spark.live_source import (
     SHIFT,
     Packer,
     bytes_table,
     complete_until,
-    kafka_options,
     open_live_source,
     watermark_for,
 )
@@ -503,11 +503,11 @@ def test_a_watermark_is_the_first_by_which_a_time_is_complete(tick: int) -> None
 
 
 def test_a_topic_of_kafka_is_named_by_a_path() -> None:
-    options = kafka_options("kafka://one:9092,two:9092/events")
+    options = source_options("kafka://one:9092,two:9092/events")
     assert options["kafka.bootstrap.servers"] == "one:9092,two:9092"
     assert options["subscribe"] == "events"
     with pytest.raises(EventsError, match="kafka://HOST:PORT/TOPIC"):
-        kafka_options("kafka://one:9092")
+        topic_of("kafka://one:9092")
 
 
 def test_messages_are_events_and_those_that_are_none_are_counted(tmp_path: Path) -> None:
