@@ -9,6 +9,7 @@ from sharing.solve.solution import DEFAULT, Options, Solution, Solver
 
 SOLVERS: Mapping[str, Solver] = {
     "greedy": greedy.greedy,
+    "thesis": greedy.thesis,
     "gwmin": greedy.gwmin,
     "gwmin2": greedy.gwmin2,
     "cpsat": cpsat.cpsat,

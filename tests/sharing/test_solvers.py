@@ -18,7 +18,7 @@ from sharing.solve.bound import upper_bound
 from tests.sharing.chains import queries, random_queries
 
 EXACT = ("exhaustive", "cpsat")
-GREEDY = ("greedy", "gwmin", "gwmin2")
+GREEDY = ("greedy", "thesis", "gwmin", "gwmin2")
 
 
 @st.composite
@@ -113,7 +113,7 @@ def test_gwmin_and_gwmin2_keep_their_promise(graph: ConflictGraph) -> None:
 
 
 @given(packings())
-def test_greedy_is_figure_4_6(graph: ConflictGraph) -> None:
+def test_the_thesis_greedy_is_figure_4_6(graph: ConflictGraph) -> None:
     near = graph.as_networkx().adj
     check_list = sorted(i for i in range(len(graph)) if graph.weights[i] > 0)
     check_list.sort(key=lambda i: -graph.weights[i])
@@ -121,7 +121,25 @@ def test_greedy_is_figure_4_6(graph: ConflictGraph) -> None:
     for x in check_list:
         if not any(s in near[x] for s in final_set):
             final_set.append(x)
-    assert SOLVERS["greedy"](graph).chosen == tuple(sorted(final_set))
+    assert SOLVERS["thesis"](graph).chosen == tuple(sorted(final_set))
+
+
+@given(packings())
+def test_no_exchange_makes_greedy_better(graph: ConflictGraph) -> None:
+    """Neither one candidate for all chosen ones in its way, nor two for a chosen one."""
+    found = SOLVERS["greedy"](graph)
+    assert found.weight >= SOLVERS["thesis"](graph).weight
+    near, inside = graph.as_networkx().adj, set(found.chosen)
+    weight = graph.weights
+    for i in set(range(len(graph))) - inside:
+        out = inside & near[i].keys()
+        assert weight[i] <= sum(weight[j] for j in out) * (1 + 1e-9)
+    for j in inside:
+        alone = [i for i in near[j] if weight[i] > 0 and inside & near[i].keys() == {j}]
+        heaviest = max(alone, key=lambda i: weight[i], default=None)
+        for i in alone:
+            if heaviest is not None and i != heaviest and i not in near[heaviest]:
+                assert weight[heaviest] + weight[i] <= weight[j] * (1 + 1e-9)
 
 
 def reference_by_ratio(graph: ConflictGraph, by_weight: bool) -> tuple[int, ...]:
@@ -151,7 +169,8 @@ def test_the_heaviest_first_can_be_wrong() -> None:
     graph = ConflictGraph.of_edges([3.0, 4.0, 3.0], [(0, 1), (1, 2)])
     chosen = {name: solve(graph).chosen for name, solve in SOLVERS.items()}
     assert chosen == {
-        "greedy": (1,),
+        "greedy": (0, 2),
+        "thesis": (1,),
         "gwmin": (0, 2),
         "gwmin2": (0, 2),
         "cpsat": (0, 2),
