@@ -161,12 +161,17 @@ def run(
     ] = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
+    from engines.how import How
     from engines.unit_costs import known
     from sharing.planner import make_plan
     from workloads.document import to_document
 
     stages = Stages()
-    how = choose_how(device, sharing=not no_sharing)
+    spark = SparkOptions(master or "local[*]", settings_of(conf or []))
+    if spark.is_local:
+        how = choose_how(device, sharing=not no_sharing)
+    else:
+        how = How(sharing=not no_sharing, device=spark.device(device), insist=device == "opencl")
     live = Live(checkpoint, once, finish, every, buckets, files, schema)
     if engine != "local" and (disorder or slice_rows):
         raise SheafError("--disorder and --slice are for the local engine")
@@ -176,7 +181,6 @@ def run(
         raise SheafError("--on-error is for the local engine and for Spark")
     if engine != "spark" and (master or conf):
         raise SheafError("--master and --conf are for --engine spark")
-    spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     if stream and engine != "spark":
         raise SheafError("--stream is for --engine spark")
     late = None if disorder is None else _nanoseconds(disorder)

@@ -9,11 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from typing import Literal as OneOf
 
 import typer
 
 from api.commands.showing import ROWS_SHOWN, show, tell_faults
-from api.execution import OnError, Stages, kinds_of, run_on_spark
+from api.execution import Device, OnError, Stages, kinds_of, run_on_spark
 from api.progress import progress_bar
 from api.sinks import check_sink
 from workloads.errors import SheafError
@@ -34,6 +35,16 @@ class SparkOptions:
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        """Do tasks run on this machine?"""
+        return self.master.startswith("local")
+
+    def device(self, wanted: Device) -> OneOf["cpu", "opencl"]:
+        """What tasks on other machines compute on: by itself a GPU if Spark gives them one."""
+        given = float(self.conf.get("spark.task.resource.gpu.amount", "0")) > 0
+        return "opencl" if wanted == "opencl" or (wanted == "auto" and given) else "cpu"
 
 
 def settings_of(texts: Sequence[str]) -> dict[str, str]:

@@ -127,11 +127,10 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     workload = load_workload(request["document"])
     how = replace(choose_how(request["device"]), partial=workload.partial)
     stages = Stages(lambda name: tell({"stage": name}))
-    ledger = None
     if request["engine"] == "local":
         events, ledger = run_locally(job, workload, request["source"], stages, how, tell)
     else:
-        events = run_with_spark(job, workload, request, stages, how, tell)
+        events, ledger = run_with_spark(job, workload, request, stages, how, tell)
     kinds = kinds_of(bind(workload))
     files: list[str] = []
     if request["sink"] is not None:
@@ -143,8 +142,8 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         "rows": {kind: rows_by_query(job.rows(kind)) for kind in ("aggregates", "matches")},
         "kinds": [k for k, has in zip(("aggregates", "matches"), kinds, strict=True) if has],
         "files": files,
-        "stopped": {} if ledger is None else ledger.stopped,
-        "dropped": {} if ledger is None else dict(ledger.dropped),
+        "stopped": ledger.stopped,
+        "dropped": dict(ledger.dropped),
     }
 
 
@@ -194,7 +193,7 @@ def run_with_spark(
     stages: Stages,
     how: How,
     tell: Tell,
-) -> int:
+) -> tuple[int, Ledger]:
     from api.execution import run_on_spark
     from engines.faults import Faults
     from engines.session import spark_session
@@ -217,7 +216,7 @@ def run_with_spark(
         target = FileTarget(str(job.results))
         source, faults = request["source"], Faults("stop")
         done = run_on_spark(workload, source, stages, session, target, faults, how, told)
-    return done.events
+    return done.events, done.ledger
 
 
 def rows_by_query(path: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
@@ -24,6 +24,7 @@ from engines.events import from_table
 from engines.how import USUAL, How
 from engines.local.slices import Slicing
 from engines.local.stream import SlicedRun
+from engines.partial import Ledger
 from engines.results import Results
 from engines.spark.landing import Landing, Report, read_report
 from engines.spark.packing import PACKED_SCHEMA, ticks
@@ -99,6 +100,7 @@ class Done:
     parts: int
     unbounded: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)  # of all tasks together
+    ledger: Ledger = field(default_factory=Ledger)  # of queries that reached a limit in some part
 
 
 def run_batch(
@@ -114,8 +116,8 @@ def run_batch(
     columns = needed_columns(workload, source.schema.names)
     first = source.first(columns)
     # What the engine cannot do is said here, before anything is started. The kernels are compiled
-    # and cached here too, for workers on this machine to load.
-    warm((workload,), first, how)
+    # and cached here too, for workers on this machine to load; a device need not be here.
+    warm((workload,), first, replace(how, device="cpu"))
     events = from_table(first, workload.stream)
     tally = Tally(session)
     with target.landing() as landing, _said(), _settings(session), watched(session, tally, told):
@@ -133,9 +135,12 @@ def run_batch(
         reports, landed = _landed(session, rows, target, events.time_type)
     counts: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
+    ledger = Ledger()
     for report in reports:
         counts.update(report.rows)
         seconds.update(report.seconds)
+        ledger.stopped.update(report.ledger.stopped)
+        ledger.dropped.update(report.ledger.dropped)
     numbers = [sum(report.numbers[i] for report in reports) for i in range(2)]
     number = source.settle(tally)
     return Done(
@@ -150,6 +155,7 @@ def run_batch(
         parts,
         SlicedRun(workload, events.tick).unbounded,
         dict(seconds),
+        ledger,
     )
 
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from engines.errors import ResultsError
 from engines.output import FirstRows
+from engines.partial import Ledger
 from engines.results import AGGREGATE_ORDER, MATCH_ORDER, Results, write_rows
 from engines.sorting import RUN_BYTES, Sorter, write_run
 from engines.spark.packing import packed_report, packed_results
@@ -41,6 +42,7 @@ class Report:
     first: Results | None = None
     numbers: tuple[int, int] = (0, 0)  # rows of each kind
     seconds: dict[str, float] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)  # of queries that reached a limit
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class Evaluation:
         schema = pa.schema([self.schema.field(name) for name in columns])
         none = from_table(schema.empty_table(), workload.stream)
         run = SlicedRun(workload, none.tick, how=self.how)
+        report.ledger = run.ledger
         cutter = Cutter(
             none, workload.stream, run.reach, self.slicing, run.carried, part.start, part.stop
         )
