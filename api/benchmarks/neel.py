@@ -55,7 +55,7 @@ def by_nesting(size: Size) -> Iterator[Row]:
     the outer one, and "nested, first" stops at one. Ten stocks drawn alike, an event a millisecond.
     """
     warm_up_matching()
-    table = stocks(dict.fromkeys(TICKERS, 1.0), _EVENTS if size == "full" else 500)
+    table = stocks(dict.fromkeys(TICKERS, 1.0), _EVENTS if size == "full" else 250)
     figures = (
         ("figures 20 to 23: more negated sequences", CHILDREN, 100, "5 times on average"),
         ("figures 24 to 26: longer ones", LENGTHS, 200, "several hundred times"),

@@ -267,9 +267,11 @@ def test_spark_counts_what_the_product_counts(spark):
 
 def test_a_missing_duckdb_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    (row,) = sql.by_sql("small")
-    assert row.skipped["DuckDB join"] == "duckdb is not installed"
-    assert set(row.seconds) == {"product"}
+    counted, found, *_ = sql.by_sql("small")
+    assert counted.skipped["DuckDB join"] == "duckdb is not installed"
+    assert set(counted.seconds) == {"product"}
+    assert found.skipped["DuckDB"] == "duckdb is not installed"
+    assert set(found.seconds) == {"trees", "to result rows"}
 
 
 # --- one's own stream ----------------------------------------------------------------------------
