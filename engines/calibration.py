@@ -1,7 +1,7 @@
-"""What the operations of the counting engines take on this machine.
+"""What the operations of the engines take on this machine.
 
-The engines count small generated streams, and the times are fitted by the operations that the cost
-model expects (`optimizer.cost.counting`). `engines.unit_costs` keeps the result.
+The engines run over small generated streams, and the times are fitted by the operations that the
+cost models expect (`optimizer.cost.counting` and `trees`). `engines.unit_costs` keeps the result.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from engines.counting.panes import FEWEST
 from engines.drawn import drawn, width_of
 from engines.least_squares import Floats, nonnegative
+from engines.tree_trials import joined
 from engines.trials import Trial, nanoseconds_per_event, ready
 from engines.unit_costs import CalibrationError, machine
 from optimizer.cost.counting import (
@@ -76,6 +77,12 @@ def calibrate(
         if progress is not None:
             progress(f"{number}/{len(trials)} {trial.name}")
         measured += measurements(trial, seconds / len(trials) / 4)
+    if progress is not None:
+        progress("trees of joins")
+    measured += [
+        Measurement(found.trial, "trees", Operations(joined=found.touched), found.nanoseconds)
+        for found in joined(seconds / len(trials) / 4)
+    ]
     return Calibration(fitted(measured), tuple(measured))
 
 

@@ -11,7 +11,6 @@ from optimizer.cost.trees import COMPILED
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
 from optimizer.physical.operators import operators
 from optimizer.physical.plan import Cost, Group, Model, Plan, Solver
-from optimizer.physical.tree_operators import TOUCH
 from optimizer.statistics import Statistics, given, with_defaults
 from optimizer.statistics.document import about
 from optimizer.trees import TreeError, best_tree, labels_of
@@ -100,7 +99,7 @@ def _joined(query: Query, reason: str | None, refused: str, wanted: Wanted) -> P
         found = best_tree(query, wanted.statistics, model=COMPILED)
     except (TreeError, UnsupportedError):
         return Part((Group((query.name,), JOINS, why, tree={}),))
-    nanoseconds = TOUCH * found.per_second
+    nanoseconds = wanted.unit_costs.each.joined * found.per_second
     cost = found.cost if wanted.model == "aseq" else nanoseconds
     group = Group(
         (query.name,),

@@ -1,4 +1,4 @@
-"""Elementary operations of the counting engines, and what each takes on a machine.
+"""Elementary operations of the engines, and what each takes on a machine.
 
 Counts are per second of stream; unit costs are nanoseconds. Both have the same fields, one for each
 kind of operation that the engines' kernels are made of.
@@ -13,7 +13,7 @@ from typing import Any
 
 from workloads.errors import SheafError
 
-VERSION = 1
+VERSION = 2
 
 
 class UnitCostsError(SheafError):
@@ -73,6 +73,8 @@ class Operations:
     chop_connected: float = 0.0  # STARTs looked up in their snapshots
     chop_floats: float = 0.0
     sorted_rows: float = 0.0  # result rows, written as they come and sorted by query
+    # Trees of joins: events touched by their cost model (optimizer/cost/trees.py).
+    joined: float = 0.0
 
     def __add__(self, other: Operations) -> Operations:
         return Operations(*(a + b for a, b in zip(_numbers(self), _numbers(other), strict=True)))
@@ -170,6 +172,7 @@ DEFAULTS = UnitCosts(
         chop_connected=6.72,
         chop_floats=0.666,
         sorted_rows=63.8,
+        joined=10.0,
     )
 )
 

@@ -32,8 +32,6 @@ from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.printer import print_expression
 
-# Nanoseconds for an event that a tree of joins touches: about what a pair of rows takes.
-TOUCH = 10.0
 MATCHED = {"start": "time", "end": "time"}
 Found = tuple[str, float | None]  # an operator, and its rows a second
 
@@ -98,8 +96,8 @@ def _costs_of(graph: Graph, query: Query, root: Tree) -> dict[Tree, _Expected]:
         steps = walk_cost(problem, root)
     except (TreeError, UnsupportedError, MissingStatisticError):
         return {}
-    each = problem.seconds
-    return {s.node: _Expected(TOUCH * s.own / each, s.rows / each) for s in steps}
+    each, touched = problem.seconds, graph.unit_costs.each.joined
+    return {s.node: _Expected(touched * s.own / each, s.rows / each) for s in steps}
 
 
 class _Made(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 
 from optimizer.ir.query import Aggregation, Query
 from optimizer.physical.plan import Cost, Group
-from optimizer.physical.tree_operators import TOUCH
 from sharing.assign import trusted
 from sharing.candidates import Kind
 from sharing.detection.choose import Choice, benefit, choose, readings_of
@@ -53,7 +52,8 @@ class _Planned:
     def __init__(self, choice: Choice, wanted: Wanted, reasons: Mapping[str, str | None]) -> None:
         self.choice, self._problem = choice, choice.problem
         self._wanted, self._reasons = wanted, reasons
-        self._nanoseconds = TOUCH / self._problem.roots[0].tree(()).seconds
+        touched = wanted.unit_costs.each.joined
+        self._nanoseconds = touched / self._problem.roots[0].tree(()).seconds
         self.listed = Listed(choice, 1.0 if wanted.model == "aseq" else self._nanoseconds)
 
     def part(self) -> Part:
