@@ -26,7 +26,8 @@ const samples = []; // of progress: seconds since the page began to look, and th
 const measures = [];
 let job = null;
 let results = null;
-let from = 0;
+let from = 0; // of the measures, in bytes
+let before = 0; // seconds of earlier processes
 
 function chart(name, title, options) {
   made[name] ??= new Chart(charts, title, options);
@@ -112,8 +113,10 @@ function showCharts() {
     chart("part", "Done", { x: seconds, y: (value) => `${Math.round(value)} %` }).draw([{ hue: 0, points: samples }]);
   }
   if (measures.length < 2) return;
-  const before = [{ at: 0, events: 0 }, ...measures];
-  const speed = measures.map((each, i) => [each.at, (each.events - before[i].events) / Math.max(each.at - before[i].at, 1e-6)]);
+  const speed = measures.map((each, i) => {
+    const last = measures[i - 1] ?? { events: 0, at: each.at - each.seconds };
+    return [each.at, (each.events - last.events) / Math.max(each.at - last.at, 1e-6)];
+  });
   chart("speed", "Throughput, events a second", { x: seconds })
     .draw([{ hue: 0, points: speed }], number(Math.round(speed.at(-1)[1])));
   const latency = measures.map((each) => [each.at, each.seconds]);
@@ -148,7 +151,11 @@ function addStep({ time, status, stage, reason }) {
 async function measure() {
   const found = await get(`/pages/jobs/${id}/measures?after=${from}`);
   from = found.next;
-  measures.push(...found.measures);
+  for (const each of found.measures) {
+    // A process that was started again begins its clock afresh: ours goes on.
+    if (measures.length && each.at + before < measures.at(-1).at) before = measures.at(-1).at;
+    measures.push({ ...each, at: each.at + before });
+  }
   if (found.measures.length) showCharts();
 }
 

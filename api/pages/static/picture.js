@@ -63,10 +63,6 @@ export class Picture {
     this.svg.setAttribute("aria-label", "Event types, what is computed once, and queries");
   }
 
-  queries() {
-    return this.nodes.filter((node) => node.classList.contains("query")).map((node) => node.dataset.query);
-  }
-
   // --- light -----------------------------------------------------------------------------------
 
   /** Light up what belongs to these queries; nothing in particular without any. */

@@ -22,19 +22,24 @@ def window() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(window: Browser) -> Iterator[Browser]:
-    """The browser, as large as a desk's; whatever it complains of fails the test."""
-    window.open("about:blank")
-    window.complaints()
-    window.size(1280, 900)
-    window.prefer("light")
-    yield window
-    assert window.complaints() == []
-
-
-@pytest.fixture
 def address(pretend: list[str], tmp_path: Path) -> Iterator[str]:
     """A service whose jobs only pretend to run."""
     settings = Settings(tmp_path / "data", roots=(tmp_path, Path.cwd()))
     with serving(create_app(settings, pretend)) as address:
         yield address
+
+
+@pytest.fixture
+def page(window: Browser, address: str) -> Iterator[Browser]:
+    """The browser, as large as a desk's; whatever it complains of fails the test.
+
+    The service outlives it, so that a page's last request does not find it gone.
+    """
+    window.open("about:blank")
+    window.complaints()
+    window.size(1280, 900)
+    window.prefer("light")
+    yield window
+    complaints = window.complaints()
+    window.open("about:blank")
+    assert complaints == []

@@ -48,7 +48,7 @@ def many_queries(number: int) -> dict[str, Any]:
         first, second = pieces[i % 6], pieces[(i // 6 + 1 + i) % 6]
         types = [*first, *(t for t in second if t not in first)]
         pattern = f"QUERY rule_{i:03d} PATTERN SEQ({', '.join(types)})"
-        queries.append(f"{pattern} AGG COUNT(*) WITHIN {1 + i // 36} s")
+        queries.append(f"{pattern} AGG COUNT(*) WITHIN {1 + i // 36 % 9} s")
     document, _ = query_group(1)
     return {**document, "name": "rules", "queries": queries}
 
@@ -146,6 +146,18 @@ def test_a_plan_takes_rates_and_refuses_what_is_none(
     page.click("#planning button[type=submit]")
     page.reads("#planning .alert", "not under a folder that the service may use")
     assert [c for c in page.complaints() if "403" not in c] == []
+
+
+def test_planning_says_what_it_is_at_and_can_be_stopped(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    id = client.post("/v1/workloads", json=many_queries(500)).json()["id"]
+    page.open(f"{address}/workloads/{id}")
+    page.click("#planning button[type=submit]")
+    page.until(lambda: " s" in page.text("#planning [data-stage]"), "a stage and its seconds")
+    page.click("#planning [name=cancel]")
+    page.reads("#planning .alert", "cancelled")
+    assert client.get("/v1/plans").json() == []
 
 
 # --- look at a plan ------------------------------------------------------------------------------
@@ -307,11 +319,13 @@ def test_a_job_is_launched_watched_and_its_rows_read(
         {"at": i, "events": 1000 * i * i, "rows": i, "seconds": 0.5, "held": 7, "until": 10 * i}
         for i in (1, 2, 3)
     ]
+    measures.append({**measures[-1], "at": 1, "events": 9500})  # it began again
     (jobs / page.address.rsplit("/", 1)[1] / "measures").write_text(
         "".join(f"{line}\n".replace("'", '"') for line in measures)
     )
     page.reads("#charts", "Throughput")
-    assert "5,000" in page.text("#charts .chart h3")  # from 4,000 events to 9,000 in a second
+    assert "500" in page.text("#charts .chart h3")  # from 9,000 events to 9,500 in a second
+    assert {"1.0 s", "4.0 s"} <= set(page.texts("#charts .chart:first-child svg text"))
     assert "30" in page.reads("#numbers", "Watermark")
 
     (jobs / "go").touch()
@@ -357,7 +371,7 @@ def test_a_job_that_failed_says_why_and_what_to_do(
 def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path) -> None:
     """With the local engine, on events whose one row is plain to see."""
     (tmp_path / "events.csv").write_text("ts,kind,user,amount\n1,Login,a,0\n2,Payment,a,5.5\n")
-    settings = Settings(tmp_path / "data", roots=(tmp_path,))
+    settings = Settings(tmp_path / "own", roots=(tmp_path,))
     with serving(create_app(settings)) as address:
         page.open(f"{address}/workloads/new")
         page.reads("#verdict", "no mistakes")
@@ -373,7 +387,9 @@ def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path
         page.until(lambda: "/jobs/job-" in page.address)
         page.reads("#status", "succeeded")
         page.reads("#rows .pager", "2 rows")
-    assert page.texts("#rows tbody td") == [
+        rows = page.texts("#rows tbody td")
+        page.open("about:blank")  # before the service is gone
+    assert rows == [
         *["first", "user=a", "2", "COUNT(*)", "1"],
         *["first", "user=a", "2", "SUM(p.amount)", "5.5"],
     ]
@@ -478,7 +494,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(
 ) -> None:
     secret = "a-secret-of-runners"
     settings = Settings(
-        tmp_path / "data",
+        tmp_path / "own",
         roots=(tmp_path, Path.cwd()),
         tokens=read_tokens([f"ann run {secret}"], "here"),
     )
@@ -506,4 +522,5 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(
         page.click(".who form button")
         page.until(lambda: page.count("[name=token]"))
         assert page.cookies() == []
+        page.open("about:blank")
     assert [c for c in page.complaints() if "401" not in c] == []
