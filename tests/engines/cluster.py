@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -56,7 +57,8 @@ def cluster(folder: Path, workers: int = 2, memory: str = "900m") -> Iterator[Cl
         yield found
     finally:
         for process in reversed(started):
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the executors that it started
             process.wait()
         log.close()
 
