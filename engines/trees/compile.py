@@ -32,7 +32,7 @@ class Compiled(NamedTuple):
 class Reach(NamedTuple):
     """Only such events are joined as the component `last` can follow, which ends every match.
 
-    `passing`: by the conditions that tie the two, besides the window.
+    `passing`: by the conditions that tie the two, besides the window; and only where there are any.
     """
 
     last: str
@@ -177,9 +177,12 @@ class _Compiler:
         if self.reach is None or alias == self.reach.last:
             return leaf
         both = (alias, self.reach.last)
+        if not self.reach.passing:
+            return op.Reached(leaf, self._leaf(self.reach.last))
         tying = [c for c in self.conditions if ex.aliases(c) == set(both)]
-        passed = _numbered(tying, both) if self.reach.passing else ()
-        return op.Reached(leaf, self._leaf(self.reach.last), passed)
+        if not tying:
+            return leaf
+        return op.Reached(leaf, self._leaf(self.reach.last), _numbered(tying, both))
 
     def _asked(
         self, names: Iterable[str], below: tuple[frozenset[str], ...]

@@ -2,9 +2,9 @@
 
 The propagation plans of the Odense thesis, sections 4.1 to 4.4, over columns. `push`: every event
 is joined. `pull`: only those that an event of the last component follows within the window, so
-that nothing is built where no match can end. `pass-down`: of these only such as satisfy the
-conditions that tie them to that event. Both are semi-joins of a component's events with the last
-one's; the joins above see fewer rows and give the same matches.
+that nothing is built where no match can end. `pass-down`: of components that conditions tie to the
+last one, only those events that one follows which satisfies them. Both are semi-joins of a
+component's events with the last one's; the joins above see fewer rows and give the same matches.
 
 By the cost model: of `m` last events in a window, of one key and independent, an event has one
 behind it that satisfies conditions of selectivity `f` with the chance `1 - exp(-m f)`. What does
@@ -33,7 +33,7 @@ from workloads.syntax import One
 
 Propagation = OneOf["push", "pull", "pass-down"]
 
-LOOK = 2.0  # events touched: what it costs to look for what follows an event
+LOOK = 4.0  # events touched: what it costs to look for what follows an event
 SAVING = 0.2  # of the cost, which passing down must save, as the estimate is a rough one
 # Events that a query must touch for it to be worth to look for another plan.
 WORTH = 500_000
@@ -100,10 +100,10 @@ def _passed(step: Step, shares: _Shares, own: frozenset[str]) -> float:
     if shares.reach.last not in aliases:
         if isinstance(node, Leaf):
             return step.rows * shares.looking(node.alias)
-        return step.own * shares.near * shares.satisfied(aliases)
+        return step.own * shares.left(aliases)
     if isinstance(node, SeqJoin):
         # What it makes stays the same, but not what it tries for that.
-        tried = max(step.own - step.rows, 0.0) * shares.satisfied(bound(node.left))
+        tried = max(step.own - step.rows, 0.0) * shares.fitting(bound(node.left))
         return tried + min(step.rows, step.own)
     return step.own
 
@@ -126,21 +126,24 @@ class _Shares:
 
     def looking(self, alias: str) -> float:
         """What it costs to look for what follows an event."""
+        if self.reach.passing and alias not in self._tests:
+            return 0.0
         tries = min(self._ends, 1 / max(self._selectivity.get(alias, 1.0), 1e-9))
         return LOOK + tries * (1 + COMPILED.predicate * self._tests.get(alias, 0))
 
-    @property
-    def near(self) -> float:
-        """The share of rows with a last event behind them.
+    def left(self, aliases: frozenset[str]) -> float:
+        """The share of the rows of some components that are left.
 
-        Events of one row are near each other and mostly have the same one.
+        Events of one row are near each other and mostly have the same last event behind them.
         """
-        return self._share(1.0)
+        looked_at = not self.reach.passing or aliases & self._tests.keys()
+        return self._share(1.0) * self.fitting(aliases) if looked_at else 1.0
 
-    def satisfied(self, aliases: frozenset[str]) -> float:
-        """The share of these rows that also satisfy what ties them to such an event."""
-        tied = aliases & self._selectivity.keys()
-        return math.prod(self._share(self._selectivity[alias]) / self.near for alias in tied)
+    def fitting(self, aliases: frozenset[str]) -> float:
+        """The share of rows with a last event behind them of which one fits."""
+        tied = aliases & self._tests.keys()
+        near = self._share(1.0)
+        return math.prod(self._share(self._selectivity[alias]) / near for alias in tied)
 
     def _share(self, selectivity: float) -> float:
         return max(-math.expm1(-self._ends * selectivity), 1e-9)
@@ -160,16 +163,18 @@ def best_passing(
     if pushed.per_second * (statistics.span or 1.0) < WORTH:
         return None
     tied = any(last.alias in ex.aliases(condition) for condition in asked.conditions)
-    way: Propagation = "pass-down" if tied else "pull"
-    passing = Passing(asked, way)
     ends = statistics.rate(last.symbol) * pushed.seconds * statistics.key(asked.key).together(2)
-    if ends > FREQUENT and not tied:
-        return None
+    ways: list[Propagation] = ["pass-down"] if tied else []
+    if ends < FREQUENT:
+        ways.append("pull")
     options = [
-        (estimate(passing, option, statistics).per_second, option)
+        (estimate(passing, option, statistics).per_second, option, passing.propagation)
+        for passing in (Passing(asked, way) for way in ways)
         for option in (tree, *_other_trees(passing, last, ends, statistics))
     ]
-    cost, found = min(options, key=lambda option: option[0])
+    if not options:
+        return None
+    cost, found, way = min(options, key=lambda option: option[0])
     return (found, way) if cost < (1 - SAVING) * pushed.per_second else None
 
 
@@ -191,7 +196,7 @@ def _other_trees(
     left: dict[Symbol, float] = {}
     tied: dict[ex.Expression, float] = {}
     for event in others:
-        share = shares.satisfied(frozenset({event.alias}))
+        share = shares.left(frozenset({event.alias}))
         left[event.symbol] = min(left.get(event.symbol, math.inf), share)
         for condition in asked.conditions:
             if ex.aliases(condition) == {event.alias, last.alias}:
