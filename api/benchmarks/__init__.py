@@ -19,6 +19,7 @@ from api.benchmarks.neel import by_nesting
 from api.benchmarks.negation import by_negation
 from api.benchmarks.odense import by_thesis
 from api.benchmarks.own import by_stream
+from api.benchmarks.passing import by_propagation
 from api.benchmarks.planning import by_workload
 from api.benchmarks.queries import by_queries
 from api.benchmarks.spark import by_spark
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "devices": by_device,
     "zstream": by_tree,
     "odense": by_thesis,
+    "passdown": by_propagation,
     "neel": by_nesting,
     "detection": by_workload_size,
     "spark": by_spark,

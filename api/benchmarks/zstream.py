@@ -182,7 +182,7 @@ def _adaptation(size: Size) -> Iterator[Row]:
         QUERY_6,
         table,
         [(name, events) for name, _ in cases],
-        events // 40,
+        events // 10,
         {name: plan for name, plan in query_6_trees().items() if name != "bushy"},
         size,
     )
