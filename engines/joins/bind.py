@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -32,13 +33,13 @@ class Bounds:
         bounds = [scan.layout.after[frame.last(alias)] for alias in self.earlier]
         if self.reach_low or not bounds:
             bounds.append(frame.column(Slot.LOW))
-        return largest(bounds)
+        return reduce(np.maximum, bounds)
 
     def high(self, scan: Scan, frame: Frame) -> Rows:
         bounds = [scan.layout.block[frame.first(alias)] for alias in self.later]
         if self.reach_high or not bounds:
             bounds.append(frame.column(Slot.HIGH))
-        return smallest(bounds)
+        return reduce(np.minimum, bounds)
 
 
 @dataclass(frozen=True)
@@ -138,18 +139,4 @@ def _share(first: str, second: str, frame: Frame) -> Mask:
     owner, row = owner[order], row[order]
     found = np.zeros(frame.size, bool)
     found[owner[1:][(owner[1:] == owner[:-1]) & (row[1:] == row[:-1])]] = True
-    return found
-
-
-def largest(columns: list[Rows]) -> Rows:
-    found = columns[0]
-    for column in columns[1:]:
-        found = np.maximum(found, column)
-    return found
-
-
-def smallest(columns: list[Rows]) -> Rows:
-    found = columns[0]
-    for column in columns[1:]:
-        found = np.minimum(found, column)
     return found

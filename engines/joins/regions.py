@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from engines.columns.layout import Rows
-from engines.joins.bind import largest, smallest
 from engines.joins.frame import Frame, Name, Slot
 from engines.joins.scan import Scan
 from optimizer.places import Gap
@@ -18,14 +18,14 @@ def gap_low(gap: Gap, scan: Scan, frame: Frame) -> Rows:
     """The first row of a gap, for each partial match."""
     if gap.before is None:
         return frame.column(Slot.OPENING)
-    return scan.layout.after[largest([frame.last(alias) for alias in gap.before])]
+    return scan.layout.after[reduce(np.maximum, [frame.last(alias) for alias in gap.before])]
 
 
 def gap_high(gap: Gap, scan: Scan, frame: Frame) -> Rows:
     """The row behind the last of a gap."""
     if gap.after is None:
         return frame.column(Slot.LAST if gap.anywhere else Slot.CLOSING)
-    return scan.layout.block[smallest([frame.first(alias) for alias in gap.after])]
+    return scan.layout.block[reduce(np.minimum, [frame.first(alias) for alias in gap.after])]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Extent:
     def of(self, frame: Frame) -> tuple[Rows, Rows]:
         """The first and the last row of each match."""
         return (
-            smallest([frame.first(alias) for alias in self.first]),
-            largest([frame.last(alias) for alias in self.last]),
+            reduce(np.minimum, [frame.first(alias) for alias in self.first]),
+            reduce(np.maximum, [frame.last(alias) for alias in self.last]),
         )
 
 

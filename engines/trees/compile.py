@@ -15,7 +15,7 @@ from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, positive_events
 from optimizer.places import Place, places
 from optimizer.trees import AndJoin, Closure, KSeq, Leaf, NegTop, NSeq, SeqJoin, Tree, TreeError
-from optimizer.trees.negated import negated_choices
+from optimizer.trees.negated import depends, negated_choices
 from optimizer.trees.tree import Side, bound
 from workloads import expressions as ex
 from workloads.printer import print_expression
@@ -107,6 +107,8 @@ class _Compiler:
     conditions: Conditions
     reach: Reach | None = None
     windows: bool = False
+    outer: frozenset[str] = frozenset()  # what is bound around a negation
+    inside: bool = False  # are rows bound in the gap of a negation, which they know?
     late: frozenset[str] = frozenset()  # groups that are bound behind all else
     postponed: list[tuple[Place, Tree]] = field(default_factory=list)  # negations that wait so long
     unsettled: list[str] = field(default_factory=list)  # groups whose ends are to be checked
@@ -125,7 +127,7 @@ class _Compiler:
 
     def whole(self, tree: Tree) -> Compiled:
         """The operators of the whole pattern."""
-        self.late = late_groups(tree, self.components, self.conditions)
+        self.late = late_groups(tree, self.components, self.conditions, self.outer)
         found = self._visit(tree)
         for alias in in_turn(self.late, self.components):
             found = self._with_group(found, alias)
@@ -232,14 +234,14 @@ class _Compiler:
         lower: op.End = "gap"
         upper: op.End = "gap"
         if isinstance(event.quantifier, All):
-            lower, upper = ends_of(place, have, self.components)
+            lower, upper = ends_of(place, have, self.components, self.inside)
             if not {lower, upper} <= {"gap", "reach"}:
                 self.unsettled.append(alias)
         operator: Operator = op.Closure(
             None if part is None else part.operator,
             event.symbol,
             event.quantifier,
-            op.Gap(before, after),
+            op.Gap(before, after, inside=self.inside),
             _numbered(tests, aliases),
             tuple(number[name] for name in have if name in place.rivals),
             lower,
@@ -255,8 +257,9 @@ class _Compiler:
         assert isinstance(event, Event)
         # Tests name the group's event behind all that is bound.
         others = tuple("" if name == alias else name for name in part.aliases)
-        tests = _numbered(tests_of(alias, self.own, self.conditions), (*others, alias))
-        number, gap = part.aliases.index(alias), _gap(place, part.aliases)
+        asked = tests_of(alias, self.own | self.outer, self.conditions)
+        tests = _numbered(asked, (*others, alias))
+        number, gap = part.aliases.index(alias), self._gap(place, part.aliases)
         whole = op.Whole(part.operator, number, event.symbol, gap, tests)
         return part._replace(operator=whole)
 
@@ -269,7 +272,13 @@ class _Compiler:
             raise TreeError(f"{', '.join(sorted(names))} is no negation here")
         place = self.absent.pop(inside)
         reads = frozenset().union(*(n for c in self.conditions if (n := ex.aliases(c)) & inside))
-        if self.late & (place.gap.aliases | reads) or (self.late and place.gap.at_edge):
+        assert isinstance(place.leaf, Neg)
+        later = self.late | self.outer
+        if (
+            later & (place.gap.aliases | reads)
+            or (later and place.gap.at_edge)
+            or depends(place.leaf, self.conditions)
+        ):
             self.postponed.append((place, tree))
             return part
         assert part is not None
@@ -287,9 +296,12 @@ class _Compiler:
     def _checked(
         self, part: Compiled, place: Place, choice: Pattern, tree: Tree, side: Side | None
     ) -> Compiled:
+        assert isinstance(place.leaf, Neg)
+        if depends(place.leaf, self.conditions):
+            return self._lacking(part, place, choice, tree)
         negation = _Compiler.of(choice, self.conditions).whole(tree)
         inside = frozenset(negation.aliases)
-        around = self.own | inside
+        around = self.own | self.outer | inside
         tying = [
             c
             for c in self.conditions
@@ -305,19 +317,48 @@ class _Compiler:
         if side is not None:
             operator = op.Push(part.operator, negation.operator, side, conditions)
         else:
-            gap = _gap(place, part.aliases)
+            gap = self._gap(place, part.aliases)
             kind = op.Shorten if self.windows and place.gap.at_edge else op.Absent
             operator = kind(part.operator, negation.operator, gap, conditions)
         return Compiled(operator, part.aliases)
 
+    def _lacking(self, part: Compiled, place: Place, choice: Pattern, tree: Tree) -> Compiled:
+        """What a negation says of rows whose surroundings it depends on."""
+        inner = _Compiler.of(choice, self.conditions)
+        inner.outer = frozenset(part.aliases)
+        inner.late = late_groups(tree, inner.components, self.conditions, inner.outer)
+        alone = inner._visit(tree)
+        own = () if alone is None else alone.aliases
+        aliases = (*part.aliases, f"row {len(part.aliases)}", *own)
+        tying = [
+            c
+            for c in self.conditions
+            if (named := ex.aliases(c)) & set(own) and named <= set(aliases) and named - set(own)
+        ]
+        within = op.Inside(
+            None if alone is None else alone.operator,
+            self._gap(place, part.aliases),
+            _numbered(tying, aliases),
+        )
+        found = Compiled(within, aliases)
+        inner.inside = True
+        for alias in in_turn(inner.late, inner.components):
+            found = inner._with_group(found, alias)
+        for alias in inner.unsettled:
+            found = inner._settled(found, alias)
+        for below, its_tree in inner.postponed:
+            found = inner._absent(found, below, its_tree, None)
+        if inner.absent:
+            raise TreeError("the tree leaves out a negation in a negation")
+        return part._replace(operator=op.Lacking(part.operator, found.operator))
 
-def _gap(place: Place, aliases: tuple[str, ...]) -> op.Gap:
-    number = {alias: i for i, alias in enumerate(aliases)}
-    before, after = (
-        None if names is None else tuple(sorted(number[n] for n in names))
-        for names in (place.gap.before, place.gap.after)
-    )
-    return op.Gap(before, after, place.gap.anywhere)
+    def _gap(self, place: Place, aliases: tuple[str, ...]) -> op.Gap:
+        number = {alias: i for i, alias in enumerate(aliases)}
+        before, after = (
+            None if names is None else tuple(sorted(number[n] for n in names))
+            for names in (place.gap.before, place.gap.after)
+        )
+        return op.Gap(before, after, place.gap.anywhere, self.inside)
 
 
 def _numbered(conditions: Iterable[ex.Expression], aliases: tuple[str, ...]) -> Conditions:

@@ -22,9 +22,10 @@ from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_pla
 from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
 from engines.trees.limited import dropped, gone, kept_since, most_at_once
-from engines.trees.negation import followed, free, gates, shortened
+from engines.trees.negation import followed, free, gates, inside, shortened
 from engines.trees.operators import Operator
 from engines.trees.picked import Picked, TooWideError
+from engines.trees.search import Search
 from kernels import joins
 from optimizer.ir.pattern import Symbol
 from workloads.syntax import All
@@ -169,8 +170,17 @@ class Evaluation:
 class _Run:
     """Operators over one stretch of the events."""
 
-    def __init__(self, evaluation: Evaluation, stretch: _Stretch, shared: Shared | None) -> None:
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        stretch: _Stretch,
+        shared: Shared | None,
+        seed: Buffer | None = None,
+        held: dict[Operator, Buffer] | None = None,
+    ) -> None:
+        """`seed` are the rows that `Inside` looks at, and `held` what was read for others."""
         self._of, self._stretch, self._shared = evaluation, stretch, shared
+        self._seed, self._held = seed, held
         self._picked, self._width = evaluation.picked, evaluation.width
 
     def rows(self, root: Operator) -> Iterator[Buffer]:
@@ -196,6 +206,8 @@ class _Run:
 
     def _buffer(self, operator: Operator, negated: bool) -> Buffer:
         """All rows of an operator, by their last event."""
+        if self._held is not None and operator in self._held:
+            return self._held[operator]
         shared = self._shared
         readers = 0 if shared is None else shared.readers[operator]
         if shared is not None and operator in shared.known:
@@ -218,6 +230,8 @@ class _Run:
             shared.readers[operator] -= 1
             if readers == 1:
                 shared.drop(operator)
+        if self._held is not None:
+            self._held[operator] = found
         return found
 
     def _chunks(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
@@ -232,37 +246,31 @@ class _Run:
             case op.Join():
                 yield from self._joined(operator, negated)
             case op.Push(part, negation, side, conditions):
-                absent = self._buffer(negation, negated=True)
-                for chunk in self._stream(part, negated):
-                    earliest, latest, tried = gates(
-                        picked, chunk, absent, side, conditions, self._width, self._of.limits.chunk
-                    )
+                for search in self._searches(part, negation, conditions, negated):
+                    earliest, latest, tried = gates(search, side, self._width)
                     self._of.counts.tried += tried
-                    yield chunk.gated(earliest, latest)
+                    yield search.part.gated(earliest, latest)
             case op.Absent(part, negation, gap, conditions):
-                absent = self._buffer(negation, negated=True)
-                for chunk in self._stream(part, negated):
-                    left, tried = free(
-                        picked, chunk, absent, gap, conditions, self._width, self._of.limits.chunk
-                    )
-                    self._of.counts.tried += tried
-                    yield left
+                for search in self._searches(part, negation, conditions, negated):
+                    yield self._counted(free(search, gap, self._width))
             case op.Shorten(part, negation, gap, conditions):
-                absent = self._buffer(negation, negated=True)
-                for chunk in self._stream(part, negated):
-                    left, tried = shortened(
-                        picked, chunk, absent, gap, conditions, self._width, self._of.limits.chunk
-                    )
-                    self._of.counts.tried += tried
-                    yield left
+                for search in self._searches(part, negation, conditions, negated):
+                    yield self._counted(shortened(search, gap, self._width))
             case op.Reached(part, last, conditions):
                 ends = self._buffer(last, negated)
                 for chunk in self._stream(part, negated):
-                    left, tried = followed(
-                        picked, chunk, ends, conditions, self._width, self._of.limits.chunk
-                    )
-                    self._of.counts.tried += tried
-                    yield left
+                    search = Search(picked, chunk, ends, conditions, self._of.limits.chunk)
+                    yield self._counted(followed(search, self._width))
+            case op.Inside(negation):
+                assert self._seed is not None
+                its_rows = None if negation is None else self._buffer(negation, negated=True)
+                yield from inside(
+                    picked, self._seed, its_rows, operator, self._width, self._of.limits.chunk
+                )
+            case op.Lacking(part, below):
+                held: dict[Operator, Buffer] = {}
+                for chunk in self._stream(part, negated):
+                    yield self._lacking(chunk, below, held)
             case op.Closure(part, symbol):
                 yield from self._grouped(operator, part, symbol, negated)
             case op.Whole(part, _, symbol):
@@ -273,6 +281,30 @@ class _Run:
                     )
             case _:
                 assert_never(operator)
+
+    def _searches(
+        self, part: Operator, negation: Operator, conditions: op.Conditions, negated: bool
+    ) -> Iterator[Search]:
+        """Rows in chunks, and what is negated."""
+        absent = self._buffer(negation, negated=True)
+        for chunk in self._stream(part, negated):
+            yield Search(self._picked, chunk, absent, conditions, self._of.limits.chunk)
+
+    def _counted(self, found: tuple[Buffer, int]) -> Buffer:
+        self._of.counts.tried += found[1]
+        return found[0]
+
+    def _lacking(self, rows: Buffer, found: Operator, held: dict[Operator, Buffer]) -> Buffer:
+        """The rows of which operators find nothing."""
+        if not len(rows):
+            return rows
+        absent = np.ones(len(rows), bool)
+        seeded = _Run(self._of, self._stretch, self._shared, rows, held)
+        for part in seeded._chunks(found, negated=True):
+            number = part.columns[len(rows.columns)]
+            assert not isinstance(number, Groups)
+            absent[number] = False
+        return rows if absent.all() else rows.take(np.flatnonzero(absent))
 
     @property
     def _room(self) -> Room:
@@ -383,6 +415,10 @@ def _symbols(operator: Operator) -> tuple[Symbol, ...]:
             return _symbols(part)
         case op.Whole(part):
             return _symbols(part)
+        case op.Lacking(part):
+            return _symbols(part)
+        case op.Inside():
+            raise AssertionError("what is found in a gap is joined with nothing")
         case op.Closure(part, symbol):
             return (symbol,) if part is None else (*_symbols(part), symbol)
         case op.Join(left, right):
@@ -403,7 +439,9 @@ def _is_partial(operator: Operator) -> bool:
             | op.Whole(part)
         ):
             return _is_partial(part)
-        case op.Join() | op.Closure():
+        case op.Lacking(part):
+            return _is_partial(part)
+        case op.Join() | op.Closure() | op.Inside():
             return True
 
 

@@ -45,8 +45,10 @@ def tests_of(alias: str, known: Collection[str], conditions: Conditions) -> list
     ]
 
 
-def late_groups(tree: Tree, components: Components, conditions: Conditions) -> frozenset[str]:
-    """The groups that cannot be bound where they stand in a tree."""
+def late_groups(
+    tree: Tree, components: Components, conditions: Conditions, outer: frozenset[str]
+) -> frozenset[str]:
+    """The groups that cannot be bound where they stand in a tree; `outer` is bound around it."""
     late: frozenset[str] = frozenset()
     nodes = [node for node in walk(tree) if isinstance(node, KSeq)]
     while True:
@@ -55,7 +57,12 @@ def late_groups(tree: Tree, components: Components, conditions: Conditions) -> f
             for node in nodes
             for closure in node.closures
             if closure.alias in components
-            and _is_late(components[closure.alias], bound(node) - late, components, conditions)
+            and _is_late(
+                components[closure.alias],
+                bound(node) - late,
+                components.keys() | outer,
+                conditions,
+            )
         )
         if more <= late:
             return late
@@ -63,12 +70,12 @@ def late_groups(tree: Tree, components: Components, conditions: Conditions) -> f
 
 
 def _is_late(
-    place: Place, here: frozenset[str], components: Components, conditions: Conditions
+    place: Place, here: frozenset[str], known: Collection[str], conditions: Conditions
 ) -> bool:
     assert isinstance(place.leaf, Event)
     if isinstance(place.leaf.quantifier, One | Plus):
         return False
-    asked = tests_of(place.leaf.alias, components.keys(), conditions)
+    asked = tests_of(place.leaf.alias, known, conditions)
     needs = frozenset().union(*map(ex.aliases, asked))
     if isinstance(place.leaf.quantifier, All):
         if place.gap.at_edge:
@@ -88,12 +95,19 @@ def nearest(parts: Iterable[tuple[str, ...]], known: Collection[str]) -> list[st
     return found
 
 
-def ends_of(place: Place, known: Collection[str], components: Components) -> tuple[End, End]:
-    """How the two ends of `ALL E` are found when some components are bound."""
+def ends_of(
+    place: Place, known: Collection[str], components: Components, inside: bool
+) -> tuple[End, End]:
+    """How the two ends of `ALL E` are found when some components are bound.
+
+    `inside`: rows have a gap of their own, to whose ends it reaches.
+    """
 
     def end(neighbours: tuple[str, ...] | None, before: bool) -> End:
         if neighbours is not None:
             return "gap" if set(neighbours) <= set(known) else "open"
+        if inside:
+            return "gap"
         return "reach" if _is_settled(known, components, before) else "open"
 
     lower, upper = end(place.gap.before, before=True), end(place.gap.after, before=False)

@@ -63,12 +63,14 @@ class Push:
 class Gap:
     """Where a negation looks: between some components and others, up to the window for None.
 
-    `anywhere`: in all of the window, but not behind the last event.
+    `anywhere`: in all of the window, but not behind the last event. `inside`: rows have a gap of
+    their own (see `Inside`), and that is meant instead of the window.
     """
 
     before: tuple[int, ...] | None
     after: tuple[int, ...] | None
     anywhere: bool = False
+    inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,31 @@ class Whole:
     tests: Conditions = ()
 
 
-Operator: TypeAlias = Scan | Keep | Join | Push | Absent | Shorten | Reached | Closure | Whole
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The rows that `Lacking` looks at, each with every row of a negation that lies in its gap.
+
+    Behind the components of the row comes its number, and then those of the negation; without one
+    there is the row alone. What is bound or absent in the negation because of what is around it is
+    left to the operators above.
+    """
+
+    negation: Operator | None
+    gap: Gap
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """The rows of which nothing is found by operators that begin with `Inside`."""
+
+    part: Operator
+    found: Operator
+
+
+Operator: TypeAlias = (
+    Scan | Keep | Join | Push | Absent | Shorten | Reached | Closure | Whole | Inside | Lacking
+)
 
 
 def inputs(operator: Operator) -> tuple[Operator, ...]:
@@ -148,12 +174,29 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return ()
         case Keep(part) | Whole(part):
             return (part,)
-        case Closure(part):
+        case Closure(part) | Inside(part):
             return () if part is None else (part,)
+        case Lacking(part, found):
+            return (part, *_independent(found))
         case Join(left, right):
             return (left, right)
         case Push(part, other) | Absent(part, other) | Shorten(part, other) | Reached(part, other):
             return (part, other)
+
+
+def _independent(found: Operator) -> Iterator[Operator]:
+    """What operators that begin with `Inside` read besides the rows that they look at."""
+    match found:
+        case Inside(negation):
+            if negation is not None:
+                yield negation
+        case Lacking(part, inner):
+            yield from _independent(part)
+            yield from _independent(inner)
+        case _:
+            first, *others = inputs(found)
+            yield from _independent(first)
+            yield from others
 
 
 def walk(operator: Operator) -> Iterator[Operator]:

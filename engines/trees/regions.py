@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,18 @@ from engines.trees.picked import Picked, Places
 
 def region(picked: Picked, part: Buffer, gap: Gap, width: int) -> tuple[Places, Places]:
     """The first place of a gap of each row, and the one behind it."""
-    if gap.before is None:
+    if gap.before is None and gap.inside:
+        assert part.earliest is not None
+        low = part.earliest.astype(np.int32)
+    elif gap.before is None:
         low = opening(picked, part, width)
     else:
-        low = behind(picked, _largest([last_of(part.columns[i]) for i in gap.before]))
+        low = behind(picked, reduce(np.maximum, [last_of(part.columns[i]) for i in gap.before]))
     if gap.after is not None:
-        high = before(picked, _smallest([first_of(part.columns[i]) for i in gap.after]))
+        high = before(picked, reduce(np.minimum, [first_of(part.columns[i]) for i in gap.after]))
+    elif gap.inside:
+        assert part.latest is not None
+        high = part.latest.astype(np.int32)
     elif gap.anywhere:
         high = behind(picked, part.last)
     else:
@@ -50,18 +56,4 @@ def behind(picked: Picked, places: Places) -> Places:
 
 def _places(picked: Picked, values: npt.NDArray[Any], keys: npt.NDArray[Any]) -> Places:
     found: Places = picked.kernels.places_from(values, keys)
-    return found
-
-
-def _largest(columns: Sequence[Places]) -> Places:
-    found = columns[0]
-    for column in columns[1:]:
-        found = np.maximum(found, column)
-    return found
-
-
-def _smallest(columns: Sequence[Places]) -> Places:
-    found = columns[0]
-    for column in columns[1:]:
-        found = np.minimum(found, column)
     return found

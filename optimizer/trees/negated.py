@@ -5,10 +5,20 @@ from __future__ import annotations
 from functools import cache
 
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Event, Neg, Pattern, parts_of, with_parts
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Pattern,
+    events,
+    parts_of,
+    positive_events,
+    with_parts,
+)
 from optimizer.place import Names, Place
+from optimizer.places import places
 from optimizer.rules import single_in_negation
 from workloads import expressions as ex
+from workloads.syntax import All, One, Plus
 
 Above = tuple[Pattern, ...]
 
@@ -44,3 +54,36 @@ def _simplified(
             parts = parts_of(node)
             return with_parts(node, (*parts[:i], simpler, *parts[i + 1 :]))
     return node
+
+
+@cache
+def depends(negation: Neg, conditions: tuple[ex.Expression, ...]) -> bool:
+    """Does it depend on what is around it whether something in it is there, or in a group?
+
+    If not, what is negated can be found by itself, and then be looked for in a gap.
+    """
+    for choice in negated_choices(negation, conditions):
+        own = frozenset(event.alias for event in positive_events(choice))
+        for place in places(choice):
+            if isinstance(place.leaf, Neg):
+                names = own.union(event.alias for event in events(place.leaf))
+                tied = any(
+                    ex.aliases(c) & (names - own) and not ex.aliases(c) <= names for c in conditions
+                )
+                if place.gap.at_edge or tied:
+                    return True
+            elif not isinstance(place.leaf.quantifier, One | Plus):
+                whole = isinstance(place.leaf.quantifier, All) and place.gap.at_edge
+                if whole or _is_chosen_outside(place.leaf.alias, own, conditions):
+                    return True
+    return False
+
+
+def _is_chosen_outside(
+    alias: str, own: frozenset[str], conditions: tuple[ex.Expression, ...]
+) -> bool:
+    """Do conditions on other components choose the events of a group?"""
+    return any(
+        alias in (named := ex.aliases(c)) and not named <= own and not ex.has_group_call(c)
+        for c in conditions
+    )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Event, Neg, Pattern, Proj, Symbol, positive_events, walk
+from optimizer.ir.pattern import Event, Neg, Pattern, Proj, Symbol, walk
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, Query
 from optimizer.places import Place, places
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.trees.best import best_tree
-from optimizer.trees.negated import negated_choices
+from optimizer.trees.negated import depends, negated_choices
 from optimizer.trees.tree import TreeError
 from workloads import expressions as ex
 from workloads.errors import TooLargeError
-from workloads.syntax import All, One, Plus
+from workloads.syntax import All, One
 
 MAX_CHOICES = 64  # ways to read the ORs of a pattern; each has a tree of its own
 
@@ -38,20 +38,28 @@ def refusal(query: Query) -> str | None:
             return "its groups are tied across each other"
         for place in places(pattern):
             if isinstance(place.leaf, Neg):
-                if aggregates and place.gap.anywhere and not _only_singles(place.leaf, query):
+                if aggregates and place.gap.at_edge and not _shortens(place, place.leaf, query):
                     return "a negation looks at each window that is aggregated"
-                reason = _nested(place.leaf, query.conditions)
-                if reason is not None:
-                    return reason
+                if any(len(alternatives(n.part)) > MAX_CHOICES for n in _negations(place.leaf)):
+                    return "the ORs of a negation can be read in too many ways"
             elif aggregates and place.gap.at_edge and isinstance(place.leaf.quantifier, All):
                 return f"{place.leaf.alias} is all that each window has, which is aggregated"
     return None
 
 
-def _only_singles(negation: Neg, query: Query) -> bool:
-    """Are single events negated? Of several, each end of a window could leave out one."""
+def _shortens(place: Place, negation: Neg, query: Query) -> bool:
+    """Does it rule out all windows before or behind some event?
+
+    Not where it depends on the window in other ways; nor anywhere in it unless single events are
+    negated: of several, each end of a window could leave out one.
+    """
     choices = negated_choices(negation, query.conditions)
-    return all(isinstance(c, Event) and isinstance(c.quantifier, One) for c in choices)
+    singles = all(isinstance(c, Event) and isinstance(c.quantifier, One) for c in choices)
+    return (singles or not place.gap.anywhere) and not depends(negation, query.conditions)
+
+
+def _negations(pattern: Pattern) -> Iterator[Neg]:
+    return (node for node in walk(pattern) if isinstance(node, Neg))
 
 
 class _Even(Statistics):
@@ -80,48 +88,3 @@ def _has_tree(query: Query, pattern: Pattern) -> bool:
     except TreeError:
         return False
     return True
-
-
-def _nested(negation: Neg, conditions: tuple[ex.Expression, ...]) -> str | None:
-    """What is negated is found by itself, so nothing in it may depend on what is around."""
-    inner = negated_choices(negation, conditions)
-    if len(inner) > MAX_CHOICES:
-        return f"the ORs of a negation can be read in {len(inner):,} ways"
-    for choice in inner:
-        own = _aliases(choice)
-        for place in places(choice):
-            if isinstance(place.leaf, Event):
-                reason = _grouped(place, place.leaf, own, conditions)
-                if reason is not None:
-                    return reason
-                continue
-            if place.gap.at_edge:
-                return "a negation in a negation looks at what is around the outer one"
-            within = {e.alias for e in walk(place.leaf) if isinstance(e, Event)}
-            for condition in conditions:
-                named = ex.aliases(condition)
-                if named & within and not named <= within | own:
-                    return "a negation in a negation is tied to what is around the outer one"
-            reason = _nested(place.leaf, conditions)
-            if reason is not None:
-                return reason
-    return None
-
-
-def _grouped(
-    place: Place, event: Event, own: frozenset[str], conditions: tuple[ex.Expression, ...]
-) -> str | None:
-    """Which events are in a group of a negation must not depend on what is around that."""
-    if isinstance(event.quantifier, One | Plus):
-        return None
-    if isinstance(event.quantifier, All) and place.gap.at_edge:
-        return f"{event.alias} is all that a negation's gap has"
-    for condition in conditions:
-        named = ex.aliases(condition)
-        if event.alias in named and not named <= own and not ex.has_group_call(condition):
-            return f"which events are in {event.alias} depends on what is around a negation"
-    return None
-
-
-def _aliases(pattern: Pattern) -> frozenset[str]:
-    return frozenset(event.alias for event in positive_events(pattern))
