@@ -125,7 +125,7 @@ def counted(workload: BoundWorkload, events: Events, how: How) -> tuple[Counts, 
         ),
         ("bitmark", ["SEQ(A a, !E n, B b, D d)", "SEQ(A a, B b, !F n, D d)", "SEQ(A a, B b, D d)"]),
         (  # NEEL section V
-            "bitmark",
+            "prefix",
             [
                 "SEQ(A a, B b, D d)",
                 "SEQ(A a, B b, !C c, D d)",
