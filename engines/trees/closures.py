@@ -130,8 +130,9 @@ class _Binder:
         if self.closure.gap.after is None:
             last = np.maximum(last, groups.last)
         bound = Buffer((*rows.columns, groups), first, last, rows.earliest, rows.latest)
-        for rival in self.closure.rivals:
-            bound = apart(bound, rival, len(bound.columns) - 1)
+        for rival, symbol in self.closure.rivals:
+            if self.picked.overlap(self.closure.symbol, symbol):
+                bound = apart(bound, rival, len(bound.columns) - 1)
         return bound
 
 

@@ -12,7 +12,7 @@ from engines.trees.grouping import ends_of, in_turn, late_groups, nearest, tests
 from engines.trees.operators import Conditions, Operator
 from optimizer.canonical import canonical
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, positive_events
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, Symbol, positive_events
 from optimizer.places import Place, places
 from optimizer.trees import AndJoin, Closure, KSeq, Leaf, NegTop, NSeq, SeqJoin, Tree, TreeError
 from optimizer.trees.negated import depends, negated_choices
@@ -243,12 +243,17 @@ class _Compiler:
             event.quantifier,
             op.Gap(before, after, inside=self.inside),
             _numbered(tests, aliases),
-            tuple(number[name] for name in have if name in place.rivals),
+            tuple((number[name], self._symbol(name)) for name in have if name in place.rivals),
             lower,
             upper,
         )
         asked = [c for c in self._asked(aliases, (frozenset(have),)) if c not in tests]
         return Compiled(_kept(operator, _numbered(asked, aliases)), aliases)
+
+    def _symbol(self, alias: str) -> Symbol:
+        event = self.components[alias].leaf
+        assert isinstance(event, Event)
+        return event.symbol
 
     def _settled(self, part: Compiled, alias: str) -> Compiled:
         """The rows whose group is whole, now that all is bound."""

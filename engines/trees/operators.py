@@ -124,7 +124,7 @@ class Closure:
     quantifier: Quantifier
     gap: Gap
     tests: Conditions = ()
-    rivals: tuple[int, ...] = ()
+    rivals: tuple[tuple[int, Symbol], ...] = ()
     lower: End = "gap"
     upper: End = "gap"
 
