@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from api.benchmarks.matching import Sought, all_sought, sought, stocks, warm_up_matching
-from api.benchmarks.measuring import Measured, Row, Said, Size, Variant, measure
+from api.benchmarks.matching import all_sought, sought, stocks, warm_up_matching
+from api.benchmarks.measuring import Measured, Row, Said, Size, measure
 from api.benchmarks.streams import TICKERS
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ MIXED = (
 
 
 def by_nesting(size: Size) -> Iterator[Row]:
-    """NEEL's figures 20 to 27: nested negations as trees, rewritten flat, and nested execution.
+    """NEEL's figures 20 to 27: nested negations as trees of joins, and by nested execution.
 
-    From events in memory to columns of matches, in the thread's own processor time. "trees" looks a
-    negated sequence up in a buffer; "rewritten" runs the normal form; "nested" is the paper's
-    iterative nested execution, which finds all results of a negated sequence for every match of
-    the outer one, and "nested, first" stops at one. Ten stocks drawn alike, an event a millisecond.
+    From events in memory to columns of matches, in the thread's own processor time. Trees need no
+    flat form: they look negated sequences up in a buffer. "nested" is the paper's iterative nested
+    execution, which finds all results of a negated sequence for every match of the outer one;
+    "nested, first" stops at one. Ten stocks drawn alike, an event a millisecond.
     """
     warm_up_matching()
     table = stocks(dict.fromkeys(TICKERS, 1.0), _EVENTS if size == "full" else 250)
@@ -76,31 +76,9 @@ def _compared(
 ) -> Measured:
     asked = sought(_text("q", pattern, width), table)
     variants = {"trees": asked.by_tree(asked.chosen)}
-    rewritten, why = _rewritten(asked)
-    if rewritten is not None:
-        variants["rewritten"] = rewritten
     variants |= {name: asked.by_baseline(way) for name, way in _NESTED.items()}
     seconds = measure(variants, size, time.thread_time)
-    skipped = {} if rewritten is not None else {"rewritten": why}
-    return Measured(NAME, title, case, len(asked.events), seconds, skipped)
-
-
-def _rewritten(asked: Sought) -> tuple[Variant | None, str]:
-    """The query's normal form as trees that share what they have in common, or why not."""
-    from engines.how import How
-    from engines.trees import refusal
-    from engines.trees.choices import plan_queries
-    from optimizer.normal_form import normalize
-
-    normal = normalize(asked.query)
-    if normal.form == "nested negation":
-        return None, "the normal form leaves it nested"
-    query = normal.rewritten
-    why = refusal(query)
-    if why is not None:
-        return None, why
-    plans = plan_queries([query], asked.statistics, {query.name: asked.width}, How())
-    return asked.by_choices(plans[query.name]), ""
+    return Measured(NAME, title, case, len(asked.events), seconds)
 
 
 def _mixed(table: pa.Table, size: Size) -> Iterator[Row]:
