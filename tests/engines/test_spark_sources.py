@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,9 @@ from engines.batches import Source
 from engines.errors import BadRowError, EventsError, ResultsError
 from engines.events import from_table
 from engines.faults import Faults
-from engines.how import USUAL
 from engines.local.run import run_local
 from engines.results import Results
-from engines.spark import landing, shipping, splits
+from engines.spark import landing, shipping, splits, tasks
 from engines.spark.batch import JobError, Settings, run_batch
 from engines.spark.progress import Progress
 from engines.spark.source import open_source, open_table
@@ -265,4 +265,55 @@ def test_a_task_computes_on_the_device_it_was_given(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SHEAF_OPENCL_DEVICE", "2")
     with pytest.raises(devices.DeviceError, match="there are 2 OpenCL devices"):
         devices.opencl_handle(how)
-    assert USUAL.device == "cpu"
+
+
+def test_the_address_that_spark_gives_a_task_is_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    class Given:
+        def resources(self) -> dict[str, Any]:
+            return {"gpu": pyspark.resource.ResourceInformation("gpu", ["3", "4"])}
+
+    monkeypatch.setenv("SHEAF_OPENCL_DEVICE", "0")
+    tasks.use_given_device()  # outside of a task
+    assert os.environ["SHEAF_OPENCL_DEVICE"] == "0"
+    monkeypatch.setattr(pyspark.TaskContext, "get", staticmethod(Given))
+    tasks.use_given_device()
+    assert os.environ["SHEAF_OPENCL_DEVICE"] == "3"
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
+    pq.write_table(events(400_000), tmp_path / "events.parquet", row_group_size=50_000)
+    workload = {
+        "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq"},
+        "queries": [q.replace("9 ms", "500 ms").replace("4 ms", "40 ms") for q in QUERIES],
+    }
+    (tmp_path / "w.json").write_text(json.dumps(workload))
+    out = tmp_path / "out"
+    out.mkdir()
+    program = "from api.cli import main; main()"
+    command = [sys.executable, "-c", program, "run", str(tmp_path / "w.json")]
+    command += ["--engine", "spark"]
+    command += ["--master", "local[1]", "--events", str(tmp_path / "events.parquet")]
+    process = subprocess.Popen(
+        [*command, "--out", str(out / "r.parquet")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        deadline = time.monotonic() + 150
+        while not list(out.glob(".r.parquet.*/*.arrow")):  # a task is done, and others are not
+            assert process.poll() is None, process.stdout and process.stdout.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.terminate()
+        began = time.monotonic()
+        assert process.wait(60) != 0
+        assert time.monotonic() - began < 20
+    assert not list(out.iterdir())
