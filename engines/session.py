@@ -116,6 +116,8 @@ def _settings(master: str, folder: Path, log: Path) -> dict[str, str]:
             "spark.driver.memory": "2g",
             "spark.sql.shuffle.partitions": str(_cores(master)),
         }
+    if _is_one_process(master):  # elsewhere our code arrives after the daemon has started
+        settings["spark.python.daemon.module"] = "engines.spark.daemon"
     return settings
 
 

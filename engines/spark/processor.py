@@ -57,12 +57,14 @@ class Buckets:
             return None
         # Imported here: Spark also starts a process that only asks what the state is called.
         from engines.live.bucket import Bucket
+        from engines.spark.warming import warm_once
 
         # Spark runs a worker on each core: a device that is the processor takes one for each.
         os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
         if (self.plan, route) not in _ready:
             for other in [place for place in _ready if place[0] != self.plan]:
                 del _ready[other]
+            warm_once(self.plan, (), pa.table({}))  # on machines that have compiled nothing yet
             bucket = Bucket(self.routes[route], self.schema, self.tick, self.how)
             _ready[self.plan, route] = bucket
         return _ready[self.plan, route]

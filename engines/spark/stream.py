@@ -43,8 +43,7 @@ from engines.spark.live_source import (
     lateness_of,
 )
 from engines.spark.sink import Sink
-from kernels import product
-from optimizer.automaton import countable
+from engines.spark.warming import warm
 from optimizer.ir.query import Aggregation, BoundWorkload
 
 if TYPE_CHECKING:
@@ -263,10 +262,8 @@ def _groups(
     """The queries that have one state together, once it is known that all can run."""
     manifest = _begun(session, workload, source, options).manifest
     buckets = _buckets(workload, source, manifest, how)
-    # The kernels are compiled and cached here, for the workers to load: they must not all write
-    # that cache at once.
-    if any(countable(query) is None for query in workload.queries):
-        product.warm()
+    # Compiled and cached here, for the workers to load.
+    warm((), pa.table({}))
     return {
         route: Bucket(generations, buckets.schema, buckets.tick, how).groups
         for route, generations in buckets.routes.items()
