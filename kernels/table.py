@@ -15,6 +15,9 @@ from typing import Any
 from kernels import (
     aseq,
     aseq_reference,
+    chains,
+    chains_opencl,
+    chains_reference,
     chopconnect,
     chopconnect_reference,
     joins,
@@ -81,6 +84,16 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         },
         "match_codes": {"numba": joins.match_codes, "python": joins_reference.match_codes},
         "group_rows": {"numba": joins.group_rows, "python": joins_reference.group_rows},
+        "count_chains": {
+            "numba": chains.count_chains,
+            "opencl": chains_opencl.count_chains,
+            "python": chains_reference.count_chains,
+        },
+        "fill_chains": {
+            "numba": chains.fill_chains,
+            "opencl": chains_opencl.fill_chains,
+            "python": chains_reference.fill_chains,
+        },
         "number_texts": {"numba": texts.number_texts, "python": texts_reference.number_texts},
         "most_of_letters": {
             "numba": windows.most_of_letters,

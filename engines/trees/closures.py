@@ -16,7 +16,6 @@ from engines.trees.conditions import holds
 from engines.trees.operators import Closure, Conditions, Whole
 from engines.trees.picked import Picked, Places, TooWideError
 from engines.trees.regions import closing, opening, region
-from kernels import chains
 from workloads.syntax import All, Exactly
 
 Entries = npt.NDArray[Any]
@@ -144,14 +143,14 @@ class _Chains(_Binder):
         size = quantifier.count if isinstance(quantifier, Exactly) else 0
         many = found.stop - found.start
         owner, at = np.repeat(np.arange(len(many)), many), ranges(found.start, many)
-        counts, sizes, stops = chains.count_chains(
+        counts, sizes, stops = self.picked.kernels.count_chains(
             found.places, found.following, self.picked.position, at, found.stop[owner],
             self.width, size,
         )  # fmt: skip
         if counts.max(initial=0) > self.room.groups or sizes.max(initial=0) > 8 * self.room.groups:
             raise TooWideError("one partial match has too many groups")
         for heads in _in_parts(np.maximum(counts, sizes // 8), self.room.rows):
-            head, offsets, places = chains.fill_chains(
+            head, offsets, places = self.picked.kernels.fill_chains(
                 found.places, found.following, at[heads], stops[heads], size,
                 int(counts[heads].sum()), int(sizes[heads].sum()),
             )  # fmt: skip

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from engines.devices import give_up, opencl_handle
 from engines.how import How
-from kernels import joins
+from kernels import chains, joins
 from kernels.table import kernel
 
 
 @dataclass
 class JoinKernels:
-    """The functions of `kernels.joins` that take rows by the thousand."""
+    """The functions of `kernels.joins` and `kernels.chains` that take rows by the thousand."""
 
     count_pairs: Callable[..., joins.Pairs] = joins.count_pairs
     fill_pairs: Callable[..., Any] = joins.fill_pairs
     probe: Callable[..., Any] = joins.probe
     places_from: Callable[..., Any] = joins.places_from
+    count_chains: Callable[..., Any] = chains.count_chains
+    fill_chains: Callable[..., Any] = chains.fill_chains
 
 
-NAMES = ("count_pairs", "fill_pairs", "probe", "places_from")
+NAMES = tuple(each.name for each in fields(JoinKernels))
 CPU = JoinKernels()
 
 

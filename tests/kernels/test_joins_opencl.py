@@ -97,6 +97,38 @@ def test_places_are_found_in_any_order_of_keys(device, seed):
         np.testing.assert_array_equal(*both(device, "places_from", values, asked))
 
 
+def groups_of(found, heads):
+    """The groups of each head, in any order."""
+    head, offsets, places = found
+    groups = [[] for _ in range(heads)]
+    for i, h in enumerate(head.tolist()):
+        groups[h].append(tuple(places[offsets[i] : offsets[i + 1]].tolist()))
+    return list(map(sorted, groups))
+
+
+@needs_opencl
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.sampled_from([0, 1, 2, 3]), st.sampled_from([1, 5, 12]))
+def test_groups_are_those_of_the_reference(device, seed, size, width):
+    random = np.random.default_rng(seed)
+    position = np.cumsum(random.choice([0, 1, 1, 2, 30], random.integers(1, 30))).astype(np.int64)
+    members = np.flatnonzero(random.random(len(position)) < 0.6).astype(np.int32)
+    following = np.searchsorted(position[members], position[members], "right")
+    at = np.sort(random.integers(0, max(len(members), 1), 8 if len(members) else 0))
+    stop = np.minimum(len(members), at + 1 + random.integers(0, 9, len(at)))
+    given = (members, following, position, at, stop, width, size)
+    found, expected = both(device, "count_chains", *given)
+    np.testing.assert_array_equal(found[:2], expected[:2])
+    compiled = kernel("count_chains", "numba")(*given)
+    np.testing.assert_array_equal(found, compiled)
+    totals = (int(found[0].sum()), int(found[1].sum()))
+    groups, wanted = both(device, "fill_chains", members, following, at, found[2], size, *totals)
+    assert groups_of(groups, len(at)) == groups_of(wanted, len(at))
+    same = kernel("fill_chains", "numba")(members, following, at, found[2], size, *totals)
+    for mine, its in zip(groups, same, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
 # --- queries on a device -------------------------------------------------------------------------
 
 ON_DEVICE = How(device="opencl", insist=True)
