@@ -116,13 +116,10 @@ class _Shares:
         symbols = symbols_of(asked.pattern)
         self._selectivity: dict[str, float] = {}
         self._tests: dict[str, int] = {}
-        for condition in asked.conditions if reach.passing else ():
-            others = ex.aliases(condition) - {reach.last}
-            if len(others) == 1 and reach.last in ex.aliases(condition):
-                (alias,) = others
-                share = statistics.selectivity(condition, symbols)
-                self._selectivity[alias] = self._selectivity.get(alias, 1.0) * share
-                self._tests[alias] = self._tests.get(alias, 0) + 1
+        for alias, condition in _tying(asked, reach.last) if reach.passing else ():
+            share = statistics.selectivity(condition, symbols)
+            self._selectivity[alias] = self._selectivity.get(alias, 1.0) * share
+            self._tests[alias] = self._tests.get(alias, 0) + 1
 
     def looking(self, alias: str) -> float:
         """What it costs to look for what follows an event."""
@@ -149,6 +146,15 @@ class _Shares:
         return max(-math.expm1(-self._ends * selectivity), 1e-9)
 
 
+def _tying(asked: Query, last: str) -> Iterator[tuple[str, ex.Expression]]:
+    """The conditions that tie the last component to another single event, and which."""
+    for event in positive_events(asked.pattern):
+        if isinstance(event.quantifier, One) and event.alias != last:
+            for condition in asked.conditions:
+                if ex.aliases(condition) == {event.alias, last}:
+                    yield event.alias, condition
+
+
 def best_passing(
     asked: Query, tree: Tree, statistics: Statistics
 ) -> tuple[Tree, Propagation] | None:
@@ -162,7 +168,7 @@ def best_passing(
     pushed = estimate(Passing(asked, "push"), tree, statistics)
     if pushed.per_second * (statistics.span or 1.0) < WORTH:
         return None
-    tied = any(last.alias in ex.aliases(condition) for condition in asked.conditions)
+    tied = any(_tying(asked, last.alias))
     ends = statistics.rate(last.symbol) * pushed.seconds * statistics.key(asked.key).together(2)
     ways: list[Propagation] = ["pass-down"] if tied else []
     if ends < FREQUENT:

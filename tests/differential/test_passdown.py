@@ -156,6 +156,8 @@ def test_a_selective_condition_on_the_last_event_is_passed_down():
         # There is always a last event that satisfies the condition.
         ("SEQ(A a, B b, C c, D d, E e) WHERE a.x < e.x AND a.y = b.y AND c.y = d.y", 0.6),
         ("SEQ(A a, E e) WHERE a.x = e.x", 0.02),
+        # The candidates of a group are not passed to.
+        ("SEQ(A a, B^2 b, C c, E e) WHERE b.x = e.x AND a.y = c.y", 0.02),
     ],
 )
 def test_nothing_is_passed_down_where_that_saves_nothing(pattern, share):
