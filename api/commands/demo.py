@@ -50,7 +50,7 @@ def demo(
         (f"./sheaf plan {WORKLOAD} --format svg > plan.svg", "this plan as a picture"),
         (f"./sheaf generate {WORKLOAD} --out events.parquet", "events to keep"),
         (f"./sheaf run {WORKLOAD} --events events.parquet", "the same queries without a service"),
-        ("./sheaf serve", "the service, with its documentation at /docs"),
+        ("./sheaf serve", "the service, with its pages for a browser"),
         ("docs/language.md", "how queries are written"),
     ):
         console.print(f"  [cyan]{command:<50}[/cyan] {what}")

@@ -175,7 +175,14 @@ def new_job_page(
 @router.get("/jobs/{id}")
 def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Response:
     job = jobs.records.get(id)
-    return page(request, "job.html", job=job, queries=kinds_by_query(store, job))
+    plans = store.plans(job.request.workload, ON_A_PAGE, newest=True).items
+    return page(
+        request,
+        "job.html",
+        job=job,
+        queries=kinds_by_query(store, job),
+        others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
+    )
 
 
 def kinds_by_query(store: Store, job: Job) -> list[tuple[str, str]]:

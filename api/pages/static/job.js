@@ -1,6 +1,6 @@
 // A job's page: what it is at, how fast, and what it found.
 
-import { $, bytes, call, complain, counted, el, get, number, seconds } from "./dom.js";
+import { $, bytes, call, complain, counted, el, get, number, seconds, some } from "./dom.js";
 import { Chart } from "./chart.js";
 import { Results } from "./results.js";
 
@@ -44,6 +44,11 @@ function show() {
   $("#stage").textContent = stageOf(job);
   $("#cancel").hidden = over;
   $("#again").hidden = !over;
+  $("#plan").textContent = job.plan; // of a stream, it can change
+  $("#plan").href = `/plans/${job.plan}`;
+  $("#version").textContent = job.workload_version;
+  const change = $("#change");
+  if (change) change.hidden = over || job.mode !== "stream";
   showPart(over);
   showNumbers();
   showLimits();
@@ -94,7 +99,7 @@ function showNumbers() {
   const rows = job.rows ? allRows(job) : last.rows;
   if (rows !== undefined) facts.push(["Rows", number(rows)]);
   if (last.state) facts.push(["State", bytes(last.state)]);
-  if (job.stream?.waiting) facts.push(["Waiting for the watermark", counted(job.stream.waiting, "event")]);
+  if (job.stream?.waiting) facts.push(["Waiting", counted(job.stream.waiting, "event")]);
   if (job.stream?.late) facts.push(["Too late", counted(job.stream.late, "event")]);
   if (job.stream?.bad) facts.push(["No events", counted(job.stream.bad, "row")]);
   if (last.held && !last.state) facts.push(["Held for windows", counted(last.held, "event")]);
@@ -117,7 +122,7 @@ function showCharts() {
     const last = measures[i - 1] ?? { events: 0, at: each.at - each.seconds };
     return [each.at, (each.events - last.events) / Math.max(each.at - last.at, 1e-6)];
   });
-  chart("speed", "Throughput, events a second", { x: seconds })
+  chart("speed", "Throughput, events/s", { x: seconds })
     .draw([{ hue: 0, points: speed }], number(Math.round(speed.at(-1)[1])));
   const latency = measures.map((each) => [each.at, each.seconds]);
   chart("latency", "Latency of a batch", { x: seconds, y: seconds }).draw([{ hue: 1, points: latency }], seconds(latency.at(-1)[1]));
@@ -234,6 +239,24 @@ $("#cancel").addEventListener("click", async (event) => {
     complain($("#problem"), error);
     event.target.disabled = false;
   }
+});
+
+$("#change")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  const button = $("button", form);
+  button.disabled = true;
+  complain($("#problem"), null);
+  try {
+    const { content } = await call("PATCH", `/v1/jobs/${id}`, { body: { plan: form.elements.plan.value } });
+    const said = [["kept", content.kept], ["begun afresh", content.afresh], ["gone", content.removed]]
+      .filter(([, names]) => names?.length).map(([word, names]) => `${word}: ${some(names)}`);
+    $("[role=status]", form).textContent = `From its next batch: ${said.join("; ")}`;
+    await look();
+  } catch (error) {
+    complain($("#problem"), error);
+  }
+  button.disabled = false;
 });
 
 try {

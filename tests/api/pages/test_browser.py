@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from api.app import create_app
@@ -15,6 +17,7 @@ from api.settings import Settings
 from api.tokens import read_tokens
 from tests.api.pages.driver import Browser
 from tests.api.service import AGGREGATES, at_work, finished, posted_job, posted_plan
+from tests.api.test_stream_jobs import COMMAND as PRETEND_STREAM
 from workloads import bundled
 from workloads.generators.query_groups import TICKERS, query_group
 
@@ -366,6 +369,36 @@ def test_a_job_that_failed_says_why_and_what_to_do(
     page.open(f"{address}/jobs/{id}")
     page.reads("#problem", "There are no events at 'missing'")
     page.reads("#steps", "failed")
+
+
+def test_a_stream_is_told_to_go_on_with_another_plan(page: Browser, tmp_path: Path) -> None:
+    columns = {"ts": [1], "action": ["View"], "user": ["u"], "item": ["i"], "price": [1.0]}
+    events = tmp_path / "runs"
+    events.mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "like.parquet")
+    settings = Settings(tmp_path / "own", roots=(tmp_path,))
+    with (
+        serving(create_app(settings, PRETEND_STREAM)) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        like = {"like": str(tmp_path / "like.parquet")}
+        job = posted_job(client, str(events), mode="stream", stream=like)
+        plan_of(client, {**EXAMPLE_WORKLOAD, "name": "of another stream"})
+        fewer = plan_of(client, {**EXAMPLE_WORKLOAD, "queries": EXAMPLE_WORKLOAD["queries"][:1]})
+        page.open(f"{address}/jobs/{job['id']}")
+        page.reads("#part", "1 batch")
+        offered = page.run(
+            "return [...document.querySelectorAll('#change option')].map(o => o.value)"
+        )
+        assert offered == [fewer["id"]]
+        page.click("#change button")
+        page.reads("#change [role=status]", f"begun afresh: {', '.join(fewer['queries'])}")
+        page.reads("#plan", fewer["id"])
+        assert page.text("#version") == "2"
+        page.click("#cancel")
+        page.reads("#status", "cancelled")
+        assert page.run("return document.querySelector('#change').hidden")
+        page.open("about:blank")
 
 
 def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path) -> None:
