@@ -152,7 +152,18 @@ class TestKeys:
     def test_each_part_of_an_or_must_be_tied(self):
         pattern = "SEQ(A a, OR(B b, C c), D d)"
         assert where("a.x = d.x AND b.x = a.x AND c.x = a.x", pattern).key == ("x",)
-        assert where("a.x = b.x AND b.x = d.x AND a.x = c.x", pattern).key == ()
+        assert where("a.x = b.x = d.x", pattern).key == ()
+
+    @pytest.mark.parametrize(
+        "pattern", ["SEQ(A a, OR(B b, C c), D d)", "SEQ(A a, !OR(B b, C c), D d)"]
+    )
+    def test_a_chain_may_go_through_a_part_of_an_or(self, pattern):
+        query = where("a.x = b.x = c.x = d.x", pattern)
+        assert query.key == ("x",)
+        assert query.conditions == ()
+
+    def test_a_chain_over_the_parts_of_an_or_is_a_key(self):
+        assert where("a.x = b.x", "OR(A a, B b)").key == ("x",)
 
     def test_equalities_that_are_a_key_tie_groups_and_negations_too(self):
         assert where("a.x = b.x", "SEQ(ALL A a, ALL B b)").key == ("x",)
