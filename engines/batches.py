@@ -15,7 +15,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 
 from engines.errors import EventsError
-from engines.events import LARGEST_TICK, columns_hint
+from engines.events import LARGEST_TICK, TIMES, columns_hint
 from engines.faults import Fault, Faults
 from engines.files import format_of, list_files
 from engines.lines import CsvFile, JsonFile, Progress
@@ -198,8 +198,7 @@ def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
     tests = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date, pa.types.is_null)
     if not any(test(kind) for test in tests):
         raise EventsError(
-            f"'{file}': the time column '{stream.time}' has type {kind}, which is no time; "
-            "store timestamps, or whole numbers of the stream's unit"
+            f"'{file}': the time column '{stream.time}' has type {kind}, which is no time; {TIMES}"
         )
     if stream.sequence is not None:
         kind = schema.field(stream.sequence).type

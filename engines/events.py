@@ -21,6 +21,7 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 
 # Times and window sizes are both below this, so their sums and differences never overflow.
 LARGEST_TICK = 2**62
+TIMES = "write 2024-03-01T10:00:00 or the like, or whole numbers of the stream's unit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,8 @@ def from_table(table: pa.Table, stream: Stream, source: str | None = None) -> Ev
         (stream.type, "type"),
         (stream.sequence, "sequence"),
     ):
-        if name is not None and name not in table.column_names and table.num_rows:
+        needed = table.num_rows > 0 or role == "time"
+        if needed and name is not None and name not in table.column_names:
             raise EventsError(
                 f"{where}: no column '{name}', which the stream declares as its {role} column; "
                 + columns_hint(name, table.schema)
@@ -149,8 +151,7 @@ def _times(column: pa.ChunkedArray, stream: Stream, where: str) -> tuple[Int64s,
         tick, result = 86_400 * 10**9, pa.date32()
     else:
         raise EventsError(
-            f"{where}: the time column '{name}' has type {kind}, which is no time; "
-            "store timestamps, or whole numbers of the stream's unit"
+            f"{where}: the time column '{name}' has type {kind}, which is no time; {TIMES}"
         )
     _no_nulls(column, name, "time", where)
     ticks = _int64s(column)
@@ -200,6 +201,8 @@ def _order(ticks: Int64s, sequence: Int64s | None) -> Int64s | None:
 
 def columns_hint(name: str, schema: pa.Schema) -> str:
     """What columns there are, or the one that was probably meant."""
+    if len(schema) == 1 and (mark := next((m for m in ";\t|" if m in schema.names[0]), None)):
+        return f"its columns are separated by {mark!r}, and have to be by commas"
     close = did_you_mean(name, schema.names)
     shown = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
     return close or f"there are {shown}"

@@ -81,11 +81,13 @@ def plan(
     if statistics is not None:
         known_ = given(read_statistics(statistics), bound.queries)
     elif events is not None:
+        from engines.batches import check_columns
         from engines.events import column_kinds, from_table, read_table
         from engines.statistics import measure
         from optimizer.bind import bind
 
         table = read_table(events)
+        check_columns(table.schema, parsed.stream, events)
         bound = bind(parsed, column_kinds(table.schema))
         known_ = measure(bound, from_table(table, parsed.stream, events))
     made = make_plan(

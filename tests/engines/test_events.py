@@ -110,6 +110,8 @@ def test_kinds_of_columns() -> None:
         ({"time_ms": [1]}, STREAM, ["no column 'ts'", "time column"]),
         ({"tS": [1], "kind": ["A"]}, STREAM, ["no column 'ts'", "did you mean 'tS'?"]),
         ({"ts": [1]}, STREAM, ["no column 'kind'", "type column", "there are ts"]),
+        ({"ts;kind": ["1;A"]}, STREAM, ["no column 'ts'", "separated by ';'", "commas"]),
+        ({"other": []}, STREAM, ["no column 'ts'", "there are other"]),
         ({"ts": [1], "kind": ["A"]}, NUMBERED, ["no column 'seq'", "sequence column"]),
         ({"ts": [1, None], "kind": ["A", "B"]}, STREAM, ["row 2", "'ts' is null", "drop the row"]),
         (
@@ -118,7 +120,7 @@ def test_kinds_of_columns() -> None:
             ["row 1", "'seq' is null", "every event needs a sequence"],
         ),
         ({"ts": [1], "kind": ["A"], "seq": [1.5]}, NUMBERED, ["'seq' has type double", "integers"]),
-        ({"ts": ["soon"], "kind": ["A"]}, STREAM, ["'ts' has type string", "store timestamps"]),
+        ({"ts": ["soon"], "kind": ["A"]}, STREAM, ["'ts' has type string", "T10:00:00"]),
         ({"ts": [1.5], "kind": ["A"]}, STREAM, ["'ts' has type double"]),
         ({"ts": [True], "kind": ["A"]}, STREAM, ["'ts' has type bool"]),
         ({"ts": [datetime.time(1)], "kind": ["A"]}, STREAM, ["'ts' has type time64"]),
