@@ -290,6 +290,30 @@ class Segments:
         assert found is not None
         return found
 
+    def split_cost(self, a: int, b: int, r: int) -> float:
+        """The operator at a root, with the best way to do the negations of its gap."""
+        return self.plain_cost(a, b, r) if self.plain[r - 1] else self._split_cost(a, b, r)[0]
+
+    def least_pushes(self) -> list[float]:
+        """Let negations be pushed to any stretch beside them, and give what finding them costs.
+
+        A stretch that is given may have fewer rows than the item at its end.
+        """
+        for place, options in enumerate(self.options):
+            before = min(self.rows[i][place] for i in range(place + 1))
+            after = min(self.rows[place + 1][place + 1 :])
+            self.options[place] = [
+                option._replace(
+                    cost=sum(self._least_push(p.negation, before, after) for p in option.pushes)
+                )
+                for option in options
+            ]
+        return [sum(self.inner[id(n)].cost for n in gap.negations) for gap in self.chain.gaps]
+
+    def _least_push(self, negation: Negation, before: float, after: float) -> float:
+        rows = [before] * negation.push_left + [after] * negation.push_right
+        return min(cost.pushed(self.problem.model, r, negation.predicates) for r in rows)
+
     def _far(self, a: int, b: int, r: int) -> list[Negation]:
         """The negations that have all they need for the first time at this root."""
         return [n for hull, n in self.far if a <= hull.first < r <= hull.last <= b]

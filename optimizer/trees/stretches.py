@@ -2,7 +2,8 @@
 
 The same as `best_tree` with a `Given` for each, for sequences of single events with nothing between
 them: there a split costs the same whatever its two sides are made of, so that a given stretch is an
-entry of algorithm 5's table that is known beforehand.
+entry of algorithm 5's table that is known beforehand. With negations between them, which may be
+pushed to a neighbour and cost by its rows, the table says what no tree costs less than.
 """
 
 from __future__ import annotations
@@ -33,22 +34,21 @@ class Cheapest(NamedTuple):
 
 
 class Stretches:
-    """A sequence whose trees are asked for again and again."""
+    """A sequence whose trees are asked for again and again; `exact`, or a bound from below."""
 
     def __init__(self, problem: Problem, chain: Chain) -> None:
         leaves = [Solved(Leaf(""), 0.0) for _ in chain.items]
         found = Segments(problem, chain, leaves, solve, "bushy")
-        self.size = found.size
+        self.size, self.exact = found.size, not any(gap.negations for gap in chain.gaps)
+        # Negations at the edges filter finished rows, however these were found.
+        self._on_top = solve(problem).cost - found.solve().cost if problem.top else 0.0
+        inner = found.least_pushes()
         self._splits = [
-            (a, b, [(r, found.plain_cost(a, b, r)) for r in range(b, a, -1)])
+            (a, b, [(r, found.split_cost(a, b, r) + inner[r - 1]) for r in range(b, a, -1)])
             for size in range(2, self.size + 1)
             for a in range(self.size - size + 1)
             for b in [a + size - 1]
         ]
-        # Negations at the edges filter finished rows, however these were found.
-        self._on_top = 0.0
-        if problem.top:
-            self._on_top = solve(problem).cost - self.cheapest({}).cost
 
     def cheapest(self, prices: Mapping[Stretch, float]) -> Cheapest:
         """The best tree in which each stretch with a price may be read instead of made."""
@@ -80,14 +80,21 @@ class Stretches:
 
 
 def stretches_of(query: Query, statistics: Statistics, model: Model) -> Stretches | None:
-    """The table of a query; None where it is no sequence of single events, or something stands
-    between them."""
+    """The table of a query; None where it is no sequence of single events, has groups between
+    them, or negations that read more than their neighbours."""
     problem = compile_query(query, statistics, (), model)
     chain = problem.root
     if (
         isinstance(chain, Chain)
         and all(isinstance(item, Single) for item in chain.items)
-        and not any(gap.groups or gap.negations for gap in chain.gaps)
+        and not any(gap.groups for gap in chain.gaps)
+        and not any(_reads_far(chain, place) for place in range(len(chain.gaps)))
     ):
         return Stretches(problem, chain)
     return None
+
+
+def _reads_far(chain: Chain, place: int) -> bool:
+    """Does a negation of a gap need more than the items beside it?"""
+    beside = chain.items[place].aliases | chain.items[place + 1].aliases
+    return any(not negation.needs <= beside for negation in chain.gaps[place].negations)

@@ -27,7 +27,6 @@ class Dual(NamedTuple):
 
     prices: Prices
     cost: float
-    exact: bool
 
 
 def least_cost(problem: Problem) -> float:
@@ -36,7 +35,7 @@ def least_cost(problem: Problem) -> float:
 
 
 def best_prices(problem: Problem) -> Dual:
-    """The prices by which the readings cost the most; 0 where a reader has too many trees."""
+    """The prices by which the readings cost the most."""
     weights = [[1.0] * len(reader.occurrences) for reader in problem.readers]
     best: Dual | None = None
     for _ in range(ROUNDS if problem.nodes else 1):
@@ -62,15 +61,14 @@ def _priced(problem: Problem, weights: list[list[float]]) -> tuple[Dual, list[se
     for node in sorted(range(len(places)), key=lambda i: problem.nodes[i].piece.size):
         # What a node reads is shorter than itself, and has its prices already.
         reader = problem.readers[own + node]
-        way = reader.least(prices[own + node])
+        way = reader.at_least(prices[own + node])
         taken[own + node] = set(way.taken)
-        cost = way.cost if reader.exact else 0.0
         total = sum(weights[number][i] for number, i in places[node])
         for number, i in places[node]:
-            prices[number][i] = cost * weights[number][i] / total
+            prices[number][i] = way.cost * weights[number][i] / total
     cost = 0.0
     for number, root in enumerate(problem.roots):
-        way = root.least(prices[number])
+        way = root.at_least(prices[number])
         taken[number] = set(way.taken)
-        cost += way.cost if root.exact else 0.0
-    return Dual(prices, cost, all(reader.exact for reader in problem.readers)), taken
+        cost += way.cost
+    return Dual(prices, cost), taken

@@ -128,8 +128,14 @@ def _independent(problem: Problem) -> frozenset[int]:
 
 
 def _aggressive(problem: Problem) -> frozenset[int]:
-    """Everything that readings have in common (NEEL section V), as far as any tree reads it."""
-    return problem.used(range(len(problem.nodes)))
+    """The largest that readings have in common (NEEL section V), as far as any tree reads it."""
+    parts = {
+        inner
+        for node in problem.nodes
+        for inner in node.reader.nodes
+        if len(problem.nodes[inner].places) == len(node.places)
+    }
+    return problem.used(set(range(len(problem.nodes))) - parts)
 
 
 def _read_twice(problem: Problem, made: frozenset[int]) -> frozenset[int]:

@@ -32,10 +32,9 @@ class _Search:
     steps: int
 
     def __post_init__(self) -> None:
-        dual = best_prices(self.problem)
-        if not dual.exact:
+        if not all(reader.exact for reader in self.problem.readers):
             raise self._refused(f"more than {MOST_WAYS} trees of one query")
-        self._prices = dual.prices
+        self._prices = best_prices(self.problem).prices
         self._left = self.steps
         self._made: frozenset[int] = frozenset()
         self._cost = math.inf

@@ -16,6 +16,7 @@ from optimizer.statistics import Statistics, with_defaults
 from optimizer.statistics import given as given_statistics
 from optimizer.trees import Given, best_tree
 from optimizer.trees.pieces import pieces_of
+from sharing.detection import readers
 from sharing.detection.bound import least_cost
 from sharing.detection.choose import benefit, choose, readings_of
 from sharing.detection.conflicts import At, Served, conflicts, everywhere
@@ -160,6 +161,23 @@ def test_a_readers_best_tree_is_the_cheapest_over_all_sets_of_given_pieces(
         assert root.best(nodes).cost == pytest.approx(min(costs), rel=1e-9)
         taken = root.best(nodes).taken
         assert root.tree(taken).cost == pytest.approx(min(costs), rel=1e-9)
+
+
+@given(detection(most=5, queries=3), st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_no_tree_costs_less_than_the_floor_of_too_many(
+    workload: BoundWorkload, chance: random.Random
+) -> None:
+    """Where sets of pieces are too many to compare, a table bounds what the best of them costs."""
+    found = problem(workload)
+    for root in found.roots:
+        prices = {i: chance.choice((0.0, 1.0, 50.0)) for i in range(len(root.occurrences))}
+        with pytest.MonkeyPatch.context() as few:
+            few.setattr(readers, "MOST_WAYS", 10_000)
+            best = root.least(prices).cost
+            few.setattr(readers, "MOST_WAYS", 0)
+            assert root.at_least(prices).cost <= best * (1 + 1e-9)
+            assert root.least(prices).cost >= best * (1 - 1e-9)
 
 
 @given(detection())
