@@ -128,9 +128,9 @@ def test_a_thousand_queries_are_quick():
         Word(tuple(letters[i] for i in row), (frozenset(),) * 7)
         for row in random.integers(0, 50, (1000, 6))
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     found = changes(words)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert sum(found.arriving.values()) == sum(found.leaving.values()) == len(naive_pieces(words))
 
 

