@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily
@@ -73,7 +75,8 @@ class Metrics:
         )
         self._state = Gauge(
             "sheaf_stream_state_bytes",
-            "State of the stream that had a batch last.",
+            "State of each stream that runs, after its last batch.",
+            ["job"],
             registry=registry,
         )
         self._rows = Counter("sheaf_rows", "Rows that jobs found.", ["kind"], registry=registry)
@@ -94,14 +97,21 @@ class Metrics:
         self._ended.labels(job.status, engine).inc()
         if job.started is not None and job.finished is not None:
             self._running.labels(engine).observe((job.finished - job.started).total_seconds())
-        if job.done is not None:
+        if job.request.live is not None:  # its batches have been counted one by one
+            with suppress(KeyError):
+                self._state.remove(job.id)
+        elif job.done is not None:
             self._events.inc(job.done.events)
             for kind in job.done.rows:
                 self._rows.labels(kind).inc(job.done.total(kind))
 
-    def batch(self, seconds: float, state: int) -> None:
-        self._batches.observe(seconds)
-        self._state.set(state)
+    def batch(self, job: str, did: Mapping[str, Any]) -> None:
+        """Count what one batch of a stream did, as its process says it."""
+        self._batches.observe(did["seconds"])
+        self._state.labels(job).set(did["state"])
+        self._events.inc(did["events"])
+        for kind in ("aggregates", "matches"):
+            self._rows.labels(kind).inc(did[kind])
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

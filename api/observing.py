@@ -41,6 +41,9 @@ class Observed:
         id = given if re.fullmatch(r"[\w.-]{1,64}", given, re.ASCII) else secrets.token_hex(8)
         token = request_id.set(id)
         start, status = time.perf_counter(), 0
+        asked = scope["method"]
+        if asked == "HEAD":  # the server sends no body with the answer to it
+            scope = {**scope, "method": "GET"}
 
         async def marked(message: Message) -> None:
             nonlocal status
@@ -61,16 +64,16 @@ class Observed:
             said = f"This is a bug; the service's log has its traceback, under request {id}."
             await problem_response("internal", said)(scope, receive, marked)
         finally:
-            self._note(scope, status, time.perf_counter() - start)
+            self._note(asked, scope, status, time.perf_counter() - start)
             request_id.reset(token)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _note(self, asked: str, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
-        method = scope["method"] if scope["method"] in METHODS else "other"
+        method = asked if asked in METHODS else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.request_seconds.labels(method, route).observe(seconds)
         about = {
-            "method": scope["method"],
+            "method": asked,
             "path": scope["path"],
             "status": status,
             "milliseconds": round(seconds * 1000, 1),

@@ -45,7 +45,7 @@ PROBLEMS = {
     "busy": (429, "Too much is being planned"),
     "queue-full": (429, "Too many jobs wait"),
     "unavailable": (503, "The service is not ready"),
-    "not-implemented": (501, "This is not built yet"),
+    "not-implemented": (422, "This is not built yet"),
     "failed": (422, "It cannot be done"),
     "internal": (500, "Something went wrong here"),
 }

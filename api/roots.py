@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from workloads.errors import SheafError
 
 _PATTERN = frozenset("*?[")
+_ADDRESS = re.compile(r"[a-zA-Z][\w+.-]*:", re.ASCII)  # what Spark takes for a scheme
 
 
 class OutsideRootsError(SheafError):
@@ -23,6 +25,11 @@ class Roots:
 
     def check(self, path: str) -> None:
         """Refuse a path, or a glob, that leads out; whether anything is there is not said."""
+        if _ADDRESS.match(path):
+            raise OutsideRootsError(
+                f"{_shown(path)} is an address or a table; the service takes paths under "
+                f"{', '.join(map(str, self.folders))} (a file's name with ':' begins with './')"
+            )
         try:
             inside = self._has(_fixed_part(path))
         except (OSError, ValueError):  # too long, or with a character that no name has

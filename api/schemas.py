@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from api import examples
 from optimizer.physical.plan import Model, Solver
@@ -105,7 +105,9 @@ class PlanIn(_In):
         default=None, description="In place of the workload's own."
     )
     sample: PathIn | None = Field(
-        default=None, description="Events to measure rates from, where none are given."
+        default=None,
+        validation_alias=AliasChoices("sample", "events"),
+        description="Events to measure rates from, where none are given; also called `events`.",
     )
 
     model_config = ConfigDict(

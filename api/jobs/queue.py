@@ -48,7 +48,8 @@ class _Running:
 class Jobs:
     """Starts jobs from the queue, as many at once as may be, and sees them to their end.
 
-    `document` gives the workload that a plan is of. `ended` hears of every job that is over.
+    `document` gives the workload that a plan is of. `ended` hears of every job that is over, and
+    `batch` of what each batch of a stream did.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Jobs:
         ended: Callable[[Job], None] = lambda job: None,
         streams_at_once: int = 2,
         restarts: int = 5,
-        batch: Callable[[float, int], None] = lambda seconds, state: None,
+        batch: Callable[[str, Mapping[str, Any]], None] = lambda job, did: None,
         memory: int | None = None,
     ) -> None:
         self.records = records
@@ -373,7 +374,7 @@ class Jobs:
             except SQLAlchemyError:  # no reason to end the job
                 log.exception("a job's stage could not be stored: %s", running.job.id)
         if "batch" in message:
-            self._batch(message["seconds"], message["state"])
+            self._batch(running.job.id, message)
         if "progress" in message:
             done, known = message["progress"]
             running.progress = int(done), int(known)

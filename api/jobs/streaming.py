@@ -31,7 +31,10 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     `{"stop": true}` that it is to end.
     """
     from api.execution import choose_how
+    from api.roots import Roots
+    from engines.errors import EventsError
     from engines.session import spark_session
+    from engines.spark.kafka import KAFKA
     from engines.spark.stream import StreamOptions, finish_stream, settings_for, start_stream
 
     request = attempt.request()
@@ -46,6 +49,10 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
         once=live["once"],
     )
     tell({"stage": "read"})
+    for path in filter(None, (request["source"], live["like"])):
+        if not path.startswith(KAFKA):
+            with contextlib.suppress(EventsError):  # none may have come yet
+                Roots(request["roots"]).check_files(path)
     bound, source = opened(request, request["document"], checkpoint)
     book = _Book(attempt, source, tell)
     tell({"stage": "start"})
@@ -150,7 +157,8 @@ class _Book:
         self._account = self._account.add(batch)
         write_account(self._path, self._account)
         _measure(self._measures, time.monotonic() - self._begun, self._account)
-        self._tell({"batch": batch.number, "seconds": batch.seconds, "state": batch.state})
+        said = ("seconds", "state", "events", "aggregates", "matches")
+        self._tell({"batch": batch.number, **{name: getattr(batch, name) for name in said}})
 
     def _time(self, ticks: int | None) -> int | str | None:
         import numpy as np

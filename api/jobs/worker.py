@@ -250,11 +250,12 @@ def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bo
 
 def may_pass(error: Exception) -> bool:
     """Whether trying again makes sense: what is wrong with the input stays wrong."""
+    from engines.session import NoSessionError
     from engines.spark.batch import JobError
 
     if isinstance(error, JobError):  # what it passes on from our own code begins otherwise
         return str(error).startswith(("Spark: ", "py4j", "ConnectionError", "MemoryError"))
-    return not isinstance(error, SheafError)
+    return isinstance(error, NoSessionError) or not isinstance(error, SheafError)
 
 
 def reason_of(error: Exception) -> str:

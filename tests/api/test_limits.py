@@ -45,6 +45,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "none.csv",
         "[odd].csv",
         "{}/in/sub/e.csv",
+        "./a:b.csv",
     ],
 )
 def test_what_is_under_a_root_may_be_used(places: Path, path: str) -> None:
@@ -70,6 +71,10 @@ def test_what_is_under_a_root_may_be_used(places: Path, path: str) -> None:
         "x" * 5000,
         "folder-link/*.csv",
         "../{}",
+        "file:///etc/passwd",
+        "file:sub/e.csv",
+        "s3a://bucket/e.csv",
+        "table:events",
     ],
 )
 def test_what_leads_out_of_the_roots_may_not(places: Path, path: str) -> None:
@@ -105,11 +110,21 @@ def test_jobs_and_samples_stay_under_the_roots(client: httpx.Client) -> None:
     plan = posted_plan(client)
     good = {"plan": plan["id"], "source": "sub/e.csv", "sink": "sub/out.csv"}
     assert client.post("/v1/jobs", json=good).status_code == 201
-    for change in ({"source": "../out/e.csv"}, {"sink": "folder-link/out.csv"}, {"sink": "/x.csv"}):
+    live = {"mode": "stream", "sink": None}
+    for change in (
+        {"source": "../out/e.csv"},
+        {"sink": "folder-link/out.csv"},
+        {"sink": "/x.csv"},
+        {"source": "file:///etc/passwd"},
+        live | {"sink": "file:///tmp"},
+        live | {"stream": {"like": "file:///etc/passwd"}},
+        live | {"stream": {"checkpoint": "file:///tmp"}},
+    ):
         is_problem(client.post("/v1/jobs", json=good | change), 403, "path-not-allowed")
     address = f"/v1/workloads/{plan['workload']}/plans"
     for path in ("/etc/passwd", "file-link.csv"):
-        is_problem(client.post(address, json={"sample": path}), 403, "path-not-allowed")
+        for name in ("sample", "events"):
+            is_problem(client.post(address, json={name: path}), 403, "path-not-allowed")
 
 
 def test_a_real_job_reads_no_link_that_leads_out(places: Path, tmp_path: Path) -> None:

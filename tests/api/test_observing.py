@@ -60,9 +60,9 @@ def test_requests_plans_and_jobs_are_counted(client: httpx.Client) -> None:
     # Counted when the job's end has been told.
     until(lambda: measured(client).get(("sheaf_job_seconds_count", "spark")) == 2)
     found = measured(client)
-    assert found["sheaf_plans_total", "greedy", plan["status"]] == 3
-    assert found["sheaf_planning_seconds_count", "greedy"] == 3
-    assert found["sheaf_sharing_ratio_count",] == 3
+    assert found["sheaf_plans_total", "greedy", plan["status"]] == 1  # then remembered
+    assert found["sheaf_planning_seconds_count", "greedy"] == 1
+    assert found["sheaf_sharing_ratio_count",] == 1
     assert found["sheaf_jobs", "succeeded"] == found["sheaf_jobs", "failed"] == 1
     assert found["sheaf_jobs", "running"] == 0
     assert found["sheaf_jobs_ended_total", "spark", "succeeded"] == 1
@@ -133,6 +133,14 @@ def test_answers_are_safe_to_show(client: httpx.Client) -> None:
         assert headers["referrer-policy"] == "no-referrer"
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert ("script-src" in headers["content-security-policy"]) == (path == "/docs")
+
+
+def test_head_is_get_without_a_body(client: httpx.Client) -> None:
+    for path in ("/", "/v1/jobs", "/v1/jobs/none", "/metrics"):
+        got, head = client.get(path), client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b"")
+        assert head.headers["content-type"] == got.headers["content-type"]
+    assert measured(client)["sheaf_http_requests_total", "HEAD", "/v1/jobs/{id}", "404"] == 1
 
 
 # --- the whole service ---------------------------------------------------------------------------

@@ -51,7 +51,8 @@ if request["source"] == "crashes":
     sys.exit(7)
 number = int(attempt.path.name)
 write_account(attempt.job.account, read_account(attempt.job.account).add(Batch(number, 0.5, 3)))
-print(json.dumps({"stage": "run", "batch": 1, "seconds": 0.5, "state": 9}), file=said, flush=True)
+did = {"seconds": 0.5, "state": 9, "events": 3, "aggregates": 0, "matches": 2}
+print(json.dumps({"stage": "run", "batch": number, **did}), file=said, flush=True)
 if request["source"] == "crashes once" and number == 1:
     sys.exit(7)
 while True:
@@ -99,11 +100,19 @@ def test_a_stream_that_crashed_goes_on_and_one_that_always_does_is_given_up(tmp_
         id = posted_stream(client, "crashes once")["id"]
         job = in_batch(client, id, 2)
         assert (job["status"], job["stream"]["restarts"], job["events"]) == ("running", 1, 6)
+        until(lambda: "sheaf_batch_seconds_count 2.0" in client.get("/metrics").text)
+        metrics = client.get("/metrics").text.splitlines()
+        assert {
+            "sheaf_events_total 6.0",
+            'sheaf_rows_total{kind="matches"} 4.0',
+            f'sheaf_stream_state_bytes{{job="{id}"}} 9.0',
+        } <= set(metrics)
         begun = time.monotonic()
         assert client.delete(f"/v1/jobs/{id}").status_code == 202
         job = finished(client, id)
         assert time.monotonic() - begun < 5
         assert (job["status"], job["events"]) == ("cancelled", 6)
+        until(lambda: id not in client.get("/metrics").text)
         assert (tmp_path / "data/jobs" / id / "account.json").exists()
         assert client.delete(f"/v1/jobs/{id}").status_code == 204
 
