@@ -8,6 +8,8 @@ SheafError
 ├── JobError           what Spark says went wrong with a job (spark/batch.py)
 ├── JavaNotFoundError  no Java to run Spark on (java.py)
 ├── JvmStartError      a Java that does not start (jvm.py)
+├── MasterError        what is no master that a job can run on (session.py)
+├── NoSessionError     a master that gives no session now (session.py)
 └── SessionInUseError  a second Spark session at the same time (session.py)
 """
 

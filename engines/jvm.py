@@ -1,6 +1,7 @@
 """The JVM of this process: one for all its Spark sessions, started by the first."""
 
 import logging
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,8 +34,18 @@ def start_jvm(settings: Mapping[str, str], log: Path) -> None:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkRuntimeError as problem:
             said = log.read_bytes()[before:].decode(errors="replace").strip()
-            raise JvmStartError(f"Spark's JVM did not start. It said:\n{said[-TAIL:]}") from problem
+            raise JvmStartError(_why(said)) from problem
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _why(said: str) -> str:
+    """What kept the JVM from starting, by what it said."""
+    if missing := re.search(r"\[unresolved dependency: (.+?)#(.+?);(.+?): ", said):
+        return (
+            f"Spark cannot load {':'.join(missing.groups())}: no registry that is reached from "
+            "here has it; fetch its jars and name them, --conf spark.jars=A.jar,B.jar"
+        )
+    return f"Spark's JVM did not start. It said:\n{said[-TAIL:]}"
 
 
 def forget(keys: Iterable[str]) -> None:

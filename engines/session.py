@@ -24,6 +24,17 @@ class SessionInUseError(SheafError):
     """A Spark session is running in this process; there can be one at a time."""
 
 
+class MasterError(SheafError):
+    """What is no master that a job can run on."""
+
+
+class NoSessionError(SheafError):
+    """A master that gives no session now."""
+
+
+_MASTERS = re.compile(r"local(-cluster)?(\[.+\])?|spark://.+|yarn|k8s://.+")
+
+
 @contextmanager
 def spark_session(
     master: str = "local[*]", app_name: str = "sheaf", conf: Mapping[str, str] | None = None
@@ -37,6 +48,7 @@ def spark_session(
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    check_master(master)
     if SparkContext._active_spark_context is not None:
         raise SessionInUseError("This process has a Spark session running; stop it first.")
     folder = scratch_folder(stop_jvm)
@@ -52,7 +64,8 @@ def spark_session(
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _started(master):
+        session = builder.getOrCreate()
     try:
         if not _is_one_process(master):
             ship(session, folder)
@@ -60,6 +73,35 @@ def spark_session(
     finally:
         session.stop()
         forget(settings)
+
+
+def check_master(master: str) -> None:
+    """Refuse what is no master that a job can run on."""
+    if master.startswith("sc://"):
+        raise MasterError(
+            f"'{master}' is a Spark Connect server, and its sessions have no accumulators, by "
+            "which tasks tell what they have read and found; name the master behind it: "
+            "spark://HOST:PORT, yarn or k8s://…"
+        )
+    if _MASTERS.fullmatch(master) is None:
+        raise MasterError(
+            f"'{master}' is no master of Spark's; write local[N], spark://HOST:PORT, yarn or k8s://…"
+        )
+
+
+@contextmanager
+def _started(master: str) -> Iterator[None]:
+    """What keeps a session from starting, in a sentence."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise NoSessionError(
+            f"no session can be had from '{master}': is it there, and reached from here? "
+            "SHEAF_SPARK_LOG names a file for what Spark says"
+        ) from error
 
 
 def _environment(master: str, folder: Path) -> dict[str, str]:

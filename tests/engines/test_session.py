@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engines.session import SessionInUseError, _cores, spark_session
+from engines.session import MasterError, SessionInUseError, _cores, check_master, spark_session
 
 JOB = """
 import json, os, sys
@@ -111,17 +111,50 @@ def test_a_second_session_at_the_same_time_is_an_error(spark: object) -> None:
         pass
 
 
-def test_a_jvm_that_does_not_start_is_an_error_with_what_it_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("no such option", "Spark's JVM did not start. It said:\nno such option"),
+        (
+            "RuntimeException: [unresolved dependency: org.some#thing;4.3.0: not found]",
+            "Spark cannot load org.some:thing:4.3.0: no registry",
+        ),
+    ],
+)
+def test_a_jvm_that_does_not_start_is_an_error_with_what_it_said(
+    tmp_path: Path, said: str, error: str
+) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho no such option >&2\nexit 1\n")
+    java.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
     java.chmod(0o755)
     start = "from engines.session import spark_session\nwith spark_session(): pass"
     environment = {"PATH": os.environ["PATH"], "SHEAF_JAVA_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", start], env=environment, capture_output=True, text=True, timeout=60
     )
-    assert "JvmStartError: Spark's JVM did not start. It said:\nno such option" in done.stderr
+    assert f"JvmStartError: {error}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("sc://localhost:15002", "is a Spark Connect server, .* name the master behind it"),
+        ("spark:localhost", "is no master of Spark's; write local"),
+        ("localhost:7077", "is no master of Spark's"),
+    ],
+)
+def test_what_is_no_master_is_refused_before_java_starts(master: str, said: str) -> None:
+    with pytest.raises(MasterError, match=said), spark_session(master):
+        pass
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[*,3]", "local-cluster[2,1,1024]", "spark://a:1,b:1", "yarn", "k8s://h"],
+)
+def test_masters_of_every_kind_are_taken(master: str) -> None:
+    check_master(master)
 
 
 @pytest.mark.parametrize(
