@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,15 +19,27 @@ from engines.java import java_home
 
 BROKER = "org.apache.kafka:kafka_2.13:3.9.2"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+# A registry may not have Spark's latest version yet, or only some of its artifacts. These, of
+# versions before it, work with it; what else they need comes with Spark.
+EARLIER = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+)
 
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>sheaf</groupId><artifactId>jars</artifactId><version>1</version>
-  <dependencies><dependency>
-    <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
-  </dependency></dependencies>
+  <dependencies>{}</dependencies>
 </project>
+"""
+_DEPENDENCY = """\
+<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>
+"""
+_ALONE = """\
+<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>
 """
 _SERVER = """\
 process.roles=broker,controller
@@ -59,27 +71,34 @@ def jars() -> tuple[list[Path], list[Path]]:
         if not list((folder / name).glob("*.jar")):
             if given:
                 raise NoJarsError(f"SHEAF_KAFKA_JARS has no jars in '{name}'")
-            _fetch(package, folder / name)
+            try:
+                _fetch([package], folder / name)
+            except NoJarsError:
+                if package != CONNECTOR:
+                    raise
+                _fetch(EARLIER, folder / name, alone=True)
         found.append(sorted((folder / name).glob("*.jar")))
     return found[0], found[1]
 
 
-def _fetch(package: str, folder: Path) -> None:
+def _fetch(packages: Sequence[str], folder: Path, alone: bool = False) -> None:
+    """Packages from Maven, `alone` or with what they need, into a folder that is then there."""
     maven = shutil.which("mvn")
     if maven is None:
         raise NoJarsError(
-            f"there is no mvn to fetch {package} with, and SHEAF_KAFKA_JARS is not set"
+            f"there is no mvn to fetch {packages[0]} with, and SHEAF_KAFKA_JARS is not set"
         )
     draft = folder.with_name(f".{folder.name}.{os.getpid()}")
     draft.mkdir(parents=True)
     try:
-        (draft / "pom.xml").write_text(_POM.format(*package.split(":")))
+        needs = (_DEPENDENCY.format(*p.split(":"), _ALONE if alone else "") for p in packages)
+        (draft / "pom.xml").write_text(_POM.format("".join(needs)))
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=."]
         done = subprocess.run(
             [maven, "-q", "-B", *goal], cwd=draft, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            raise NoJarsError(f"{package} cannot be fetched: {done.stdout.strip()[:300]}")
+            raise NoJarsError(f"{packages[0]} cannot be fetched: {done.stdout.strip()[:300]}")
         draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
