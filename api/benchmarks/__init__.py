@@ -22,6 +22,7 @@ from api.benchmarks.own import by_stream
 from api.benchmarks.passing import by_propagation
 from api.benchmarks.planning import by_workload
 from api.benchmarks.queries import by_queries
+from api.benchmarks.service import by_load
 from api.benchmarks.spark import by_spark
 from api.benchmarks.sql import by_sql
 from api.benchmarks.window import by_window
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "detection": by_workload_size,
     "spark": by_spark,
     "live": by_live,
+    "service": by_load,
 }
 
 __all__ = ["BENCHMARKS", "Measured", "Row", "Said", "Size", "by_stream"]

@@ -33,8 +33,10 @@ class Load:
 
     reads: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)
+    made: list[float] = field(default_factory=list)  # of the plans, those not asked for before
     errors: list[str] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)  # bytes of the service, second by second
+    cpu: float = 0.0  # seconds of a core that the service took
 
     def growth(self) -> float:
         """Bytes that the second half of the time added, from median to median of its quarters."""
@@ -46,26 +48,36 @@ def by_load(size: Size) -> Iterator[Row]:
     """The service in a process of its own, on the same machine as those who ask.
 
     So many reads (lists, workloads, plans as JSON and as text) and plans of the bundled workload
-    `shop` are due each second, evenly. A plan that was asked for before is remembered: one in ten
-    is asked for with other rates, and is made.
+    `shop` are due each second, evenly; times are from when each was due. A plan that was asked for
+    before is remembered: one in ten is asked for with other rates, and is made.
     """
-    seconds = 60.0 if size == "full" else 3.0
+    seconds = 600.0 if size == "full" else 3.0
     load = asyncio.run(measured(seconds))
-    for name, rate, found in (("reads", READS, load.reads), ("plans", PLANS, load.plans)):
+    for name, rate, found in (
+        ("reads", READS, load.reads),
+        ("plans", PLANS, load.plans),
+        ("plans that are new, of these", PLANS / NEW, load.made),
+    ):
         p50, p99 = percentile(found, 50), percentile(found, 99)
         yield Said(
             _NAME,
-            f"{rate} {name} a second for {seconds:g} s: {len(found):,} answered, half of them "
+            f"{rate:g} {name} a second for {seconds:g} s: {len(found):,} answered, half of them "
             f"within {1000 * p50:.1f} ms, 99 % within {1000 * p99:.1f} ms.",
             {"rate": rate, "answers": len(found), "p50": p50, "p99": p99},
         )
     first, last = load.memory[0], load.memory[-1]
     yield Said(
         _NAME,
-        f"{len(load.errors)} errors. The service holds {first / 1e6:.0f} MB at the beginning and "
-        f"{last / 1e6:.0f} MB at the end; from the third to the last quarter of the time it grew "
-        f"by {load.growth() / 1e6:.1f} MB.",
-        {"errors": len(load.errors), "first": first, "last": last, "growth": load.growth()},
+        f"{len(load.errors)} errors. The service takes {load.cpu / seconds:.0%} of a core. It "
+        f"holds {first / 1e6:.0f} MB at the beginning and {last / 1e6:.0f} MB at the end; from the "
+        f"third to the last quarter of the time it grew by {load.growth() / 1e6:.1f} MB.",
+        {
+            "errors": len(load.errors),
+            "cores": load.cpu / seconds,
+            "first": first,
+            "last": last,
+            "growth": load.growth(),
+        },
     )
     if load.errors:
         raise SheafError(f"the service answered with errors: {load.errors[0]}")
@@ -75,51 +87,57 @@ async def measured(seconds: float, reads: int = READS, plans: int = PLANS) -> Lo
     """A service under load for so many seconds."""
     load = Load()
     async with _served() as (http, process):
-        workload, addresses = await _prepared(http)
-        end = time.perf_counter() + seconds
+        workload, rates, addresses = await _prepared(http)
+
+        async def read(number: int, due: float) -> None:
+            address = addresses[number % len(addresses)]
+            await _timed(http.get(address), due, load.errors, load.reads)
+
+        async def plan(number: int, due: float) -> None:
+            is_new = number % NEW == 0
+            known = {kind: rate + number / 1000 for kind, rate in rates.items()}
+            wanted = {"statistics": {"rates": known}} if is_new else {}
+            request = http.post(f"/v1/workloads/{workload}/plans", json=wanted)
+            kept = (load.plans, load.made) if is_new else (load.plans,)
+            await _timed(request, due, load.errors, *kept)
+
+        end, before = time.perf_counter() + seconds, _cpu(process.pid)
         await asyncio.gather(
-            _at_rate(reads, end, lambda i: _read(http, addresses[i % len(addresses)], load)),
-            _at_rate(plans, end, lambda i: _plan(http, workload, i, load)),
+            _at_rate(reads, end, read),
+            _at_rate(plans, end, plan),
             _watched(process.pid, end, load),
         )
+        load.cpu = _cpu(process.pid) - before
     return load
 
 
-async def _at_rate(rate: int, end: float, request: Callable[[int], Awaitable[None]]) -> None:
+async def _at_rate(rate: int, end: float, request: Callable[[int, float], Awaitable[None]]) -> None:
     """Begin requests as they are due, and wait for the last of them."""
     start, number = time.perf_counter(), 0
     under_way: set[asyncio.Future[None]] = set()
     while (due := start + number / rate) < end:
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        task = asyncio.ensure_future(request(number))
+        task = asyncio.ensure_future(request(number, due))
         under_way.add(task)
         task.add_done_callback(under_way.discard)
         number += 1
     await asyncio.gather(*under_way)
 
 
-async def _read(http: httpx.AsyncClient, address: str, load: Load) -> None:
-    await _timed(http.get(address), load.reads, load.errors)
-
-
-async def _plan(http: httpx.AsyncClient, workload: str, number: int, load: Load) -> None:
-    wanted = {"statistics": {"rates": {"View": 20.0 + number}}} if number % NEW == 0 else {}
-    request = http.post(f"/v1/workloads/{workload}/plans", json=wanted)
-    await _timed(request, load.plans, load.errors)
-
-
 async def _timed(
-    request: Awaitable[httpx.Response], seconds: list[float], errors: list[str]
+    request: Awaitable[httpx.Response], due: float, errors: list[str], *kept: list[float]
 ) -> None:
+    """Keep how long after its time a request was answered."""
     import httpx
 
-    start = time.perf_counter()
     try:
         response = await request
     except httpx.TransportError as error:
         errors.append(repr(error))
         return
-    seconds.append(time.perf_counter() - start)
+    passed = time.perf_counter() - due
+    for seconds in kept:
+        seconds.append(passed)
     if response.is_error:
         errors.append(f"{response.status_code} {response.text[:200]}")
 
@@ -131,23 +149,29 @@ async def _watched(process: int, end: float, load: Load) -> None:
     load.memory.append(_resident(process))
 
 
-async def _prepared(http: httpx.AsyncClient) -> tuple[str, list[str]]:
-    """A workload and a plan of it, and what can be read of them."""
+async def _prepared(http: httpx.AsyncClient) -> tuple[str, dict[str, float], list[str]]:
+    """A workload, the rates that it gives, and what can be read of it and of a plan of it."""
+    import yaml
+
     from workloads import bundled
 
     document = bundled.path(_WORKLOAD).read_bytes()
     headers = {"content-type": "application/yaml"}
     workload = (await http.post("/v1/workloads", content=document, headers=headers)).json()["id"]
     plan = (await http.post(f"/v1/workloads/{workload}/plans", json={})).json()["id"]
-    return workload, [
-        "/v1/workloads",
-        f"/v1/workloads/{workload}",
-        "/v1/plans?limit=20",
-        f"/v1/plans/{plan}",
-        f"/v1/plans/{plan}?format=text",
-        "/v1/jobs",
-        "/healthz",
-    ]
+    return (
+        workload,
+        yaml.safe_load(document)["statistics"]["rates"],
+        [
+            "/v1/workloads",
+            f"/v1/workloads/{workload}",
+            "/v1/plans?limit=20",
+            f"/v1/plans/{plan}",
+            f"/v1/plans/{plan}?format=text",
+            "/v1/jobs",
+            "/healthz",
+        ],
+    )
 
 
 @asynccontextmanager
@@ -209,3 +233,9 @@ def _resident(process: int) -> int:
     """Bytes of memory that a process holds."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _cpu(process: int) -> float:
+    """Seconds of a core that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -19,7 +19,7 @@ def bench(
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
             "model, queries, sql, devices, zstream, odense, passdown, neel, detection, spark, "
-            "live, or stream for your own; all but that if none."
+            "live, service, or stream for your own; all but that if none."
         ),
     ] = None,
     events: Annotated[

@@ -60,6 +60,7 @@ def serve(
         log_config=None,
         access_log=False,  # ours has the request's id
         timeout_graceful_shutdown=10,
+        timeout_keep_alive=30,  # longer than clients keep one: else some write to a closed one
     )
     server = Server(config, started=lambda at: log_address(host, at))
     with suppress(KeyboardInterrupt):  # when all is closed

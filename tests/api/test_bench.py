@@ -1,5 +1,6 @@
 """`sheaf bench` measures every benchmark; how fast is not a test's business."""
 
+import asyncio
 import json
 import sys
 
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from api.benchmarks import BENCHMARKS, Measured, Said, sql, tables
+from api.benchmarks import BENCHMARKS, Measured, Said, service, sql, tables
 from api.benchmarks.chopconnect import crossing
 from api.benchmarks.found import Found, found_results, found_rows
 from api.benchmarks.measuring import BenchmarkError, Variant, measure
@@ -21,7 +22,7 @@ from engines.results import Results, aggregate_schema, match_schema
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "service"])
 def test_each_benchmark_runs(name):
     result = CliRunner().invoke(app, ["bench", name, "--small", "--json"])
     assert result.exit_code == 0, result.output
@@ -31,6 +32,16 @@ def test_each_benchmark_runs(name):
     measured = [row for row in rows if "seconds" in row]
     assert measured
     assert all(speed > 0 for row in measured for speed in row["events_per_second"].values())
+
+
+@pytest.mark.slow
+def test_a_service_under_load_is_measured():
+    load = asyncio.run(service.measured(2, reads=20, plans=10))
+    assert load.errors == []
+    assert (len(load.reads), len(load.plans), len(load.made)) == (40, 20, 2)
+    assert min(load.reads + load.plans) > 0
+    assert min(load.memory) > 10_000_000
+    assert load.cpu > 0
 
 
 def test_an_unknown_benchmark_is_said():
