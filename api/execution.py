@@ -135,8 +135,13 @@ def run_in_slices(
     from engines.local.order import Lateness
     from engines.local.slices import cut
     from engines.local.stream import SlicedRun
+    from kernels import joins, texts
     from optimizer.bind import bind
 
+    with stages("start"):
+        # The first compiled kernel that is loaded brings the compiler's tables along.
+        texts.warm()
+        joins.warm()
     with stages("read"):
         source = Source(path, workload.stream, faults, progress=progress)
         bound = bind(workload, column_kinds(source.schema))

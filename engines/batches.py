@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 import pyarrow.parquet as pq
 
 from engines.errors import EventsError
@@ -152,7 +152,7 @@ def _timed(table: pa.Table, file: str, rows: Int64s, stream: Stream, faults: Fau
         else _null(rows, i, stream.time, "time")
         for i in np.flatnonzero(bad)
     ]
-    if (name := stream.sequence) is not None:
+    if (name := stream.sequence) is not None and table.column(name).null_count:
         missing = np.asarray(pc.is_null(table.column(name))) & ~bad
         wrong += [_null(rows, i, name, "sequence number") for i in np.flatnonzero(missing)]
         bad |= missing
@@ -170,15 +170,21 @@ def _null(rows: Int64s, place: np.int64, name: str, what: str) -> Fault:
 
 def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     """Times as ticks, and which rows have none."""
-    bad = np.asarray(pc.is_null(column)).copy()
     kind = column.type
     if pa.types.is_date(kind):
         column = column.cast(pa.date32()).cast(pa.int32())
     elif pa.types.is_timestamp(kind):
         column = column.cast(pa.int64())
-    values = np.asarray(pc.fill_null(column, 0))
+    bad = np.zeros(len(column), np.bool_)
+    if column.null_count:
+        bad |= np.asarray(pc.is_null(column))
+        column = pc.fill_null(column, 0)
+    values = np.asarray(column)
     outside = (values >= LARGEST_TICK) | (values <= -LARGEST_TICK)
-    return np.where(outside, 0, values).astype(np.int64), bad | outside
+    if outside.any():
+        values = np.where(outside, 0, values)
+        bad |= outside
+    return values.astype(np.int64, copy=False), bad
 
 
 def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
@@ -270,7 +276,7 @@ class ParquetFile:
             with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
                 rows = max(file.metadata.num_rows, 1)
                 groups = None if part is None else list(range(*part))
-                for batch in file.iter_batches(batch_rows, groups, columns=inside):
+                for batch in _ahead(file.iter_batches(batch_rows, groups, columns=inside)):
                     done += batch.num_rows
                     self._progress(self.name, done / rows)
                     table = self._with_keys(pa.Table.from_batches([batch]))
@@ -283,6 +289,15 @@ class ParquetFile:
             kind = self.schema.field(name).type
             table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
         return table
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches, each read by a thread while the one before it is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, batches, None)
+            yield batch
 
 
 def _untold(file: str, part: float) -> None:
@@ -307,12 +322,18 @@ def _open_parquet(files: list[str], base: str | None) -> dict[str, tuple[pa.Sche
         return opened
     file = files[0]
     try:
-        data = pyarrow.dataset.dataset(
+        if not any("=" in folder for file in files for folder in Path(file).parent.parts):
+            for file in files:
+                opened[file] = (pq.read_schema(file), {})
+            return opened
+        from pyarrow import dataset  # which brings pandas along: half a second
+
+        data = dataset.dataset(
             files, format="parquet", partitioning="hive", partition_base_dir=base
         )
         for file, fragment in zip(files, data.get_fragments(), strict=True):
             schema = fragment.physical_schema
-            found = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
+            found = dataset.get_partition_keys(fragment.partition_expression)
             keys = {name: value for name, value in found.items() if name not in schema.names}
             for name in keys:
                 schema = schema.append(data.schema.field(name))

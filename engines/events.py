@@ -133,7 +133,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = column.cast(pa.float64() if large else pa.int64(), safe=False)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+        missing = pc.is_nan(column)
+        if pc.any(missing).as_py():
+            column = pc.if_else(missing, pa.scalar(None, pa.float64()), column)
     return column
 
 
@@ -192,11 +194,14 @@ def _int64s(column: pa.ChunkedArray) -> Int64s:
 
 def _order(ticks: Int64s, sequence: Int64s | None) -> Int64s | None:
     """The rows in order; None where they are in order already."""
-    steps = np.diff(ticks)
     if sequence is None:
-        return None if (steps >= 0).all() else np.argsort(ticks, kind="stable")
-    in_order = (steps > 0) | ((steps == 0) & (np.diff(sequence) >= 0))
-    return None if in_order.all() else np.lexsort((sequence, ticks))
+        in_order = bool((ticks[1:] >= ticks[:-1]).all())
+        return None if in_order else np.argsort(ticks, kind="stable")
+    ties = np.flatnonzero(ticks[1:] <= ticks[:-1])
+    in_order = bool(
+        (ticks[ties] == ticks[ties + 1]).all() and (sequence[ties] <= sequence[ties + 1]).all()
+    )
+    return None if in_order else np.lexsort((sequence, ticks))
 
 
 def columns_hint(name: str, schema: pa.Schema) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
 import pyarrow.json
 
 from engines.errors import EventsError
@@ -87,9 +86,11 @@ def format_of(file: str) -> str | None:
 
 
 def _read_parquet(files: list[str], base: str | None) -> pa.Table:
+    from pyarrow import dataset  # which brings pandas along: half a second
+
     try:
-        schemas = [pyarrow.dataset.dataset(f, format="parquet").schema for f in files[:1]]
-        source = pyarrow.dataset.dataset(
+        schemas = [dataset.dataset(f, format="parquet").schema for f in files[:1]]
+        source = dataset.dataset(
             files, format="parquet", partitioning="hive", partition_base_dir=base
         )
         if len(files) > 1:

@@ -70,11 +70,12 @@ def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
 
 
 if __name__ == "__main__":
-    from kernels import panes, product, reversible
+    from kernels import chains, joins, panes, product, reversible, texts
 
     # The kernels are compiled here too, so that no first query waits for it. Nothing that fails
     # here matters: everything works without, only later.
-    for prepare in (product.warm, reversible.warm, panes.warm, make_archives):
+    compiled = (product, reversible, panes, texts, joins, chains)
+    for prepare in (*(kernels.warm for kernels in compiled), make_archives):
         try:
             prepare()
         except Exception:

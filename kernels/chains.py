@@ -54,6 +54,13 @@ def fill_chains(
     return head, offsets, places
 
 
+def warm() -> None:
+    """Compile the kernels, or load them from the cache, before they are needed."""
+    members, place = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    counts, sizes, stops = count_chains(members, place + 1, place, place, place + 1, 1, 0)
+    fill_chains(members, place + 1, place, stops, 0, int(counts.sum()), int(sizes.sum()))
+
+
 @numba.njit(cache=True)
 def _count_chains(
     members: np.ndarray, following: np.ndarray, position: np.ndarray, at: np.ndarray,

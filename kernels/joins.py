@@ -93,6 +93,21 @@ def fill_pairs(
     return rows, others
 
 
+def warm() -> None:
+    """Compile the kernels, or load them from the cache, before they are needed."""
+    place, moment = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    side = Side(place, place, np.zeros(0, np.int64), np.zeros((0, 1)))
+    groups, tests = np.array([0, 1]), np.zeros(0, np.int8)
+    pairs = count_pairs(moment, moment, side, groups, side, place, tests, 1, True)
+    fill_pairs(moment, moment, side, side, tests, 1, True, pairs, 0, 1)
+    probe(side, groups, place, place, side.values, place, tests, True)
+    for keys in (place, moment):
+        places_from(place, keys)
+    places_from(moment, moment)
+    codes, _, count = match_codes(moment, moment == 0, moment, moment == 0)
+    group_rows(codes, count)
+
+
 @numba.njit(cache=True, inline="always")
 def _holds(test: int, a: float, b: float) -> bool:
     if test == 0:

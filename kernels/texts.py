@@ -36,6 +36,17 @@ def number_texts(
     _number_texts(offsets, data, name_offsets, name_data, numbers, out)
 
 
+def warm() -> None:
+    """Compile the kernels, or load them from the cache, before they are needed."""
+    for width in (np.int32, np.int64):
+        for name in (b"short", b"longer than a word"):
+            data = np.frombuffer(name, np.uint8)
+            ends = np.array([0, len(name)])
+            number_texts(
+                ends.astype(width), data.copy(), ends, data, np.ones(1, np.int64), np.zeros(1, int)
+            )
+
+
 @numba.njit(cache=True, inline="always")
 def _slot(key: np.uint64, length: int) -> np.uint64:
     mixed = (key + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)

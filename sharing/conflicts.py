@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from sharing.apriori import Ints, pointers
 from sharing.benefit import Floats
 from sharing.candidates import Candidates, ranges
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,8 @@ class ConflictGraph:
 
     def as_networkx(self) -> nx.Graph[int]:
         """The same as a graph of edges, with `weight` at its nodes; for no more than thousands."""
+        import networkx as nx
+
         graph: nx.Graph[int] = nx.Graph()
         graph.add_nodes_from((i, {"weight": w}) for i, w in enumerate(self.weights.tolist()))
         for clique in self.cliques():

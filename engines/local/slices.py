@@ -156,7 +156,10 @@ class Cutter:
     def _sort(self) -> None:
         if self._waiting:
             new = from_table(pa.concat_tables(self._waiting), self._stream)
-            self._events = from_table(_concatenated(self._events, new), self._stream)
+            if _follow(self._events, new):
+                self._events = appended(self._events, new)
+            else:
+                self._events = from_table(_concatenated(self._events, new), self._stream)
             self._waiting, self._number = [], 0
 
     def _cut(self, end: int) -> Iterator[Slice]:
@@ -193,6 +196,16 @@ def rows_between(events: Events, low: int, high: int) -> Events:
         events.time_type,
         events.time_column,
     )
+
+
+def _follow(first: Events, second: Events) -> bool:
+    """Do all of the second come after those of the first, or with the last of them?"""
+    if not len(first) or not len(second):
+        return True
+    last, next_ = int(first.ticks[-1]), int(second.ticks[0])
+    if last == next_ and first.sequence is not None and second.sequence is not None:
+        return bool(first.sequence[-1] <= second.sequence[0])
+    return last <= next_
 
 
 def appended(first: Events, second: Events) -> Events:

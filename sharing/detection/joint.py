@@ -11,8 +11,6 @@ import math
 from collections.abc import Collection
 from typing import NamedTuple
 
-from ortools.sat.python import cp_model
-
 from sharing.detection.bound import least_cost
 from sharing.detection.problem import Problem
 from sharing.detection.readers import Way
@@ -31,6 +29,8 @@ class Found(NamedTuple):
 
 def jointly(problem: Problem, start: Collection[int], options: Options) -> Found:
     """The best plan that CP-SAT finds; it begins from `start` and never ends with a worse one."""
+    from ortools.sat.python import cp_model
+
     bound = least_cost(problem)
     ways = _all_ways(problem)
     if ways is None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
 from sharing.apriori import FEWEST_QUERIES, Ints
 from sharing.benefit import Worth
 from sharing.candidates import Candidates
 from sharing.serve.bound import upper_bound
-from sharing.serve.greedy import greedy
-from sharing.serve.places import Served, begins, possible, served, weight_of
+from sharing.serve.greedy import start_of
+from sharing.serve.places import Served, begins, served, weight_of, worthwhile
 from sharing.solve.cpsat import LARGEST, solver_for
 from sharing.solve.solution import DEFAULT, Options
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
 
 
 def cpsat(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> Served:
@@ -26,10 +29,10 @@ def cpsat(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> S
     more, and never ends with less. The same for the same seed and
     effort, whatever the machine. Steps are branches.
     """
-    start = _start(candidates, worth, options)
-    # A place more is worth its gain, so candidates that gain nothing, or less in all than is paid
-    # once, serve no place in the best choice.
-    open_ids = np.flatnonzero((worth.gain > 0) & (worth.gain * candidates.places > worth.once))
+    from ortools.sat.python import cp_model
+
+    start = start_of(candidates, worth, options)
+    open_ids = worthwhile(candidates, worth)
     scale = _scale(candidates, worth, open_ids)
     program = _Program(candidates, worth, open_ids, scale)
     program.hint(start)
@@ -46,19 +49,12 @@ def cpsat(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> S
     return served("cpsat", candidates, worth, kept, bound, solver.num_branches)
 
 
-def _start(candidates: Candidates, worth: Worth, options: Options) -> NDArray[np.bool_]:
-    simple = greedy(candidates, worth, options).kept
-    given = np.zeros_like(simple)
-    given[list(options.start)] = True
-    if not possible(candidates, given):
-        return simple
-    return max(simple, given, key=lambda some: weight_of(candidates, worth, some))
-
-
 class _Program:
     """The variables and constraints."""
 
     def __init__(self, candidates: Candidates, worth: Worth, open_ids: Ints, scale: float) -> None:
+        from ortools.sat.python import cp_model
+
         self.model = cp_model.CpModel()
         self.serve: dict[int, cp_model.IntVar] = {}
         self._open: dict[int, cp_model.IntVar] = {}

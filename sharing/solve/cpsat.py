@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from sharing.apriori import Ints
 from sharing.conflicts import ConflictGraph
 from sharing.solve.bound import upper_bound
 from sharing.solve.greedy import by_share, heaviest_first
 from sharing.solve.solution import DEFAULT, Options, Solution, solution, weight_of, worthwhile
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model  # a second to import, and most plans do without
 
 # CP-SAT counts in whole numbers: weights are scaled so that all of them together stay below this.
 LARGEST = 2**42
@@ -23,6 +26,8 @@ def cpsat(graph: ConflictGraph, options: Options = DEFAULT) -> Solution:
     It begins from `options.start` or a greedy choice, whichever weighs most, and never ends with
     less. The same for the same seed and effort, whatever the machine.
     """
+    from ortools.sat.python import cp_model
+
     ids = worthwhile(graph)
     part = graph.only(ids)
     start = _start(part, ids, options)
@@ -69,6 +74,8 @@ def _scale(graph: ConflictGraph) -> float:
 
 def solver_for(options: Options) -> cp_model.CpSolver:
     """CP-SAT within these options."""
+    from ortools.sat.python import cp_model
+
     solver = cp_model.CpSolver()
     solver.parameters.random_seed = options.seed
     solver.parameters.max_deterministic_time = options.effort
