@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ from workloads.errors import Diagnostic, SheafError, WorkloadError
 from workloads.loading import load_statistics, load_workload, parse_document, read_workload
 from workloads.model import Workload
 from workloads.printer import print_expression
+
+_OVERFLOW = (
+    "its costs are beyond all numbers: the rates, the window and the length of a pattern make too "
+    "many matches; give rates in events per second, or a narrower window"
+)
 
 Checked = tuple[BoundWorkload, dict[str, Any]]
 
@@ -73,7 +79,15 @@ def plan_bound(
         say("measuring the sample")
         statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
     say("choosing what to share")
-    return make_plan(bound, document, wanted.solver, wanted.model, statistics, unit_costs=known())
+    try:
+        plan = make_plan(
+            bound, document, wanted.solver, wanted.model, statistics, unit_costs=known()
+        )
+    except OverflowError:
+        raise SheafError(_OVERFLOW) from None
+    if not all(map(isfinite, (plan.cost.separate, plan.cost.shared, plan.objective, plan.bound))):
+        raise SheafError(_OVERFLOW)
+    return plan
 
 
 def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]) -> Plan:
@@ -84,7 +98,7 @@ def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[P
 
 def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str, Any]:
     """Each query's normal form, what queries have in common, and what keeps them from sharing."""
-    plan = make_plan(bound, document, unit_costs=known())
+    plan = plan_bound(bound, document, PlanIn(), ())
     queries = []
     for query in bound.queries:
         found = normalize(query)

@@ -53,10 +53,11 @@ class WorkloadOut(BaseModel):
     document: dict[str, Any] = Field(examples=[EXAMPLE_WORKLOAD])
 
 
+MOST = 1e15  # of what is counted in statistics: beyond it, sums of products overflow
+
+
 class KeyStatisticsIn(_In):
-    cardinality: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
-        description="Different keys."
-    )
+    cardinality: Annotated[float, Field(ge=1, le=MOST)] = Field(description="Different keys.")
     heaviest: Annotated[float, Field(ge=0, le=1)] | None = Field(
         default=None, description="The share of all events that the heaviest key has."
     )
@@ -65,7 +66,7 @@ class KeyStatisticsIn(_In):
 class StatisticsIn(_In):
     """What a workload may say about its stream, as under `statistics` in a workload file."""
 
-    rates: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
+    rates: dict[str, Annotated[float, Field(ge=0, le=MOST)]] = Field(
         default={}, description="Events per second, by type."
     )
     selectivities: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
@@ -77,10 +78,10 @@ class StatisticsIn(_In):
     ties: Annotated[float, Field(ge=0, le=1)] | None = Field(
         default=None, description="The share of events that are simultaneous with another."
     )
-    events: Annotated[int, Field(ge=0)] | None = Field(
+    events: Annotated[int, Field(ge=0, le=MOST)] | None = Field(
         default=None, description="Of the whole stream, in `span` seconds."
     )
-    span: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    span: Annotated[float, Field(gt=0, le=MOST)] | None = None
 
 
 class Location(_In):

@@ -388,6 +388,19 @@ def test_nothing_is_written(client: httpx.Client, tmp_path: Path, monkeypatch: A
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("rate", [1e100, 1e308])
+def test_rates_beyond_all_numbers_are_a_problem(client: httpx.Client, rate: float) -> None:
+    wide = ["QUERY q PATTERN SEQ(View v, Cart+ c, Buy b) RETURN v WITHIN 1000 day"]
+    document = {**EXAMPLE_WORKLOAD, "queries": [*EXAMPLE_WORKLOAD["queries"], *wide]}
+    rates = dict.fromkeys(("View", "Cart", "Buy"), rate)
+    posted = client.post("/v1/workloads", json={**document, "statistics": {"rates": rates}})
+    address = f"/v1/workloads/{posted.json()['id']}"
+    is_problem(client.post(f"{address}/plans"), 422, "failed")
+    is_problem(client.get(f"{address}/explain"), 422, "failed")
+    given = client.post(f"{address}/plans", json={"statistics": {"rates": rates}})
+    is_problem(given, 422, "invalid-request")
+
+
 def test_statistics_of_keys_ties_and_the_whole_stream_are_taken(client: httpx.Client) -> None:
     workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()
     keys = {"user": {"cardinality": 40, "heaviest": 0.2}}

@@ -1,11 +1,13 @@
 """Jobs in processes of their own: what becomes of them when they, or the service, end badly."""
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +24,7 @@ from api.jobs.folder import JobFolder
 from api.jobs.model import Job
 from api.settings import Settings
 from api.store.jobs import JobRecords
-from tests.api.service import at_work, finished, is_problem, posted_job, until
+from tests.api.service import at_work, finished, is_problem, posted_job, posted_plan, until
 
 Command = list[str]
 
@@ -321,29 +323,53 @@ def test_a_process_that_outlives_its_service_is_ended_by_the_next(tmp_path: Path
         assert not is_alive(worker)
 
 
+def post_until_killed(
+    client: httpx.Client, process: subprocess.Popen[str], calm: int, after: float
+) -> list[str]:
+    """The jobs that were acknowledged before the service was killed.
+
+    That is so many seconds after so many of them: while it takes another, or runs one.
+    """
+    plan = posted_plan(client)["id"]
+    timer = threading.Timer(after, process.kill)
+    acknowledged: list[str] = []
+    with contextlib.suppress(httpx.TransportError):  # it was killed before it could answer
+        while True:
+            if len(acknowledged) == calm:
+                timer.start()
+            answer = client.post("/v1/jobs", json={"plan": plan, "source": "fine"})
+            acknowledged.append(answer.json()["id"])
+    process.wait()
+    return acknowledged
+
+
 @pytest.mark.parametrize(
     ("turns", "jobs"),
-    [pytest.param(2, 4, marks=pytest.mark.slow), pytest.param(25, 4, marks=pytest.mark.soak)],
+    [pytest.param(2, 4, marks=pytest.mark.slow), pytest.param(25, 8, marks=pytest.mark.soak)],
 )
+@pytest.mark.timeout(900)
 def test_a_service_killed_again_and_again_runs_each_job_once(
     pretend: Command, tmp_path: Path, turns: int, jobs: int
 ) -> None:
     data, posted, chance = tmp_path / "data", [], random.Random(7)
     for _ in range(turns):
-        with killable(data, pretend) as (client, _process):
-            posted += [posted_job(client, "fine")["id"] for _ in range(jobs)]
-            # Killed anywhere: which jobs run, end or wait just then is a matter of chance.
-            time.sleep(chance.random() * 0.5)
+        with killable(data, pretend) as (client, process):
+            # Killed anywhere: which jobs are posted, run, end or wait then is a matter of chance.
+            calm, after = chance.randrange(jobs), chance.random() * 0.3
+            posted += post_until_killed(client, process, calm, after)
     with service(data, pretend) as client:
-        over = [finished(client, id) for id in posted]
+        over = [finished(client, job["id"]) for job in client.get("/v1/jobs?limit=1000").json()]
         known = {job["id"] for job in over if job["status"] == "succeeded"}
         for id in known:
             assert client.get(f"/v1/jobs/{id}/results").json()["total"]["aggregates"] == 3
-    assert len(ran(data)) == len(set(ran(data)))
-    assert known <= set(ran(data))
-    assert len(known) >= len(posted) - turns
-    for job in over:
-        assert job["status"] == "succeeded" or "the service ended" in job["reason"]
+    begun = Counter(ran(data))
+    failed = [job for job in over if job["status"] != "succeeded"]
+    print(f"{len(posted)} acknowledged, {len(over)} known, {len(failed)} interrupted")
+    assert set(posted) <= {job["id"] for job in over}
+    assert set(begun.values()) == {1}
+    assert known <= set(begun)
+    assert len(failed) <= turns
+    assert all("the service ended" in job["reason"] for job in failed)
 
 
 def test_a_job_that_takes_too_much_memory_is_ended_and_says_so(
