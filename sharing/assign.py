@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from optimizer.chains import Chain, chain_of
 from optimizer.cost.choice import Engine, Ranked, cheapest
-from optimizer.cost.counting import reversible
-from optimizer.cost.operations import UnitCosts
+from optimizer.cost.counting import Counting, chopconnect, reversible
+from optimizer.cost.operations import UnitCosts, nanoseconds
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
 from optimizer.physical.operators import Together
 from optimizer.statistics import Statistics
 from optimizer.statistics.known import key_text
+from sharing.parting import Members, best_parts
 
 SAME = "counted together: they have one key, window and slide"
 TOGETHER: Mapping[Engine, str] = {
@@ -29,70 +33,152 @@ OFF = "counted alone: sharing is switched off"
 Lengths = Mapping[str, tuple[int, ...]]
 
 
-def assigned(
-    queries: Sequence[Query],
-    statistics: Statistics,
-    unit_costs: UnitCosts,
-    lengths: Lengths,
-    sharing: bool = True,
-    each: Mapping[str, float] | None = None,
-) -> tuple[list[Together], float]:
-    """The groups of queries that are counted, and what they take, in ns per second of stream.
+class Assigned(NamedTuple):
+    """Groups of queries that are counted, and what they take, in ns per second of stream.
 
-    Where rates or keys are only assumed the product is taken, as its cost depends least on them.
-    `lengths` are the segments that were chosen for Chop-Connect, and `each` is what each query
-    takes alone. Queries of one key, window and slide run together where that takes the least;
-    else those that a negation or a value makes dearer run apart from the others, or all do.
+    No choice of groups and engines takes less than `least`.
     """
-    settings: dict[Hashable, list[Query]] = {}
-    for query in queries:
-        place = (query.key, query.window, query.slide) if sharing else query.name
-        settings.setdefault(place, []).append(query)
-    groups, costs = [], []
-    for same in settings.values():
-        for group, ranked in _parted(same, statistics, unit_costs, lengths, each or {}):
-            how = _how(group, len(same), ranked.engine, sharing)
-            why = f"{how}; {ranked.why}"
-            groups.append(Together(tuple(group), ranked.engine, why, ranked.nanoseconds))
-            costs.append(ranked.nanoseconds)
-    if sharing:
-        groups, costs = _by_panes(groups, costs, statistics, unit_costs)
-    return groups, sum(costs)
+
+    groups: list[Together]
+    nanoseconds: float
+    least: float
 
 
-def alone(query: Query, statistics: Statistics, unit_costs: UnitCosts) -> float:
-    """What a query takes by itself, in nanoseconds per second of stream."""
-    return _best([query], statistics, unit_costs, {}).nanoseconds
+@dataclass(frozen=True)
+class Assigning:
+    """How queries are put into groups: by these statistics and costs, and with what was chosen.
 
+    `lengths` are the segments for Chop-Connect, of which other choices would save `segments` at
+    most. Classes of up to `exactly` queries that could run together are parted in the best of all
+    ways; of larger ones, queries of one key, window and slide run together where that takes the
+    least, or those that a negation or a value makes dearer apart from the others, or each alone.
+    Where rates or keys are only assumed the product is taken, as its cost depends least on them.
+    """
 
-def _parted(
-    same: Sequence[Query],
-    statistics: Statistics,
-    unit_costs: UnitCosts,
-    lengths: Lengths,
-    each: Mapping[str, float],
-) -> list[tuple[Sequence[Query], Ranked]]:
-    """Queries of one key, window and slide in groups, such that all take the least."""
+    statistics: Statistics
+    unit_costs: UnitCosts
+    lengths: Lengths = field(default_factory=dict)
+    segments: float = 0.0
+    sharing: bool = True
+    exactly: int = 0
 
-    def ranked(groups: Sequence[Sequence[Query]]) -> list[tuple[Sequence[Query], Ranked]]:
-        return [(group, _best(group, statistics, unit_costs, lengths)) for group in groups]
+    def assigned(self, queries: Sequence[Query]) -> Assigned:
+        """The groups of all queries."""
+        groups: list[Together] = []
+        least = 0.0
+        for some in self._classes(queries):
+            found = self._class(some)
+            groups += found.groups
+            least += found.least
+        return Assigned(groups, sum(group.nanoseconds for group in groups), least)
 
-    best = ranked([same])
-    if len(same) == 1 or not trusted(same, statistics):
-        return best
+    def alone(self, query: Query) -> float:
+        """What a query takes by itself, in nanoseconds per second of stream."""
+        return self._best([query]).nanoseconds
 
-    def cost(groups: Sequence[tuple[Sequence[Query], Ranked]]) -> float:
-        return sum(found.nanoseconds for _, found in groups)
+    def _classes(self, queries: Sequence[Query]) -> Iterable[Sequence[Query]]:
+        """Queries that could run together: by panes, those of a key that slide in time."""
+        found: dict[Hashable, list[Query]] = {}
+        for query in queries:
+            place: Hashable = query.name
+            if self.sharing:
+                place = query.key if _has_panes(query) else _setting(query)
+            found.setdefault(place, []).append(query)
+        return found.values()
 
-    marks = reversible(same, statistics)
-    halves = [
-        [q for q, mark in zip(same, marks, strict=True) if mark == wanted] for wanted in (1, 0)
-    ]
-    if all(halves):
-        best = min(best, ranked(halves), key=cost)
-    if all(query.name in each for query in same) and sum(each[q.name] for q in same) < cost(best):
-        return ranked([[query] for query in same])
-    return best
+    def _class(self, some: Sequence[Query]) -> Assigned:
+        each = [self._best([query]) for query in some]
+        if len(some) == 1:
+            group = self._together(some, each[0], 1)
+            return Assigned([group], group.nanoseconds, group.nanoseconds)
+        if len(some) <= self.exactly and trusted(some, self.statistics):
+            return self._exactly(some, each)
+        settings: dict[Hashable, list[int]] = {}
+        for i, query in enumerate(some):
+            settings.setdefault(_setting(query), []).append(i)
+        groups: list[Together] = []
+        for same in settings.values():
+            parted = self._parted([some[i] for i in same], [each[i] for i in same])
+            groups += [self._together(group, ranked, len(same)) for group, ranked in parted]
+        if len(groups) > 1 and _has_panes(some[0]) and trusted(some, self.statistics):
+            panes = self._panes(some)
+            if panes.nanoseconds < sum(group.nanoseconds for group in groups):
+                groups = [self._together(some, panes, len(some))]
+        # No group takes less than the dearest of its queries does alone.
+        least = max(ranked.nanoseconds for ranked in each)
+        return Assigned(groups, sum(group.nanoseconds for group in groups), least)
+
+    def _exactly(self, some: Sequence[Query], each: Sequence[Ranked]) -> Assigned:
+        """The best of all ways to part a class."""
+        chains = [_is_chain(query) for query in some]
+        found: dict[Members, Ranked] = {(i,): ranked for i, ranked in enumerate(each)}
+
+        def ranked(members: Members) -> Ranked:
+            if members not in found:
+                group = [some[i] for i in members]
+                same = len({_setting(query) for query in group}) == 1
+                found[members] = self._best(group) if same else self._panes(group)
+            return found[members]
+
+        def cost(members: Members) -> float:
+            return ranked(members).nanoseconds
+
+        def floor(members: Members) -> float:
+            if len(members) == 1 or ranked(members).engine == "panes":
+                return cost(members)
+            if not all(chains[i] for i in members):
+                return cost(members)
+            group = Counting(tuple(some[i] for i in members), self.statistics)
+            whole = nanoseconds(chopconnect(group), self.unit_costs)
+            return min(cost(members), max(0.0, whole - self.segments))
+
+        parts, total = best_parts(len(some), cost)
+        least = best_parts(len(some), floor)[1] if self.segments else total
+        settings = Counter(map(_setting, some))
+        groups = [
+            self._together(
+                [some[i] for i in members], ranked(members), settings[_setting(some[members[0]])]
+            )
+            for members in parts
+        ]
+        return Assigned(groups, total, least)
+
+    def _parted(
+        self, same: Sequence[Query], each: Sequence[Ranked]
+    ) -> list[tuple[Sequence[Query], Ranked]]:
+        """Queries of one key, window and slide in groups, by a rule."""
+        ways = [[(same, self._best(same))]]
+        if len(same) > 1 and trusted(same, self.statistics):
+            marks = reversible(same, self.statistics)
+            halves = [
+                [q for q, mark in zip(same, marks, strict=True) if mark == wanted]
+                for wanted in (1, 0)
+            ]
+            if all(halves):
+                ways.append([(half, self._best(half)) for half in halves])
+            ways.append([([query], ranked) for query, ranked in zip(same, each, strict=True)])
+        return min(ways, key=lambda groups: sum(ranked.nanoseconds for _, ranked in groups))
+
+    def _together(self, group: Sequence[Query], ranked: Ranked, same: int) -> Together:
+        why = f"{_how(group, same, ranked.engine, self.sharing)}; {ranked.why}"
+        return Together(tuple(group), ranked.engine, why, ranked.nanoseconds)
+
+    def _best(self, group: Sequence[Query]) -> Ranked:
+        """The cheapest engine for queries of one key, window and slide."""
+        allowed: tuple[Engine, ...] = ("product",)
+        if all(map(_is_chain, group)) and trusted(group, self.statistics):
+            allowed = ("product", "aseq")
+            if len(group) > 1:
+                allowed = ("product", "aseq", "pretree", "chopconnect")
+        mine = {
+            query.name: self.lengths[query.name] for query in group if query.name in self.lengths
+        }
+        chopped = mine if any(len(parts) > 1 for parts in mine.values()) else None
+        return cheapest(group, self.statistics, self.unit_costs, allowed, chopped)[0]
+
+    def _panes(self, group: Sequence[Query]) -> Ranked:
+        only: tuple[Engine, ...] = ("panes",)
+        return cheapest(group, self.statistics, self.unit_costs, only)[0]
 
 
 def _how(group: Sequence[Query], same: int, engine: Engine, sharing: bool) -> str:
@@ -103,51 +189,23 @@ def _how(group: Sequence[Query], same: int, engine: Engine, sharing: bool) -> st
     return LONELY if same == 1 else APART
 
 
-def _best(
-    group: Sequence[Query], statistics: Statistics, unit_costs: UnitCosts, lengths: Lengths
-) -> Ranked:
-    allowed: tuple[Engine, ...] = ("product",)
-    if trusted(group, statistics) and all(isinstance(chain_of(q), Chain) for q in group):
-        allowed = ("product", "aseq")
-        if len(group) > 1:
-            allowed = ("product", "aseq", "pretree", "chopconnect")
-    mine = {query.name: lengths[query.name] for query in group if query.name in lengths}
-    chopped = mine if any(len(parts) > 1 for parts in mine.values()) else None
-    return cheapest(group, statistics, unit_costs, allowed, chopped)[0]
+def _setting(query: Query) -> Hashable:
+    return query.key, query.window, query.slide
+
+
+def _has_panes(query: Query) -> bool:
+    return query.slide is not None and not query.window.is_count
+
+
+def _is_chain(query: Query) -> bool:
+    return isinstance(chain_of(query), Chain)
 
 
 def trusted(group: Sequence[Query], statistics: Statistics) -> bool:
     """Is everything known, and not assumed, that decides among engines for these queries?"""
     assumed = set(statistics.assumed)
+    if not assumed:
+        return True
     types = {event.symbol.type for query in group for event in events(query.pattern)}
     keys = {key_text(query.key) for query in group if query.key}
     return not assumed & ({f"rates: {name}" for name in types} | {f"keys: {key}" for key in keys})
-
-
-def _by_panes(
-    groups: list[Together],
-    costs: list[float],
-    statistics: Statistics,
-    unit_costs: UnitCosts,
-) -> tuple[list[Together], list[float]]:
-    """Groups of one key whose windows slide in time become one, where panes are cheaper."""
-    by_key: dict[Hashable, list[int]] = {}
-    for i, group in enumerate(groups):
-        first = group.queries[0]
-        if first.slide is not None and not first.window.is_count:
-            by_key.setdefault(first.key, []).append(i)
-    for members in by_key.values():
-        together = tuple(query for i in members for query in groups[i].queries)
-        if len(members) < 2 or not trusted(together, statistics):
-            continue
-        only: tuple[Engine, ...] = ("panes",)
-        panes = cheapest(together, statistics, unit_costs, only)[0]
-        if panes.nanoseconds >= sum(costs[i] for i in members):
-            continue
-        why = f"{TOGETHER['panes']}; {panes.why}"
-        groups[members[0]] = Together(together, "panes", why, panes.nanoseconds)
-        costs[members[0]] = panes.nanoseconds
-        for i in members[1:]:
-            groups[i], costs[i] = Together((), "", ""), 0.0
-    kept = [i for i, group in enumerate(groups) if group.queries]
-    return [groups[i] for i in kept], [costs[i] for i in kept]

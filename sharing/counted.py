@@ -13,7 +13,7 @@ from optimizer.physical.by_engine import by_engine
 from optimizer.physical.operators import Together
 from optimizer.physical.plan import Candidate, Cost, Group, Plan
 from optimizer.statistics import Statistics
-from sharing.assign import alone, assigned
+from sharing.assign import Assigning
 from sharing.benefit import BenefitModel
 from sharing.benefit.aseq import AseqModel, unshared
 from sharing.benefit.measured import MeasuredModel
@@ -26,6 +26,8 @@ from sharing.part import NANOSECONDS, Part, Wanted
 from sharing.steps import QuerySteps, Setting, Step
 
 LISTED_CONFLICTS = 1000  # of one candidate
+EXACTLY = 6  # queries that could run together, and are parted in the best of all ways
+MORE_EXACTLY = 9  # the same where an exact solver is asked for
 PROVEN = 1 - 1e-9  # sums of doubles in another order differ in their last digits
 
 
@@ -47,10 +49,16 @@ def counted(queries: Sequence[Query], wanted: Wanted) -> Part:
         wanted.options,
         earlier=_earlier(wanted.earlier, steps),
     )
-    each = {query.name: alone(query, known, unit_costs) for query in queries}
-    groups, nanoseconds = assigned(
-        queries, known, unit_costs, lengths(choice.chopped), wanted.sharing, each
+    assigning = Assigning(
+        known,
+        unit_costs,
+        lengths(choice.chopped),
+        0.0 if by_thesis else choice.solution.bound,
+        wanted.sharing,
+        EXACTLY if wanted.solver == "greedy" else MORE_EXACTLY,
     )
+    each = {query.name: assigning.alone(query) for query in queries}
+    groups, nanoseconds, least = assigning.assigned(queries)
     planned = tuple(_group(group, choice, each) for group in groups)
     candidates, chosen = _candidates(choice)
     if by_thesis:
@@ -63,8 +71,6 @@ def counted(queries: Sequence[Query], wanted: Wanted) -> Part:
         candidates, chosen = by_engine(candidates, chosen, planned, by_name, known, unit_costs)
         separate, shared = sum(each.values()), nanoseconds
         saved = separate - shared
-        # No group takes less than the dearest of its queries does alone.
-        least = sum(max(each[query.name] for query in group.queries) for group in groups)
         bound = max(separate - least, saved)
         proven = saved >= bound * PROVEN
     return Part(

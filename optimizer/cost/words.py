@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,6 +234,7 @@ class Explored:
     states: int
 
 
+@lru_cache(maxsize=512)  # asked again for every group that a query is tried in
 def explored(choice: Pattern) -> Explored:
     """The same for patterns that are no words, by their machine: one counter for each entry.
 
