@@ -241,13 +241,8 @@ class _Compiler:
                 self.top.append(negation)
                 continue
             if not groups:
-                reads = self._reads(node)
                 negation = replace(
-                    negation,
-                    before=left.aliases,
-                    after=right.aliases,
-                    push_left=reads <= left.aliases,
-                    push_right=reads <= right.aliases,
+                    negation, before=left.aliases, after=right.aliases, reads=self._reads(node)
                 )
             negations.append(negation)
         sides = sum(not isinstance(side, Edge) for side in (left, right))

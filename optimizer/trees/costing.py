@@ -35,6 +35,7 @@ from optimizer.trees.tree import (
     OrMerge,
     SeqJoin,
     Shared,
+    Side,
     TooEarlyError,
     Tree,
     TreeError,
@@ -271,10 +272,9 @@ class _Walker:
     def _pushed(self, tree: NSeq, depth: int) -> tuple[_Found, float]:
         part = self.visit(tree.part, depth + 1)
         negation, inner = self._negation(tree.negation, depth + 1)
-        left_of_part = tree.side == "left"
-        allowed = negation.push_right if left_of_part else negation.push_left
-        neighbour = negation.after if left_of_part else negation.before
-        if not allowed or part.aliases != neighbour:
+        if not self._is_beside(negation, part.aliases, tree.side) or not (
+            negation.reads <= part.aliases
+        ):
             raise TreeError(
                 f"the negation of {', '.join(sorted(negation.aliases))} cannot be pushed there"
             )
@@ -325,6 +325,21 @@ class _Walker:
             if predicate.aliases <= here
             and not any(predicate.aliases <= found.aliases for found in below)
         ]
+
+    def _is_beside(self, negation: Negation, aliases: frozenset[str], side: Side) -> bool:
+        """Is the negation next to these, and on which side of them?
+
+        They are a neighbour, or a stretch with the neighbour at that end: a piece that is given
+        is one item of the pattern, and a stretch where it is written out.
+        """
+        for chain in self.scope.chains:
+            for place, gap in enumerate(chain.gaps):
+                if not gap.groups and any(negation is n for n in gap.negations):
+                    found = _stretch(chain, aliases)
+                    if found is None:
+                        return False
+                    return found[0] == place + 1 if side == "left" else found[1] == place
+        return False
 
     def _chain_of(self, aliases: frozenset[str]) -> Chain:
         """The innermost sequence that has all of these."""

@@ -46,8 +46,8 @@ class Predicate:
 class Negation:
     """A negated pattern: what it needs to be checked, and the share of rows that it leaves.
 
-    `before` and `after` are the aliases of its neighbours where both are single items; it can be
-    pushed to a side whose neighbour has all that its conditions read.
+    `before` and `after` are the aliases of its neighbours where both are single items, and `reads`
+    those that its conditions read; it can be pushed to a side whose neighbour has all of them.
     """
 
     problem: Problem
@@ -56,8 +56,17 @@ class Negation:
     survival: float
     before: frozenset[str] | None = None
     after: frozenset[str] | None = None
-    push_left: bool = False  # to the neighbour before it
-    push_right: bool = False
+    reads: frozenset[str] = frozenset()
+
+    @property
+    def push_left(self) -> bool:
+        """Can it be pushed to the neighbour before it?"""
+        return self.before is not None and self.reads <= self.before
+
+    @property
+    def push_right(self) -> bool:
+        """Can it be pushed to the neighbour after it?"""
+        return self.after is not None and self.reads <= self.after
 
     @property
     def aliases(self) -> frozenset[str]:

@@ -27,6 +27,7 @@ from optimizer.trees import (
     Given,
     Leaf,
     NegTop,
+    NSeq,
     SeqJoin,
     TreeError,
     best_tree,
@@ -386,6 +387,21 @@ def test_predicates_are_evaluated_at_the_lowest_node_that_has_their_components()
         "(C ; (D ; E))": (pytest.approx(2 * cde), pytest.approx(cde)),
         print_tree(tree): (pytest.approx(root * 1.25 + root * 0.1), pytest.approx(root * 0.1)),
     }
+
+
+def test_a_negation_can_be_pushed_to_a_stretch_that_begins_or_ends_next_to_it() -> None:
+    query = pattern("SEQ(A, B, !N, C, D)", "N.x < D.x")
+    statistics = rated(query, (1,) * 5, D_N=0.5)
+    before, after = SeqJoin(Leaf("A"), Leaf("B")), SeqJoin(Leaf("C"), Leaf("D"))
+    steps = walk_cost(
+        compile_query(query, statistics), SeqJoin(before, NSeq(after, Leaf("N"), "left"))
+    )
+    shown = {print_tree(step.node): step.own for step in steps}
+    assert shown["NSEQ(!N ; (C ; D))"] > 0
+    reads_too_far, from_afar = NSeq(before, Leaf("N"), "right"), NSeq(Leaf("D"), Leaf("N"), "left")
+    for wrong in (SeqJoin(reads_too_far, after), SeqJoin(before, SeqJoin(Leaf("C"), from_afar))):
+        with pytest.raises(TreeError, match="cannot be pushed there"):
+            walk_cost(compile_query(query, statistics), wrong)
 
 
 def test_equalities_can_be_looked_up_instead_of_tried() -> None:
