@@ -225,6 +225,11 @@ def run(
         done = run_spark(parsed, bound, events, stages, out, spark, on_error, how)
     else:
         done = _run_oracle(parsed, bound, events, stages, out, how)
+    if not stream and not any(done["rows"].values()) and Path(events).exists():
+        from api.absent import absent_types
+
+        if (why := absent_types(bound, events)) is not None:
+            typer.echo(f"note: {why}", err=True)
     seconds = stages.seconds
     report: dict[str, Any] = {
         "events": done["events"],

@@ -7,9 +7,11 @@ needs.
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 
 from api.pages import assets, forms, reference, routes, session
+from api.pages.render import error_page
 from api.pages.session import Session
 
 __all__ = ["Session", "install"]
@@ -19,3 +21,12 @@ def install(app: FastAPI) -> None:
     """Add the pages to the service, which has `Session` around what asks for tokens."""
     for module in (routes, forms, session, reference, assets):
         app.include_router(module.router, include_in_schema=False)
+    problem = app.exception_handlers[HTTPException]
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        """A page for whoever looks for one, where nothing is."""
+        wants_page = "text/html" in request.headers.get("accept", "")
+        if error.status_code != 404 or not wants_page or request.url.path.startswith("/v1/"):
+            return await problem(request, error)  # type: ignore[misc, no-any-return]
+        return error_page(request, "not-found", f"No page is at {request.url.path}.")

@@ -220,6 +220,21 @@ def test_run_shows_rows_and_ends_with_a_report(
     assert report["plan"] == json.loads(sheaf("plan", mixed, "--format", "json").stdout)["id"]
 
 
+def test_a_run_without_rows_says_which_types_never_occur(sheaf: Sheaf, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("ts,kind\n1,login\n2,payment\n")
+    workload = tmp_path / "w.yaml"
+    workload.write_text(
+        'name: w\nstream: {time: ts, type: kind, types: {Late: "ts > 9", Login: , payment: }}\n'
+        "queries:\n- QUERY q PATTERN SEQ(Login l, payment p, Late t) RETURN l WITHIN 1 s\n"
+    )
+    result = sheaf("run", workload, "--events", tmp_path / "e.csv")
+    note, report = result.stderr.splitlines()[-2:]
+    assert note == "note: no event has 'Login' in the column 'kind'; did you mean 'login'?"
+    assert json.loads(report)["rows"] == {"aggregates": 0, "matches": 0}
+    workload.write_text(workload.read_text().replace("Login", "login"))
+    assert "note" not in sheaf("run", workload, "--events", tmp_path / "e.csv").stderr
+
+
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
 def test_run_writes_both_kinds_to_files_of_their_own(
     sheaf: Sheaf, mixed: Path, events: Path, tmp_path: Path, ending: str

@@ -10,7 +10,8 @@ const STAGES = {
   read: "looking at the events", start: "starting Spark", run: "running", write: "writing results",
   finish: "giving the rows that wait",
 };
-const PARTS = { read: "Reading", start: "Starting Spark", run: "Running", write: "Writing" };
+const DULL = ["waiting", "starting", "over"]; // stages that a status says as well
+const PARTS = { read: "Reading", start: "Starting", run: "Running", write: "Writing" };
 const WAYS_OUT = [
   [/no file|cannot find|No such file/i, "Check the source: its path is as the service sees it, on its own machine."],
   [/no column/i, "The events have other columns than the workload's stream names: mend the stream, or take other events."],
@@ -62,10 +63,11 @@ function show() {
 
 function stageOf({ status, stage, position }) {
   if (status === "queued") return position ? `Waiting, ${position === 1 ? "next" : `place ${position}`} in the queue` : "Waiting";
-  if (status === "running") return sentence(STAGES[stage] ?? stage);
+  if (status === "running") return sentence(stageText(stage));
   return { succeeded: "Done", failed: "It failed", cancelled: "It was cancelled" }[status] ?? status;
 }
 
+const stageText = (stage) => (stage === "start" && job?.engine === "local" ? "starting" : STAGES[stage] ?? stage);
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function showPart(over) {
@@ -147,7 +149,7 @@ function showLimits() {
 
 function addStep({ time, status, stage, reason }) {
   const when = time ? new Date(time).toLocaleTimeString() : "";
-  const words = [status, stage && stage !== status ? (STAGES[stage] ?? stage) : null, reason].filter(Boolean);
+  const words = [status, stage && stage !== status && !DULL.includes(stage) ? stageText(stage) : null, reason].filter(Boolean);
   $("#steps").append(el("li", {}, el("span", { class: "quiet" }, `${when} `), words.join(", ")));
 }
 

@@ -71,7 +71,7 @@ export class Results {
           el("thead", {}, el("tr", {}, columns.map(([title, , css]) => el("th", { scope: "col", class: css }, title)))),
           el("tbody", {}, rows.length
             ? rows.map((row) => el("tr", {}, columns.map(([, cell, css]) => el("td", { class: css }, cell(row)))))
-            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "No rows: no window held a match."))))),
+            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "No rows: no window held a match. Are types and values written as in the events?"))))),
       el("div", { class: "pager" },
         el("span", { role: "status" }, total > PAGE
           ? `${number(this.offset + 1)} to ${number(this.offset + rows.length)} of ${counted(total, "row")}` : counted(total, "row")),

@@ -116,6 +116,10 @@ def test_what_is_not_there_is_a_page_that_says_so(client: httpx.Client) -> None:
         assert response.status_code == 404
         assert response.headers["content-type"].startswith("text/html")
         assert "none" in response.text
+    page = client.get("/no/such", headers={"accept": "text/html,*/*"})
+    assert (page.status_code, "No page is at /no/such" in page.text) == (404, True)
+    for path, accept in (("/v1/none", "text/html"), ("/no/such", "*/*")):
+        is_problem(client.get(path, headers={"accept": accept}), 404, "not-found")
     assert client.get("/workloads/new?from=none").status_code == 422
     assert client.get("/?cursor=x").status_code == 422
 

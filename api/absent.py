@@ -1,0 +1,49 @@
+"""Why a run may have found nothing: types that queries ask for, and that no event is of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workloads.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from optimizer.ir.query import BoundWorkload
+
+MOST = 1_000_000  # events that are looked at
+SHOWN = 12
+
+
+def absent_types(bound: BoundWorkload, path: str) -> str | None:
+    """A sentence about the types that the column of types never has; None if it has them all.
+
+    Types that are given by a condition are not looked at.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from engines.batches import Source
+    from engines.faults import Faults
+    from optimizer.ir.pattern import events
+
+    column, given = bound.stream.type, bound.stream.types
+    symbols = {event.symbol.type for query in bound.queries for event in events(query.pattern)}
+    wanted = sorted(name for name in symbols if given.get(name) is None)
+    if column is None or not wanted:
+        return None
+    there: set[str] = set()
+    looked = 0
+    source = Source(path, bound.stream, Faults("skip"))
+    for batch in source.batches([bound.stream.time, column]):
+        values = pc.unique(batch.table.column(column).cast(pa.string()))
+        there |= {value for value in values.to_pylist() if value is not None}
+        looked += len(batch)
+        if looked >= MOST or there.issuperset(wanted):
+            break
+    missing = [name for name in wanted if name not in there]
+    if not missing:
+        return None
+    listed = ", ".join(sorted(there)[:SHOWN]) + (", …" if len(there) > SHOWN else "")
+    hint = did_you_mean(missing[0], sorted(there)) or f"there are {listed or 'none'}"
+    names = ", ".join(f"'{name}'" for name in missing[:SHOWN])
+    first = "" if looked < MOST else f" among the first {looked:,} events"
+    return f"no event has {names} in the column '{column}'{first}; {hint}"
