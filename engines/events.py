@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ class Events:
     tick: int
     time_type: pa.DataType
     time_column: str
+    _whole: dict[str, pa.Array] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -52,6 +53,15 @@ class Events:
         raise EventsError(
             f"the events have no column '{name}'; {columns_hint(name, self.table.schema)}"
         )
+
+    def whole(self, name: str) -> pa.Array:
+        """The same in one piece: rows are taken from that without putting it together each time."""
+        if name not in self._whole:
+            found = self.column(name).combine_chunks()
+            if isinstance(found, pa.ChunkedArray):  # more text than one array holds
+                return found
+            self._whole[name] = found
+        return self._whole[name]
 
     def times(self, ticks: Int64s) -> pa.Array:
         """Ticks as values of the stream's time column."""

@@ -55,7 +55,8 @@ def match_texts(output: Construction, bound: Bound, columns: Columns) -> pa.Arra
                 if alias in bound.columns:
                     known = items.setdefault(alias, _Objects(alias, []))
                     assert isinstance(known, _Objects)
-                    known.names.append(attribute)
+                    if attribute not in known.names:  # `RETURN a, a.x`
+                        known.names.append(attribute)
             case ReturnValue(expression, name):
                 items[name] = expression
     objects = _texts([i for i in items.values() if isinstance(i, _Objects)], bound, columns.events)
@@ -95,7 +96,7 @@ def object_texts(rows: Rows, names: Sequence[str], events: Events) -> pa.Array:
     pieces: list[pa.Array | str] = []
     for name in names:
         pieces.append(("," if pieces else "{") + json_text(name) + ":")
-        pieces.append(json_column(events.column(name).take(taken)))
+        pieces.append(json_column(events.whole(name).take(taken)))
     return joined(*pieces, "}")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_ESCAPED = r'["\\\x00-\x1f]'
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -52,7 +53,7 @@ def iso_texts(column: pa.Array) -> pa.Array:
     zone = "Z" if kind.tz is not None else ""
     ticks = column.cast(pa.int64())
     present = np.asarray(pc.fill_null(ticks, 0))
-    texts = np.empty(len(present), object)
+    texts = np.empty(len(present), "U32")
     done = np.zeros(len(present), bool)
     for unit, digits in _DIGITS.items():
         if digits > _DIGITS[kind.unit]:
@@ -79,10 +80,36 @@ def _distinct(values: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return joined('"', iso_texts(values), '"')
     if pa.types.is_floating(kind):
-        texts = [repr(v) if math.isfinite(v) else None for v in values.to_pylist()]
-    else:
-        texts = [None if v is None else json_text(v) for v in values.to_pylist()]
+        return _numbers(values.cast(pa.float64()))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _strings(values.cast(pa.string()))
+    texts = [None if v is None else json_text(v) for v in values.to_pylist()]
     return pa.array(texts, pa.string())
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Doubles as Python writes them; null for what is none."""
+    numbers = np.asarray(pc.fill_null(values, np.nan))
+    size = np.abs(numbers)
+    # Arrow writes the same digits, but begins to write an exponent elsewhere.
+    alike = ((size >= 1e-4) & (size < 1e9)) | (size == 0)
+    texts = values.cast(pa.string())
+    whole = alike & (numbers == np.floor(numbers))
+    texts = pc.if_else(pa.array(whole), joined(texts, ".0"), texts)
+    if alike.all():
+        return texts
+    others = [repr(v) if math.isfinite(v) else None for v in numbers[~alike].tolist()]
+    return pc.replace_with_mask(texts, pa.array(~alike), pa.array(others, pa.string()))
+
+
+def _strings(values: pa.Array) -> pa.Array:
+    """Strings in quotes; only those that something has to be escaped in are looked at."""
+    texts = joined('"', values, '"')
+    special = pc.fill_null(pc.match_substring_regex(values, _ESCAPED), False)
+    if not pc.any(special).as_py():
+        return texts
+    others = [json_text(v) for v in values.filter(special).to_pylist()]
+    return pc.replace_with_mask(texts, special, pa.array(others, pa.string()))
 
 
 def _plain(value: Any) -> Any:

@@ -25,5 +25,5 @@ class KeyTexts:
         pieces: list[pa.Array | str] = []
         for name in self._key:
             pieces.append(("," if pieces else "{") + json_text(name) + ":")
-            pieces.append(json_column(self._events.column(name).take(rows)))
+            pieces.append(json_column(self._events.whole(name).take(rows)))
         return joined(*pieces, "}").take(pa.array(place))

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -170,6 +171,13 @@ def test_columns_and_single_values_are_written_alike(
     column = pa.array(values, kind)
     assert json_column(column).to_pylist() == texts
     assert [json_text(v) for v in column.to_pylist()] == texts
+
+
+def test_doubles_of_any_size_are_written_with_as_few_digits_as_tell_them_apart() -> None:
+    draw = np.random.default_rng(1)
+    scale = 10.0 ** draw.integers(-9, 20, 3_000)
+    values = np.concatenate([draw.random(3_000) * scale, np.round(scale), -np.round(scale, 3)])
+    assert json_column(pa.array(values)).to_pylist() == [repr(v) for v in values.tolist()]
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
