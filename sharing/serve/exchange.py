@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sharing.apriori import FEWEST_QUERIES
 from sharing.benefit import Worth
 from sharing.candidates import Candidates
-from sharing.serve.places import begins, weight_of
+from sharing.serve.places import begins, weight_of, worthwhile
 
 _PASSES = 8
 _MORE = 1e-9  # an exchange must gain more than rounding, as a part of what is at stake
@@ -27,6 +27,7 @@ class Exchange:
 
     def __init__(self, candidates: Candidates, worth: Worth, kept: NDArray[np.bool_]) -> None:
         self.gain, self.once = worth.gain.tolist(), worth.once.tolist()
+        self.open: list[int] = worthwhile(candidates, worth).tolist()
         self.first, self.length = candidates.first.tolist(), candidates.length.tolist()
         self.holder, self.query = candidates.holder.tolist(), candidates.query.tolist()
         self.begin = begins(candidates).tolist()
@@ -39,11 +40,10 @@ class Exchange:
     @cached_property
     def ranked(self) -> list[int]:
         """The candidates that pay, those first that are worth the most at all their places."""
-        number = len(self.length)
-        value = [
-            self.gain[i] * (self.first[i + 1] - self.first[i]) - self.once[i] for i in range(number)
-        ]
-        return sorted((i for i in range(number) if value[i] > 0), key=lambda i: (-value[i], i))
+        value = {
+            i: self.gain[i] * (self.first[i + 1] - self.first[i]) - self.once[i] for i in self.open
+        }
+        return sorted(self.open, key=lambda i: (-value[i], i))
 
     def run(self, most: int) -> int:
         """Exchange until nothing is gained or so many candidates were looked at; gives how many."""

@@ -13,7 +13,7 @@ from sharing.benefit import Worth
 from sharing.candidates import Candidates
 from sharing.serve.bound import upper_bound
 from sharing.serve.exchange import exchanged
-from sharing.serve.places import Served, begins, served, weight_of
+from sharing.serve.places import Served, begins, possible, served, weight_of, worthwhile
 from sharing.solve.solution import DEFAULT, Options
 
 EXCHANGES = 50_000  # candidates looked at: about a second
@@ -35,6 +35,17 @@ def greedy(candidates: Candidates, worth: Worth, options: Options = DEFAULT) -> 
         steps += looked + more
     kept = max(found, key=lambda kept: weight_of(candidates, worth, kept))
     return served("greedy", candidates, worth, kept, upper_bound(candidates, worth), steps)
+
+
+def start_of(candidates: Candidates, worth: Worth, options: Options) -> NDArray[np.bool_]:
+    """Where exact solvers begin: the greedy choice, or the places of `options.start` where these
+    are worth more."""
+    simple = greedy(candidates, worth, options).kept
+    given = np.zeros_like(simple)
+    given[list(options.start)] = True
+    if not possible(candidates, given):
+        return simple
+    return max(simple, given, key=lambda some: weight_of(candidates, worth, some))
 
 
 def in_all(value: float, steps: int) -> float:
@@ -60,7 +71,7 @@ def serve_by(
         return -measure(gain[i] * places - once[i], places * length[i]), i
 
     places = candidates.places.tolist()
-    heap = [rated(i, k) for i, k in enumerate(places) if gain[i] * k > once[i]]
+    heap = [rated(i, places[i]) for i in worthwhile(candidates, worth).tolist()]
     heapq.heapify(heap)
     steps = 0
     while heap:

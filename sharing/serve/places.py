@@ -77,6 +77,14 @@ def weight_of(candidates: Candidates, worth: Worth, kept: NDArray[np.bool_]) -> 
     return math.fsum((number[chosen] * worth.gain[chosen] - worth.once[chosen]).tolist())
 
 
+def worthwhile(candidates: Candidates, worth: Worth) -> Ints:
+    """The candidates that can be worth anything: those that are, by more than rounding, at all
+    their places. A place more is worth its gain, so the others serve none in the best choice."""
+    most = worth.gain * candidates.places - worth.once
+    found: Ints = np.flatnonzero(most > _TOLERANCE * worth.once)
+    return found
+
+
 def possible(candidates: Candidates, kept: NDArray[np.bool_]) -> bool:
     """Whether these places do not overlap, and each candidate that has any serves two queries."""
     parts = candidates.restricted(kept, proper=False)

@@ -70,7 +70,7 @@ class _Search:
         if self.steps > self._budget:
             raise BudgetError(
                 f"the exhaustive search among {len(self._near):,} candidates is not done after "
-                f"{self._budget:,} steps; allow more, or take the solver cpsat or greedy"
+                f"{self._budget:,} steps; take the solver cpsat or greedy"
             )
         if weight > self._weight:
             self._best, self._weight = list(chosen), weight
