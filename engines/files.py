@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from engines.errors import EventsError
+from engines.moments import with_times
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -143,7 +144,7 @@ def _read_json(file: str) -> pa.Table:
         return pa.table({})
     if start.startswith(b"["):
         try:
-            return pa.Table.from_pylist(json.loads(text))
+            return with_times(pa.Table.from_pylist(json.loads(text)))
         except (ValueError, AttributeError, TypeError) as error:
             raise EventsError(
                 f"'{file}' is not a list of JSON objects: {_first_line(error)}; "
@@ -151,12 +152,12 @@ def _read_json(file: str) -> pa.Table:
             ) from error
     source = pa.BufferReader(text)
     try:
-        return pyarrow.json.read_json(source)
+        return with_times(pyarrow.json.read_json(source))
     except pa.ArrowInvalid:
         options = pyarrow.json.ReadOptions(
             block_size=min(max(len(text) + 1, 2**20), _LARGEST_BLOCK)
         )
-        return pyarrow.json.read_json(pa.BufferReader(text), options)
+        return with_times(pyarrow.json.read_json(pa.BufferReader(text), options))
 
 
 def _first_line(error: BaseException) -> str:

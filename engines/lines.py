@@ -22,6 +22,7 @@ import pyarrow.json
 
 from engines.errors import EventsError
 from engines.faults import Fault
+from engines.moments import as_times, with_times
 from workloads.model import Kind, Stream
 
 BLOCK = 4 * 2**20  # bytes that are parsed at once
@@ -345,7 +346,7 @@ def _class(value: Any, exact: bool) -> str:
         case float():
             return "real" if exact else "number"
         case str():
-            is_time = exact and not _cast(pa.array([value]), pa.timestamp("s"))[1].any()
+            is_time = exact and as_times(pa.chunked_array([[value]])) is not None
             return "time" if is_time else "text"
         case _:
             return type(value).__name__
@@ -353,7 +354,7 @@ def _class(value: Any, exact: bool) -> str:
 
 def _read_json(sample: bytes) -> pa.Schema:
     options = pyarrow.json.ReadOptions(block_size=len(sample) + 1)
-    return pyarrow.json.read_json(pa.BufferReader(sample), options).schema
+    return with_times(pyarrow.json.read_json(pa.BufferReader(sample), options)).schema
 
 
 # --- rows one by one ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pytest
 from engines import lines
 from engines.batches import LinesFile, Source
 from engines.errors import BadRowError, EventsError
+from engines.events import from_table, read_table
 from engines.faults import Faults
 from workloads.model import Stream
 
@@ -181,6 +182,20 @@ def test_times_as_text(tmp_path: Path, ending: str) -> None:
     assert source.tick == 10**9
     assert faults.first is not None
     assert "row 2, column 'ts': 'soon' is no time" in faults.first
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json"])
+@pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
+def test_times_as_text_may_have_fractions_of_a_second(
+    tmp_path: Path, ending: str, zone: str
+) -> None:
+    moments = ["2020-01-01T00:00:00", "2020-01-01T00:00:00.5", "2020-01-01 00:00:01.000001"]
+    rows = [{"ts": m + zone, "kind": "A", "seq": i} for i, m in enumerate(moments)]
+    path = write(tmp_path / f"e.{ending}", rows)
+    source = Source(path, STREAM, Faults("stop"))
+    ticks = [tick for batch in source.batches(["ts", "seq"]) for tick in batch.ticks.tolist()]
+    assert [tick - ticks[0] for tick in ticks] == [0, 500_000_000, 1_000_001_000]
+    assert from_table(read_table(path), STREAM).ticks.tolist() == ticks
 
 
 def test_many_bad_rows_are_all_found(tmp_path: Path) -> None:
