@@ -21,6 +21,7 @@ from api.client.plan import Plan
 from api.client.synchronous import PAUSE, TIMEOUT, TRIES, unreachable
 from api.schemas import (
     ExplainOut,
+    JobChanged,
     JobOut,
     PlanSummary,
     ResultsOut,
@@ -119,6 +120,9 @@ class AsyncClient:
 
     async def cancel(self, id: str) -> None:
         await self._send(calls.cancel(id))
+
+    async def change_plan(self, id: str, plan: str) -> JobChanged:
+        return await self._send(calls.change_plan(id, plan))
 
     async def wait(
         self,

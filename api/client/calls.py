@@ -16,6 +16,7 @@ from api.client.errors import ClientError, ServiceError
 from api.client.plan import Plan
 from api.schemas import (
     ExplainOut,
+    JobChanged,
     JobOut,
     PlanSummary,
     ResultsOut,
@@ -191,6 +192,10 @@ def log(id: str) -> Call[str]:
 
 def cancel(id: str) -> Call[None]:
     return Call("DELETE", _at("jobs", id), _nothing)
+
+
+def change_plan(id: str, plan: str) -> Call[JobChanged]:
+    return Call("PATCH", _at("jobs", id), _one(JobChanged), json={"plan": plan})
 
 
 def events(id: str, last: str | None, rows: bool) -> Call[None]:

@@ -19,6 +19,7 @@ from api.client.events import Event, Reader
 from api.client.plan import Plan
 from api.schemas import (
     ExplainOut,
+    JobChanged,
     JobOut,
     PlanSummary,
     ResultsOut,
@@ -138,6 +139,10 @@ class Client:
     def cancel(self, id: str) -> None:
         """End a job that waits or runs; drop one that is over, with its results."""
         self._send(calls.cancel(id))
+
+    def change_plan(self, id: str, plan: str) -> JobChanged:
+        """Have a stream go on with another plan, from the end of its batch."""
+        return self._send(calls.change_plan(id, plan))
 
     def wait(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 from typing import Literal as OneOf
 
@@ -18,11 +20,12 @@ from api.commands.service import (
 )
 
 if TYPE_CHECKING:
-    from api.client import Client
-    from api.schemas import JobOut
+    from api.client import Client, Event
+    from api.schemas import JobOut, StreamOut
 
 job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
 
+STREAMS = "Live streams, with --mode stream"
 Id = Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")]
 
 
@@ -44,14 +47,63 @@ def launch(
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it is over; without --server always.")
     ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Where to go on from.", rich_help_panel=STREAMS),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Time between batches.", rich_help_panel=STREAMS),
+    ] = None,
+    buckets: Annotated[
+        int | None,
+        typer.Option(min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS),
+    ] = None,
+    files: Annotated[
+        int | None,
+        typer.Option(min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="A file of events like those that will come.",
+            rich_help_panel=STREAMS,
+        ),
+    ] = None,
+    on_error: Annotated[
+        OneOf["stop", "skip"] | None,
+        typer.Option(help="At a row that is no event.", rich_help_panel=STREAMS),
+    ] = None,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End with the events there are.", rich_help_panel=STREAMS),
+    ] = False,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="Then give the rows that wait for more.", rich_help_panel=STREAMS
+        ),
+    ] = False,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Run a plan over events."""
+    given = {
+        "checkpoint": checkpoint,
+        "every": every,
+        "buckets": buckets,
+        "files": files,
+        "like": like,
+        "on_error": on_error,
+        "once": once or None,
+        "finish": finish or None,
+    }
+    stream = {name: value for name, value in given.items() if value is not None}
     with connected(server) as client:
         found = client.launch(
             plan, events, out, mode=mode, engine=engine,
-            device=device, master=master,
+            device=device, master=master, stream=stream or None,
         )  # fmt: skip
         if wait or server is None:
             found = _waited(client, found.id)
@@ -99,6 +151,43 @@ def watch(id: Id, server: Server = None, as_json: Json = False) -> None:
     _show(found, as_json)
 
 
+@job.command("follow")
+def follow(
+    id: Id,
+    rows: Annotated[bool, typer.Option(help="Also what it finds.")] = True,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Print what happens to a job, and what it finds, until it is over."""
+    with connected(server) as client:
+        for event in client.follow(id, rows):
+            if as_json:
+                said = {"id": event.id, "event": event.name, "data": event.data}
+                typer.echo(json.dumps(said, ensure_ascii=False))
+                continue
+            for line in _told(event):
+                typer.echo(line)
+
+
+@job.command("change")
+def change(
+    id: Id,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan.")],
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Have a stream that runs go on with another plan: queries come and go."""
+    with connected(server) as client:
+        found = client.change_plan(id, plan)
+    if as_json:
+        print_json(found)
+        return
+    words = {"kept": "go on", "afresh": "start afresh", "removed": "are gone"}
+    for name, word in words.items():
+        if queries := getattr(found, name):
+            typer.echo(f"{', '.join(queries)} {word}")
+
+
 @job.command("log")
 def log(id: Id, server: Server = None) -> None:
     """What the job's process printed."""
@@ -129,6 +218,24 @@ def _now(job: JobOut) -> str:
     return f"{job.id} {job.status}: {job.stage}{place}{tasks}"
 
 
+def _told(event: Event) -> Iterator[str]:
+    """An event in a line for each thing it says."""
+    from api.tables import cell
+
+    if event.name in ("aggregates", "matches"):
+        for row in event.data["rows"]:
+            place = f"{row['query']} {cell(row['key'])} at {row['time']}: "
+            if "match" in row:
+                yield place + cell(row["match"])
+            else:
+                yield f"{place}{row['aggregate']} = {cell(row['value'])}"
+    elif event.name == "end":
+        yield f"over: {event.data['status']}"
+    else:
+        facts = {name: value for name, value in event.data.items() if value not in (None, [], {})}
+        yield f"{event.name}: " + ", ".join(f"{name} {cell(v)}" for name, v in facts.items())
+
+
 def _show(found: JobOut, as_json: bool) -> None:
     if as_json:
         print_json(found)
@@ -145,10 +252,26 @@ def _show(found: JobOut, as_json: bool) -> None:
         ("seconds", _listed(found.seconds)),
         ("rows", _listed(found.rows)),
         ("files", ", ".join(found.files or ()) or None),
+        *_stream_facts(found.stream),
         ("stopped", ", ".join((found.stopped or {}).values()) or None),
         ("dropped", _listed(found.dropped)),
     ]
     print_rows(found.id, ("", ""), [fact for fact in facts if fact[1] not in (None, "")])
+
+
+def _stream_facts(stream: StreamOut | None) -> list[tuple[str, object]]:
+    if stream is None:
+        return []
+    seconds = f" in {stream.seconds:,.3g} s" if stream.batches else ""
+    return [
+        ("batches", f"{stream.batches:,}{seconds}"),
+        ("up to", stream.until),
+        ("state", f"{stream.state / 1e6:,.3g} MB" if stream.state else None),
+        ("waiting", stream.waiting or None),
+        ("too late", stream.late or None),
+        ("no events", stream.bad or None),
+        ("restarts", stream.restarts or None),
+    ]
 
 
 def _listed(numbers: dict[str, float] | dict[str, int] | None) -> str | None:

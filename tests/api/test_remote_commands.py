@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -16,6 +18,8 @@ from api.data_lock import DataLock, InUseError
 from api.embedded import serving
 from api.schemas import EXAMPLE_WORKLOAD
 from api.settings import Settings
+from tests.api.service import until
+from tests.api.test_stream_jobs import COMMAND as PRETEND_STREAM
 
 
 def sheaf(*arguments: str) -> Result:
@@ -55,6 +59,12 @@ def test_the_whole_way_on_the_command_line(server: str, workload: str, tmp_path:
     job = answer("job", "launch", plan, "--events", str(tmp_path / "good"), "--wait")
     assert job["status"] == "succeeded"
     assert job["id"] in sheaf("job", "list", "--status", "succeeded").stdout
+    followed = sheaf("job", "follow", job["id"]).stdout.splitlines()
+    assert "purchases user=u1 at 10: COUNT(*) = 2" in followed
+    assert "abandoned user=u1 at 300005: c.item=case c.price=9.5" in followed
+    assert (followed[0][:22], followed[-1]) == ("status: status queued,", "over: succeeded")
+    told = sheaf("job", "follow", job["id"], "--no-rows", "--json").stdout.splitlines()
+    assert {json.loads(line)["event"] for line in told} == {"status", "end"}
     shown = sheaf("results", job["id"]).stdout
     assert "3 aggregates" in shown
     assert "1 match" in shown
@@ -64,6 +74,31 @@ def test_the_whole_way_on_the_command_line(server: str, workload: str, tmp_path:
     assert "abandoned" in out.read_text()
     assert sheaf("job", "cancel", job["id"]).exit_code == 0
     assert sheaf("job", "show", job["id"]).exit_code == 1
+
+
+def test_a_stream_is_launched_looked_at_and_changed(
+    workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"ts": [1], "action": ["View"], "user": ["u"], "item": ["i"], "price": [1.0]}
+    pq.write_table(pa.table(columns), tmp_path / "like.parquet")
+    (tmp_path / "runs").mkdir()
+    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)), PRETEND_STREAM)
+    with serving(app) as address, Client(address) as client:
+        monkeypatch.setenv("SHEAF_SERVER", address)
+        plan = client.plan(answer("workload", "post", workload)["id"]).id
+        live = ["--mode", "stream", "--like", str(tmp_path / "like.parquet"), "--files", "3"]
+        job = answer("job", "launch", plan, "--events", str(tmp_path / "runs"), *live)["id"]
+        until(lambda: client.job(job).events == 3)
+        shown = " ".join(sheaf("job", "show", job).stdout.split())
+        assert "batches 1 in 0.5 s" in shown
+        fewer = {**EXAMPLE_WORKLOAD, "queries": EXAMPLE_WORKLOAD["queries"][:1]}
+        other = client.plan(client.post_workload(fewer).id).id
+        assert sheaf("job", "change", job, other).stdout == "purchases start afresh\n"
+        assert client.job(job).plan == other
+        assert sheaf("job", "cancel", job).exit_code == 0
+        until(lambda: client.job(job).finished)
+    request = json.loads((tmp_path / "data/jobs" / job / "attempts/1/request.json").read_text())
+    assert request["live"]["files"] == 3
 
 
 def test_a_job_that_fails_ends_the_command_with_its_reason(
