@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from optimizer.automaton import Symbols, countable
 from optimizer.ir.alternatives import alternatives
@@ -24,6 +25,7 @@ class Chain:
         return next(i for i, event in enumerate(self.components) if event.alias == alias)
 
 
+@lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def chain_of(query: Query) -> Chain | str:
     """The query as a chain, or why it is none."""
     reason = countable(query)

@@ -61,6 +61,7 @@ class Assigning:
     segments: float = 0.0
     sharing: bool = True
     exactly: int = 0
+    _known: dict[str, Ranked] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def assigned(self, queries: Sequence[Query]) -> Assigned:
         """The groups of all queries."""
@@ -74,7 +75,7 @@ class Assigning:
 
     def alone(self, query: Query) -> float:
         """What a query takes by itself, in nanoseconds per second of stream."""
-        return self._best([query]).nanoseconds
+        return self._alone(query).nanoseconds
 
     def _classes(self, queries: Sequence[Query]) -> Iterable[Sequence[Query]]:
         """Queries that could run together: by panes, those of a key that slide in time."""
@@ -87,7 +88,7 @@ class Assigning:
         return found.values()
 
     def _class(self, some: Sequence[Query]) -> Assigned:
-        each = [self._best([query]) for query in some]
+        each = [self._alone(query) for query in some]
         if len(some) == 1:
             group = self._together(some, each[0], 1)
             return Assigned([group], group.nanoseconds, group.nanoseconds)
@@ -162,6 +163,11 @@ class Assigning:
     def _together(self, group: Sequence[Query], ranked: Ranked, same: int) -> Together:
         why = f"{_how(group, same, ranked.engine, self.sharing)}; {ranked.why}"
         return Together(tuple(group), ranked.engine, why, ranked.nanoseconds)
+
+    def _alone(self, query: Query) -> Ranked:
+        if query.name not in self._known:
+            self._known[query.name] = self._best([query])
+        return self._known[query.name]
 
     def _best(self, group: Sequence[Query]) -> Ranked:
         """The cheapest engine for queries of one key, window and slide."""

@@ -95,7 +95,7 @@ def choose(
 
     A candidate may serve only some of the queries that contain it. With `whole` it serves all or
     none, as in the thesis. A bound, and what is proven, is about all choices of places where the
-    solver is greedy or cpsat and the model is linear; otherwise about the variants considered.
+    model is linear; otherwise about the variants considered.
     Exact solvers begin from what an `earlier` choice shared, as far as that is still there.
     """
     candidates = mine(queries, kinds)

@@ -59,7 +59,8 @@ class _Search:
     def __init__(self, candidates: Candidates, worth: Worth, budget: int) -> None:
         self._budget = budget
         self.steps = 0
-        self._gain, self._once = worth.gain.tolist(), worth.once.tolist()
+        self._gain: list[float] = worth.gain.tolist()
+        self._once: list[float] = worth.once.tolist()
         self._length, self._holder = candidates.length.tolist(), candidates.holder.tolist()
         self._query, self._begin = candidates.query.tolist(), begins(candidates).tolist()
         self._open = worthwhile(candidates, worth).tolist()
@@ -150,7 +151,7 @@ class _Search:
     def _unpaid(self, i: int, own: list[int], offered: list[int]) -> float:
         """What the relaxed choice does not pay of what is paid once."""
         paid = sum(self._part[place] for place in own) / sum(self._part[place] for place in offered)
-        return float(self._once[i] * (1 - paid))
+        return self._once[i] * (1 - paid)
 
     def _relaxed(self, part: list[int], decided: _Decided) -> _Relaxed | None:
         """No choice that keeps to what is decided is worth more; None where there is none."""
