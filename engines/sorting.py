@@ -97,6 +97,9 @@ def _merged(
     runs: list[Iterator[pa.RecordBatch]], schema: pa.Schema, order: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     """Sorted runs as one: again and again, all rows up to the least last row of any batch held."""
+    if len(runs) == 1:
+        yield from runs[0]
+        return
     held = [_Held(run, order) for run in runs]
     while held := [run for run in held if run.has_rows()]:
         least = min(run.last for run in held)
