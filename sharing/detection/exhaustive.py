@@ -17,7 +17,8 @@ CLOSE = 1 - 1e-12  # what is cheaper by less than rounding is not cheaper
 def best_plan(problem: Problem, start: Collection[int], steps: int) -> frozenset[int]:
     """The cheapest set of nodes there is; raises BudgetError where so many steps do not suffice.
 
-    A step decides about one node. Nodes that no reader has in common are decided each by itself.
+    A step is the best tree of one reader. Nodes that no reader has in common are decided each by
+    itself.
     """
     search = _Search(problem, steps)
     found: set[int] = set()
@@ -64,9 +65,6 @@ class _Search:
         if not nodes:
             self._made, self._cost = made, self._total(readers, made, open_)
             return
-        self._left -= 1
-        if self._left < 0:
-            raise self._refused(f"more than {self.steps:,} steps")
         self._branch(readers, nodes[1:], made | {nodes[0]})
         self._branch(readers, nodes[1:], made)
 
@@ -86,6 +84,9 @@ class _Search:
         return sum(self._least(number, made, open_) for number in numbers) - paid
 
     def _least(self, number: int, made: frozenset[int], open_: frozenset[int]) -> float:
+        self._left -= 1
+        if self._left < 0:
+            raise self._refused(f"more than {self.steps:,} steps")
         reader, prices = self.problem.readers[number], self._prices[number]
         offered = {
             i: 0.0 if occurrence.node in made else prices[i]
