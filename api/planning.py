@@ -35,6 +35,20 @@ class TooManyQueriesError(SheafError):
     """A workload has more queries than the service takes."""
 
 
+class TooManyCandidatesError(SheafError):
+    """The queries have more in common than the service looks at."""
+
+
+def check_candidates(plan: Plan, most: int) -> Plan:
+    """The plan, unless it has more candidates for sharing than it may."""
+    if len(plan.candidates) > most:
+        raise TooManyCandidatesError(
+            f"the queries have {len(plan.candidates):,} pieces in common, and the service takes "
+            f"{most:,} (SHEAF_MAX_CANDIDATES); split the workload"
+        )
+    return plan
+
+
 def check_text(text: str, max_queries: int | None = None) -> Checked:
     """A workload in YAML, checked, and its document; raises `WorkloadError` with all findings."""
     return _check(*parse_document(text), max_queries)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from api.computing import BusyError, TooLongError
-from api.planning import TooManyQueriesError
+from api.planning import TooManyCandidatesError, TooManyQueriesError
 from api.roots import OutsideRootsError
 from api.store import UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
@@ -41,6 +41,7 @@ PROBLEMS = {
     "results-not-ready": (409, "The job has no results"),
     "path-not-allowed": (403, "The service may not use this path"),
     "too-many-queries": (422, "The workload has too many queries"),
+    "too-many-candidates": (422, "The queries have too much in common"),
     "planning-too-long": (422, "Planning takes too long"),
     "busy": (429, "Too much is being planned"),
     "queue-full": (429, "Too many jobs wait"),
@@ -189,6 +190,7 @@ def install(app: FastAPI) -> None:
             (JobOverError, "job-over"),
             (OutsideRootsError, "path-not-allowed"),
             (TooManyQueriesError, "too-many-queries"),
+            (TooManyCandidatesError, "too-many-candidates"),
             (TooLongError, "planning-too-long"),
             (BusyError, "busy"),
             (UnsupportedError, "not-implemented"),

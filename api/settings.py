@@ -25,6 +25,7 @@ class Settings:
     store: str | None = None  # a file of its own under `data`, unless this is a database's URL
     max_body: int = 16 * 1024 * 1024  # bytes; a workload of 10,000 queries is some 3 MB
     max_queries: int = 10_000  # of a workload
+    max_candidates: int = 100_000  # for sharing, of a plan
     planning_seconds: float = 60  # that checking or planning a workload may take
     jobs_at_once: int = 1  # a Spark job takes all the cores there are
     streams_at_once: int = 2  # besides the other jobs, since they never end
@@ -101,6 +102,7 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "store": str,
     "max_body": _positive,
     "max_queries": _positive,
+    "max_candidates": _positive,
     "planning_seconds": _seconds,
     "jobs_at_once": _positive,
     "streams_at_once": _positive,

@@ -16,6 +16,7 @@ from api.computing import SMALL, Computing, Watched
 from api.metrics import Metrics
 from api.planning import (
     Checked,
+    check_candidates,
     check_document,
     check_text,
     explain_bound,
@@ -203,6 +204,7 @@ def post_plan(
     start = time.perf_counter()
 
     def keep(made: Plan) -> StoredPlan:
+        check_candidates(made, settings(request).max_candidates)
         metrics.planned(made, time.perf_counter() - start)
         return store.add_plan(stored, made)
 

@@ -162,6 +162,19 @@ def test_too_many_queries_are_a_problem(client: httpx.Client, media: str) -> Non
 # --- work that takes too long --------------------------------------------------------------------
 
 
+def test_too_many_candidates_are_a_problem(pretend: list[str], tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "data", max_candidates=1)
+    queries = [
+        f"QUERY q{i} PATTERN SEQ(View, Cart, Buy) AGG COUNT(*) WITHIN 1 min" for i in range(2)
+    ]
+    with serving(create_app(settings, pretend)) as address, at(address) as client:
+        posted = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD | {"queries": queries})
+        plans = f"/v1/workloads/{posted.json()['id']}/plans"
+        said = is_problem(client.post(plans), 422, "too-many-candidates")
+        assert "pieces in common, and the service takes 1 (SHEAF_MAX_CANDIDATES)" in said["detail"]
+        assert client.get("/v1/plans").json() == []
+
+
 def test_work_is_ended_when_its_time_is_up_and_the_next_is_done() -> None:
     computing = Computing(0.3, processes=1)
     try:
