@@ -36,8 +36,9 @@ from kernels.counters import (
     unpack,
     with_room,
 )
-from kernels.product import SUM, Groups, Rows, _neutral
+from kernels.groups import Groups, Rows
 from kernels.state import Saved, State, ready
+from kernels.values import SUM, neutral
 
 
 class Tree(NamedTuple):
@@ -261,7 +262,7 @@ def _count(
                         if dual:
                             floats[node, tail] = 0.0
                     for slot in range(slots):
-                        values[slot, tail] = _neutral(slot_kind[slot])
+                        values[slot, tail] = neutral(slot_kind[slot])
                 for i in range(touches):
                     node = order[i]
                     above = parent[node]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from kernels.aseq import Tree
+from kernels.groups import Groups, Rows
 from kernels.history import State, empty, followed, looks
-from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
+from kernels.values import MAX, MIN, NUMBER, SUM
 
 _NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 

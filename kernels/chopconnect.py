@@ -41,9 +41,10 @@ from kernels.counters import (
     total_value,
     with_room,
 )
-from kernels.product import SUM, Groups, Rows, _neutral
+from kernels.groups import Groups, Rows
 from kernels.snapshots import connected_value, drop_rows, take, widened
 from kernels.state import Saved, State, ready
+from kernels.values import SUM, neutral
 
 
 class Segments(NamedTuple):
@@ -347,7 +348,7 @@ def _connect(
                         if dual:
                             floats[this, t] = counts[this, t]
                         for slot in range(slotted[this], slotted[this + 1]):
-                            values[slot, t] = _neutral(slot_kind[slot])
+                            values[slot, t] = neutral(slot_kind[slot])
                             if this == node[own]:
                                 values[slot, t] = term[slot]
                     tail[own] += 1

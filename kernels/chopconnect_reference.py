@@ -6,8 +6,9 @@ import numpy as np
 
 from kernels.aseq_reference import _NEUTRAL, _combined, _term
 from kernels.chopconnect import Segments
+from kernels.groups import Groups, Rows
 from kernels.history import State, empty, followed, looks
-from kernels.product import SUM, Groups, Rows
+from kernels.values import SUM
 
 
 def connect(

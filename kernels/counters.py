@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from kernels.product import NUMBER, _combine, _neutral
+from kernels.values import NUMBER, combine, neutral
 
 # Stretches of counters are passed as views that begin at 0: with a first and a last number instead,
 # the compiler would guard against negative ones and add one counter at a time.
@@ -47,8 +47,8 @@ def join_values(kind: int, target: np.ndarray, source: np.ndarray, times: int, c
         add_floats(target, source, float(times), clear)
     else:
         for s in range(target.size):
-            kept = _neutral(kind) if clear else target[s]
-            target[s] = _combine(kind, kept, source[s])
+            kept = neutral(kind) if clear else target[s]
+            target[s] = combine(kind, kept, source[s])
 
 
 @numba.njit(cache=True)
@@ -58,10 +58,10 @@ def tag_values(
 ) -> None:  # fmt: skip
     """A slot of the events' own inputs, once for each way that leads to them."""
     for s in range(target.size):
-        kept = _neutral(kind) if clear else target[s]
+        kept = neutral(kind) if clear else target[s]
         ways = floats[s] if dual else float(counts[s])
         if ways > 0.0:
-            kept = _combine(kind, kept, term * ways if kind <= NUMBER else term)
+            kept = combine(kind, kept, term * ways if kind <= NUMBER else term)
         target[s] = kept
 
 
@@ -91,9 +91,9 @@ def total_count(counts: np.ndarray) -> np.uint64:
 @numba.njit(cache=True)
 def total_value(kind: int, values: np.ndarray) -> float:
     """All values of a kind, combined."""
-    total = _neutral(kind)
+    total = neutral(kind)
     for s in range(values.size):
-        total = _combine(kind, total, values[s])
+        total = combine(kind, total, values[s])
     return total
 
 
@@ -113,7 +113,7 @@ def extend(
         kind, source = slot_kind[slot], slot_source[slot]
         mine = values[slot, head:tail]
         if stays and clear:
-            fill(mine, _neutral(kind))
+            fill(mine, neutral(kind))
         elif not stays and source >= 0:
             join_values(kind, mine, values[source, head:tail], times, clear)
         elif not stays:
@@ -137,11 +137,11 @@ def gather(
     """Combine an event's inputs with those of its group's other events that extend a node."""
     for slot in range(slotted[node], slotted[node + 1]):
         if is_first:
-            term[slot] = _neutral(slot_kind[slot])
+            term[slot] = neutral(slot_kind[slot])
         x = inputs[slot_input[slot], e]
         if slot_source[slot] < 0 and not np.isnan(x):
             x = 1.0 if slot_kind[slot] == NUMBER else x
-            term[slot] = _combine(slot_kind[slot], term[slot], x)
+            term[slot] = combine(slot_kind[slot], term[slot], x)
 
 
 @numba.njit(cache=True)

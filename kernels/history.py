@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from kernels.product import Groups
+from kernels.groups import Groups
 
 State: TypeAlias = Groups  # of all batches so far
 

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kernels.product import Groups, Segments
+from kernels.groups import Groups, Segments
 
 Array = npt.NDArray[Any]
 

@@ -25,21 +25,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.product import (
-    ADDS,
-    CLEARS,
-    NUMBER,
-    SECTIONS,
-    SUM,
-    Groups,
-    Operators,
-    Segments,
-    _apply,
-    _combine,
-    _in_place,
-    _neutral,
-    _reset,
-)
+from kernels.groups import Groups, Segments
+from kernels.product import ADDS, CLEARS, SECTIONS, Operators, _apply, _in_place, _reset
+from kernels.values import NUMBER, SUM, combine, neutral
 
 NEVER = 2**63 - 1  # the next boundary of queries whose windows are all done
 
@@ -128,7 +116,7 @@ def slide_panes(
 def panes_of(run: np.ndarray, position: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray]:
     """The panes that have a group in them: row pointers by run, and where each ends.
 
-    As `kernels.product.Groups`. A window holds a pane if it holds the pane's end.
+    As `kernels.groups.Groups`. A window holds a pane if it holds the pane's end.
     """
     pane, stop = np.zeros(run.size, np.int64), np.empty(position.size, np.int64)
     panes = _panes_of(run, position, *cuts, pane, stop)
@@ -218,7 +206,7 @@ def _times(kind: int, value: float, ways: float) -> float:
     """A value along several ways."""
     if ways > 0.0 and value != 0.0:
         return value * ways if kind in (SUM, NUMBER) else value
-    return value if ways > 0.0 else _neutral(kind)
+    return value if ways > 0.0 else neutral(kind)
 
 
 @numba.njit(cache=True)
@@ -233,15 +221,15 @@ def _multiply_values(
     for i in range(number):
         c = active[i]
         kind = kinds[c]
-        total = _neutral(kind)
+        total = neutral(kind)
         for t in range(ahead[c], ahead[c + one]):
             k = ahead_right[t]
             ways = right_f[k] if dual else float(right[k])
-            total = _combine(kind, total, _times(kind, left_v[ahead_left[t]], ways))
+            total = combine(kind, total, _times(kind, left_v[ahead_left[t]], ways))
         for t in range(behind[c], behind[c + one]):
             k = behind_left[t]
             ways = left_f[k] if dual else float(left[k])
-            total = _combine(kind, total, _times(kind, right_v[behind_right[t]], ways))
+            total = combine(kind, total, _times(kind, right_v[behind_right[t]], ways))
         new[c] = total
 
 
@@ -273,9 +261,9 @@ def _read(
     out_boundary[row] = boundary
     out_counts[row] = count
     for v in range(result[q], result[q + 1]):
-        total = _neutral(result_kind[v])
+        total = neutral(result_kind[v])
         for i in range(part[v], part[v + np.uint64(1)]):
-            total = _combine(result_kind[v], total, values[parts[i]])
+            total = combine(result_kind[v], total, values[parts[i]])
         out_values[row, v - result[q]] = total
     end[q] = row + 1
     return True

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernels.groups import Groups, Segments
 from kernels.panes import Classes, Connections, Cuts
-from kernels.product import Groups, Operators, Segments
+from kernels.product import Operators
 from kernels.product_reference import NEUTRAL, combined, evaluations, multiplied
 
 _FROM_THE_BEGINNING = -(2**62)

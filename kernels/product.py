@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-SUM, NUMBER, MIN, MAX = 0, 1, 2, 3  # kinds of value counters
+from kernels.groups import Groups, Segments
+from kernels.values import NUMBER, SUM, combine, neutral, term, times
 
 # The tables of an operator are one array of integers, which keeps compiled code small: its first
 # entries say where each table begins. Tables that end in rows are pointers into their neighbours.
@@ -69,44 +70,6 @@ class Operators(NamedTuple):
     sections: np.ndarray  # uint32
 
 
-class Groups(NamedTuple):
-    """The groups of one or more runs (keys), in order."""
-
-    run: np.ndarray  # int64 row pointers by run
-    limit: np.ndarray  # int64, by run: the last boundary that is evaluated
-    position: np.ndarray  # int64, by group: time or rank
-    stay_letter: np.ndarray  # int64, by group
-    event: np.ndarray  # int64 row pointers by group
-    move_letter: np.ndarray  # int64, by event
-    inputs: np.ndarray  # float64 (attribute, event); NaN for null
-
-
-class Rows(NamedTuple):
-    """Results: the group (or, per slide, the boundary) and query of each row, and its numbers."""
-
-    group: np.ndarray
-    boundary: np.ndarray
-    query: np.ndarray
-    counts: np.ndarray  # uint64
-    approximate: np.ndarray  # float64; filled where `dual`
-    values: np.ndarray  # float64 (row, value result of the query)
-
-
-class Segments(NamedTuple):
-    """Results by query: each has a segment of rows, which is filled from its start.
-
-    `end` is where the next row of a query goes, `room` where its segment ends.
-    """
-
-    end: np.ndarray  # int64, by query
-    room: np.ndarray  # int64, by query
-    group: np.ndarray  # int64, by row: the last group of the window
-    boundary: np.ndarray  # int64; filled per slide
-    counts: np.ndarray  # uint64
-    approximate: np.ndarray  # float64; filled where `dual`
-    values: np.ndarray  # float64 (row, value result of the query)
-
-
 def slide_product(
     groups: Groups,
     begun: np.ndarray,
@@ -140,42 +103,6 @@ def warm() -> None:
     operators = Operators(tables, counts, numbers, kinds, flags, flags, flags, counts, sections)
     rows = Segments(none, none, none, none, counts, numbers, np.zeros((1, 1)))
     slide_product(groups, none, none, operators, operators, tables, 1, 0, False, rows)
-
-
-@numba.njit(cache=True, inline="always")
-def _combine(kind: int, a: float, b: float) -> float:
-    if kind == MIN:
-        return min(a, b)
-    if kind == MAX:
-        return max(a, b)
-    return a + b
-
-
-@numba.njit(cache=True, inline="always")
-def _neutral(kind: int) -> float:
-    if kind == MIN:
-        return np.inf
-    if kind == MAX:
-        return -np.inf
-    return 0.0
-
-
-@numba.njit(cache=True, inline="always")
-def _times(a: float, b: float) -> float:
-    """Their product, nothing where one is nothing: a count past 2^1024 is infinite."""
-    return 0.0 if a == 0.0 or b == 0.0 else a * b
-
-
-@numba.njit(cache=True)
-def _term(kind: int, x: float, count: float) -> float:
-    """What one use of an event adds to a value counter, for `count` partial matches before it."""
-    if np.isnan(x):
-        return _neutral(kind)
-    if kind == SUM:
-        return _times(x, count)
-    if kind == NUMBER:
-        return count
-    return x if count > 0 else _neutral(kind)
 
 
 @numba.njit(cache=True)
@@ -249,10 +176,10 @@ def _apply(
     for row in range(tables[base], tables[base + 1]):
         s = tables[VALUE_STAYS] + 3 * row
         target = tables[s]
-        total = _neutral(kinds[target])
+        total = neutral(kinds[target])
         sources = tables[VALUE_STAY_SOURCES]
         for k in range(sources + tables[s + 1], sources + tables[s + 2]):
-            total = _combine(kinds[target], total, values[tables[k]])
+            total = combine(kinds[target], total, values[tables[k]])
         touched_v[target] = True
         order_v[nv] = target
         nv += 1
@@ -268,7 +195,7 @@ def _apply(
                 order_v[nv] = target
                 nv += 1
                 added_v[target] = values[target]
-            added_v[target] = _combine(kinds[target], added_v[target], values[tables[s + 1]])
+            added_v[target] = combine(kinds[target], added_v[target], values[tables[s + 1]])
         base = tables[VALUE_TAG] + letter
         for row in range(tables[base], tables[base + 1]):
             s = tables[VALUE_TAGS] + 3 * row
@@ -279,8 +206,8 @@ def _apply(
                 nv += 1
                 added_v[target] = values[target]
             before = floats[source] if dual else float(counts[source])
-            term = _term(kinds[target], inputs[tables[s + 2], e], before)
-            added_v[target] = _combine(kinds[target], added_v[target], term)
+            new = term(kinds[target], inputs[tables[s + 2], e], before)
+            added_v[target] = combine(kinds[target], added_v[target], new)
         base = tables[MOVE] + letter
         for row in range(tables[base], tables[base + 1]):
             s = tables[MOVES] + 2 * row
@@ -316,7 +243,7 @@ def _read_values(
     first = tables[tables[VALUE] + q]
     for v in range(first, tables[tables[VALUE] + q + 1]):
         kind = tables[tables[VALUE_KINDS] + v]
-        total = _neutral(kind)
+        total = neutral(kind)
         base = tables[VALUE_PAIR] + v
         for p in range(tables[base], tables[base + 1]):
             s = tables[VALUE_PAIRS] + 4 * p
@@ -330,8 +257,8 @@ def _read_values(
                 value = back_v[tables[s + 2]]
             if ways > 0.0:
                 if kind in (SUM, NUMBER):
-                    value = _times(value, ways)
-                total = _combine(kind, total, value)
+                    value = times(value, ways)
+                total = combine(kind, total, value)
         out_values[row, v - first] = total
 
 
@@ -367,14 +294,14 @@ def _values_in_place(
 ) -> None:  # fmt: skip
     for i in range(section[k + VALUE_ADDS], section[k + VALUE_ADDS + 1], TWO):
         t = sections[i]
-        values[t] = _combine(kinds[t], values[t], values[sections[i + ONE]])
+        values[t] = combine(kinds[t], values[t], values[sections[i + ONE]])
     for i in range(section[k + ADD_TAGS], section[k + ADD_TAGS + 1], THREE):
         t, source = sections[i], sections[i + ONE]
         before = floats[source] if dual else float(counts[source])
-        term = _term(kinds[t], inputs[sections[i + TWO], e], before)
-        values[t] = _combine(kinds[t], values[t], term)
+        new = term(kinds[t], inputs[sections[i + TWO], e], before)
+        values[t] = combine(kinds[t], values[t], new)
     for i in range(section[k + VALUE_CLEARS], section[k + VALUE_CLEARS + 1]):
-        values[sections[i]] = _neutral(kinds[sections[i]])
+        values[sections[i]] = neutral(kinds[sections[i]])
 
 
 @numba.njit(cache=True, inline="always")
@@ -449,7 +376,7 @@ def _read(
     approximate = 0.0
     if dual:
         for i in range(0, pairs.size, 2):
-            approximate += _times(front_f[pairs[i]], back_f[pairs[i + 1]])
+            approximate += times(front_f[pairs[i]], back_f[pairs[i + 1]])
         if approximate == 0.0:
             return True
     elif count == 0:
@@ -463,7 +390,7 @@ def _read(
     if out_boundary.size:
         out_boundary[row] = boundary
     out_counts[row] = count
-    if back_v.size:
+    if out_values.shape[1]:
         _read_values(
             row, q, reading, front, front_f, front_v, back, back_f, back_v, dual, out_values
         )

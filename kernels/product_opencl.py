@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from kernels.groups import Groups, Segments
 from kernels.opencl import FIRST, LAST, Device, Outputs, Triggers, bases, cut, fill
 from kernels.product import (
     ADD_TAGS,
@@ -23,9 +24,7 @@ from kernels.product import (
     VALUE_MOVE,
     VALUE_STAY,
     VALUE_TAG,
-    Groups,
     Operators,
-    Segments,
 )
 
 Int64s = npt.NDArray[np.int64]

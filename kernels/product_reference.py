@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from kernels import product as kernel
-from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Operators, Segments
+from kernels.groups import Groups, Segments
+from kernels.product import Operators
+from kernels.values import MAX, MIN, NUMBER, SUM
 
 NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from kernels.product import Groups, Segments
+from kernels.groups import Groups, Segments
 
 
 class Steps(NamedTuple):

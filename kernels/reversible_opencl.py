@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kernels.groups import Groups, Segments
 from kernels.opencl import Device, Outputs, Triggers, cut, fill
-from kernels.product import Groups, Segments
 from kernels.reversible import Steps
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.product import Groups, Segments
+from kernels.groups import Groups, Segments
 from kernels.product_reference import evaluations
 from kernels.reversible import Steps
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from kernels.counters import clear_counts, fill
-from kernels.product import NUMBER, _combine, _neutral
+from kernels.values import NUMBER, combine, neutral
 
 
 @numba.njit(cache=True)
@@ -36,11 +36,11 @@ def sums_from(counts: np.ndarray, closed: np.ndarray, sums: np.ndarray) -> None:
 @numba.njit(cache=True)
 def values_from(kind: int, values: np.ndarray, closed: np.ndarray, sums: np.ndarray) -> None:
     """The same for values."""
-    total = _neutral(kind)
+    total = neutral(kind)
     for s in range(values.size - 1, -1, -1):
         if closed.size > 0 and s + 1 < values.size and closed[s] != closed[s + 1]:
-            total = _neutral(kind)
-        total = _combine(kind, total, values[s])
+            total = neutral(kind)
+        total = combine(kind, total, values[s])
         sums[s] = total
 
 
@@ -55,7 +55,7 @@ def _weighted(kind: int, total: float, x: float, ways: float) -> float:
     """A value that occurs in so many ways, combined with others."""
     if ways == 0.0:
         return total
-    return _combine(kind, total, x * ways if kind <= NUMBER else x)
+    return combine(kind, total, x * ways if kind <= NUMBER else x)
 
 
 @numba.njit(cache=True)
@@ -115,7 +115,7 @@ def take(
     clear_counts(new)
     fill(new_f, 0.0)
     for i in range(first_lane, last_lane):
-        fill(kept_v[i - first_lane, at : at + size], _neutral(lane_kind[i]))
+        fill(kept_v[i - first_lane, at : at + size], neutral(lane_kind[i]))
     for s in range(head, tail):
         gone = first_root - row_start[before, s]
         left = row_count[before, s] - gone
@@ -143,7 +143,7 @@ def connected_value(
     kept_f: np.ndarray, kept_v: np.ndarray, dual: bool,
 ) -> float:  # fmt: skip
     """A value of a connected query: of its last segment's slot, or of a lane of its snapshots."""
-    total = _neutral(kind)
+    total = neutral(kind)
     for s in range(head, tail):
         gone = first_root - row_start[link, s]
         if gone >= row_count[link, s]:

@@ -16,8 +16,9 @@ import numba
 import numpy as np
 
 from kernels.counters import boundary_from, first_after, total_count, total_value, with_room
-from kernels.product import NUMBER, Groups, Rows, _combine, _neutral
+from kernels.groups import Groups, Rows
 from kernels.state import Saved, State, ready
+from kernels.values import NUMBER, combine, neutral
 
 BATCH = 4096  # matches that are constructed before they are aggregated
 
@@ -177,7 +178,7 @@ def _aggregate(
             x = held[v, matches[m, components[v]]]
             if not np.isnan(x):
                 x = 1.0 if kinds[v] == NUMBER else x
-                values[v, start] = _combine(kinds[v], values[v, start], x)
+                values[v, start] = combine(kinds[v], values[v, start], x)
 
 
 @numba.njit(cache=True)
@@ -279,7 +280,7 @@ def _construct(
                     for s in range(bottom[0], top[0]):
                         counts[s] = 0
                         for v in range(value_kind.size):
-                            values[v, s] = _neutral(value_kind[v])
+                            values[v, s] = neutral(value_kind[v])
             is_trigger = False
             made = 0
             for e in range(event[g], event[g + 1]):
@@ -300,7 +301,7 @@ def _construct(
                         closed[new] = last_closed
                         counts[new] = 0
                         for v in range(value_kind.size):
-                            values[v, new] = _neutral(value_kind[v])
+                            values[v, new] = neutral(value_kind[v])
                     if i < n - 1:
                         continue
                     # The first step: search backwards from the last event, latest first.

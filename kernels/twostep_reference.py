@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kernels.groups import Groups, Rows
 from kernels.history import State, empty, followed, looks
-from kernels.product import MAX, MIN, NUMBER, SUM, Groups, Rows
 from kernels.twostep import Stacks
+from kernels.values import MAX, MIN, NUMBER, SUM
 
 Match = tuple[tuple[int, int], ...]  # (group, event) of each component
 

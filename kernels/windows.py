@@ -16,7 +16,7 @@ def most_of_letters(
 ) -> np.ndarray:
     """For each letter, the largest number of its events that lie in one window of their run.
 
-    As `kernels.product.Groups`: groups by run and events by group, positions by group.
+    As `kernels.groups.Groups`: groups by run and events by group, positions by group.
     """
     most = np.zeros(letters, np.int64)
     _most_of_letters(run, position, event, letter, width, most)
@@ -53,7 +53,7 @@ def boundaries(
 ) -> int:
     """How many multiples of `slide` have a group in the window that ends there, over all runs.
 
-    As `kernels.product.Groups`; those up to `since` and behind `limit` of a run do not count.
+    As `kernels.groups.Groups`; those up to `since` and behind `limit` of a run do not count.
     """
     return int(_boundaries(run, limit, position, since, width, slide))
 

@@ -17,10 +17,11 @@ from engines.counting.refine import NOTHING, Sums, refine
 from engines.counting.tables import pointers
 from kernels import product as kernel
 from kernels.reversible import Steps
+from kernels.values import MAX, MIN, NUMBER, SUM
 from optimizer.automaton import Machine, UncountableError
 from optimizer.ir.pattern import Symbol
 
-_START_VALUES = {kernel.SUM: 0.0, kernel.NUMBER: 0.0, kernel.MIN: np.inf, kernel.MAX: -np.inf}
+_START_VALUES = {SUM: 0.0, NUMBER: 0.0, MIN: np.inf, MAX: -np.inf}
 
 Int64s = npt.NDArray[np.int64]
 Pairs = npt.NDArray[np.int64]  # (rows, 2): the counter that changes, the one summed into it

@@ -34,7 +34,7 @@ from engines.counting.prepare import (
 from engines.counting.product import Compiled, parts_of, room_for, run_product
 from engines.counting.rows import Selected, result_tables
 from engines.errors import StateError
-from kernels import product as kernel
+from kernels.groups import Groups
 from optimizer.automaton import Symbols
 from optimizer.ir.query import Query, whole_ticks
 from workloads.errors import TooLargeError
@@ -201,7 +201,7 @@ class Continued:
                 "batch; run over all events at once"
             )
         letters, stay_letter, move_letter = named
-        groups = kernel.Groups(
+        groups = Groups(
             run=batch.run,
             limit=self._limit(batch, until),
             position=batch.position,

@@ -27,6 +27,7 @@ from engines.counting.prepare import (
 )
 from engines.counting.product import from_the_beginning, parts_of
 from kernels import product as kernel
+from kernels.groups import Segments
 from kernels.panes import Cuts, panes_of, slide_panes
 from kernels.windows import boundaries, most_of_letters
 
@@ -250,9 +251,9 @@ def _rows(at: np.ndarray, numbers: np.ndarray) -> Int64s:
     return np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
 
 
-def _segments(start: Int64s, room: Int64s, dual: bool, most_values: int) -> kernel.Segments:
+def _segments(start: Int64s, room: Int64s, dual: bool, most_values: int) -> Segments:
     rows = int(room.sum())
-    return kernel.Segments(
+    return Segments(
         start.copy(),
         start + room,
         np.empty(rows, np.int64),

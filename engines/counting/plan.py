@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from engines.counting.compile import Term, Value
-from kernels import product as kernel
+from kernels.values import MAX, MIN, NUMBER, SUM
 from optimizer.automaton import Machine
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern, Symbol
@@ -16,10 +16,10 @@ from workloads import expressions as ex
 from workloads.expressions import Attribute
 
 _KINDS = {
-    "sum": (kernel.SUM, kernel.NUMBER),
-    "avg": (kernel.SUM, kernel.NUMBER),
-    "min": (kernel.MIN,),
-    "max": (kernel.MAX,),
+    "sum": (SUM, NUMBER),
+    "avg": (SUM, NUMBER),
+    "min": (MIN,),
+    "max": (MAX,),
 }
 
 

@@ -18,7 +18,7 @@ from engines.columns.instances import Columns, distinct
 from engines.columns.layout import Layout
 from engines.counting.explore import Letters
 from engines.counting.plan import Plan
-from kernels import product as kernel
+from kernels.groups import Groups, Rows, Segments
 from kernels.windows import most_of_letters
 from optimizer.automaton import Symbols
 from optimizer.ir.pattern import Symbol, positive_events
@@ -68,7 +68,7 @@ class Prepared:
 
     queries: int
     used: Int64s  # rows of the layout
-    groups: kernel.Groups
+    groups: Groups
     letters: Letters
 
     @property
@@ -127,7 +127,7 @@ def prepare(
     run = _runs(found.partition)
     # A window counted in events ends with the stream; one in time is looked at until it is empty.
     ends = layout.position[layout.starts[found.partition[run[:-1]] + 1] - 1]
-    groups = kernel.Groups(
+    groups = Groups(
         run=run,
         limit=ends if is_count else ends + width,
         position=found.position,
@@ -139,9 +139,9 @@ def prepare(
     return Prepared(len(plan.queries), found.used, groups, letters)
 
 
-def rows_for(capacity: int, dual: bool, most_values: int) -> kernel.Rows:
+def rows_for(capacity: int, dual: bool, most_values: int) -> Rows:
     """Room for a kernel's results."""
-    return kernel.Rows(
+    return Rows(
         np.empty(capacity, np.int64),
         np.empty(capacity, np.int64),
         np.empty(capacity, np.int64),
@@ -151,13 +151,13 @@ def rows_for(capacity: int, dual: bool, most_values: int) -> kernel.Rows:
     )
 
 
-def joined(parts: Sequence[kernel.Rows]) -> kernel.Rows:
+def joined(parts: Sequence[Rows]) -> Rows:
     """The rows of several kernel calls."""
-    return kernel.Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def counted(
-    prepared: Prepared, layout: Layout, rows: kernel.Rows, dual: bool, by_rank: bool = False
+    prepared: Prepared, layout: Layout, rows: Rows, dual: bool, by_rank: bool = False
 ) -> Counted:
     """A kernel's rows as results. `by_rank`: its boundaries are ranks, evaluated per slide."""
     number = rows.query
@@ -185,7 +185,7 @@ def counted_by_query(
     prepared: Prepared,
     layout: Layout | None,
     start: Int64s,
-    rows: kernel.Segments,
+    rows: Segments,
     dual: bool,
     by_rank: bool = False,
 ) -> Counted:

@@ -30,7 +30,7 @@ from engines.counting.prepare import (
 from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, pointers, where
 from kernels import aseq as kernel
-from kernels.product import Rows
+from kernels.groups import Rows
 from kernels.state import empty
 from optimizer.automaton import Symbols
 from optimizer.chains import Chain, chain_of

@@ -31,6 +31,7 @@ from engines.devices import give_up, opencl_handle
 from engines.how import USUAL, How
 from kernels import product as kernel
 from kernels import product_opencl, reversible, reversible_opencl
+from kernels.groups import Groups, Segments
 from kernels.reversible import Steps
 from kernels.windows import boundaries
 
@@ -136,7 +137,7 @@ def run_product(
     dual: bool,
     compiled: Compiled | None = None,
     kernels: Kernels = CPU,
-) -> tuple[Int64s, kernel.Segments]:
+) -> tuple[Int64s, Segments]:
     """Where the rows of each query of a part of the plan start, and the rows.
 
     `begun` and `since` as `kernels.product.slide_product` has them.
@@ -145,7 +146,7 @@ def run_product(
     room = room_for(plan, prepared, since, width, slide)[part]
     start = np.cumsum(room) - room
     rows = int(room.sum())
-    out = kernel.Segments(
+    out = Segments(
         start.copy(),
         start + room,
         np.empty(rows, np.int64),
@@ -202,7 +203,7 @@ class Compiled:
         return self._found[compile_terms, queries]
 
 
-def from_the_beginning(groups: kernel.Groups) -> tuple[Int64s, Int64s]:
+def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:
     """No group of any run has been counted before, and no boundary evaluated."""
     runs = len(groups.run) - 1
     return np.zeros(runs, np.int64), np.full(runs, -(2**62), np.int64)

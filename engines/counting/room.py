@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from engines.counting.prepare import rows_for
-from kernels.product import Groups, Rows
+from kernels.groups import Groups, Rows
 from kernels.state import State
 
 _FIRST, _MOST = 1 << 10, 1 << 21  # rows per slide that are made room for at first

@@ -7,7 +7,7 @@ import io
 import numpy as np
 
 from kernels import state
-from kernels.product import Groups, Rows
+from kernels.groups import Groups, Rows
 from tests.kernels.tables import empty_rows
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from kernels.product import Groups, Rows
+from kernels.groups import Groups, Rows
 
 
 def random_groups(random, moves, stays, inputs=2, most=24):

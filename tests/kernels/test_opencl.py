@@ -18,7 +18,7 @@ from engines.how import How
 from engines.local.run import run_local
 from engines.results import sorted_results
 from kernels import opencl
-from kernels.product import Groups
+from kernels.groups import Groups
 from kernels.table import kernel
 from optimizer.automaton import countable
 from optimizer.bind import load_bound

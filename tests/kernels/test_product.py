@@ -21,6 +21,7 @@ from engines.counting.prepare import prepare
 from engines.counting.product import from_the_beginning
 from engines.events import from_table
 from kernels import product, product_reference, reversible, reversible_reference
+from kernels.groups import Segments
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
@@ -44,7 +45,7 @@ REVERSIBLE = replace(SHAPE, negation=False, kleene=False, having=False)
 def segments(queries, room, dual, values):
     """Room for as many rows of each query."""
     start = np.arange(queries) * room
-    return product.Segments(
+    return Segments(
         start.copy(),
         start + room,
         np.zeros(queries * room, np.int64),
@@ -56,7 +57,7 @@ def segments(queries, room, dual, values):
 
 
 def assert_same_segments(found, expected):
-    for name, column, wanted in zip(product.Segments._fields, found, expected, strict=True):
+    for name, column, wanted in zip(Segments._fields, found, expected, strict=True):
         np.testing.assert_allclose(column, wanted, rtol=1e-12, err_msg=name)
 
 
