@@ -87,7 +87,6 @@ class _Binder:
     query: sx.Query
     errors: list[QueryError] = field(default_factory=list)
     components: dict[str, sx.Component] = field(default_factory=dict)
-    optional: set[str] = field(default_factory=set)
 
     def report(self, error: QueryError) -> None:
         self.errors.append(error)
@@ -124,9 +123,9 @@ class _Binder:
     # --- the pattern ---------------------------------------------------------------------------
 
     def _collect_components(self, pattern: sx.Pattern) -> None:
-        found = list(_components(pattern))
-        uses = Counter(component.type for component, _ in found)
-        for component, optional in found:
+        found = _components(pattern)
+        uses = Counter(component.type for component in found)
+        for component in found:
             self._check_type(component)
             if component.alias is None and uses[component.type] > 1:
                 self.report(
@@ -147,8 +146,6 @@ class _Binder:
                 )
             else:
                 self.components[component.name] = component
-                if optional:
-                    self.optional.add(component.name)
 
     def _check_type(self, component: sx.Component) -> None:
         if self.stream.closed and component.type not in self.stream.types:
@@ -372,14 +369,6 @@ class _Binder:
             self.report(
                 QueryError("window and slide are of different kinds", slide.span, "use one unit")
             )
-        elif slide.size > window.size:
-            self.report(
-                QueryError(
-                    "the slide is larger than the window",
-                    slide.span,
-                    "events between two windows would never be looked at",
-                )
-            )
         if isinstance(self.query.output, sx.Return):
             self.report(
                 QueryError(
@@ -453,13 +442,6 @@ class _Binder:
             raise QueryError(f"{item.function.upper()} takes alias.attribute", item.span)
         self._check_names(item.argument)
         self._check_returnable(item.argument.alias, item.argument.span, "aggregated")
-        if item.argument.alias in self.optional:
-            raise QueryError(
-                f"'{item.argument.alias}' is in one part of an OR only: there may be nothing "
-                "to aggregate",
-                item.span,
-                "write a query for each part",
-            )
         self.kinds.check(item if function in ("sum", "avg") else item.argument)
         operand = ex.Attribute(item.argument.alias, item.argument.name)
         default = f"{function.upper()}({operand.alias}.{operand.name})"
@@ -486,25 +468,18 @@ class _Binder:
         for item in items:
             try:
                 result = self._item(item)
-                name = (
-                    result.alias
-                    if isinstance(result, ReturnAttribute)
-                    else (
-                        result.name
-                        if isinstance(result, ReturnValue)
-                        else result.name or result.alias
-                    )
-                )
-                fields = isinstance(result, ReturnAttribute)
+                name, fields = _place(result)
                 if name in taken and not (fields and taken[name]):
                     raise QueryError(f"'{name}' is returned twice", item.span, "use AS")
-                if isinstance(result, ReturnAttribute) and result in bound:
-                    raise QueryError("this field is returned twice", item.span)
-                taken[name] = fields
-                bound.append(result)
             except QueryError as error:
                 self.report(error)
-        return Construction(tuple(bound))
+                continue
+            taken[name] = fields
+            bound.append(result)
+        # A whole event goes before single fields of it, which then add its time at most.
+        order = {name: i for i, name in enumerate(taken)}
+        bound.sort(key=lambda item: (order[_place(item)[0]], isinstance(item, ReturnAttribute)))
+        return Construction(tuple(dict.fromkeys(bound)))
 
     def _item(self, item: sx.Item) -> ReturnItem:
         value = item.value
@@ -567,16 +542,25 @@ def _build(pattern: sx.Pattern, local: dict[str, tuple[ex.Expression, ...]]) -> 
             return ir.And(built) if operator == "AND" else ir.Or(built)
 
 
-def _components(pattern: sx.Pattern, optional: bool = False) -> list[tuple[sx.Component, bool]]:
-    """Every component, and whether a match may lack it."""
+def _components(pattern: sx.Pattern) -> list[sx.Component]:
     match pattern:
         case sx.Component():
-            return [(pattern, optional)]
+            return [pattern]
         case sx.Negation(part):
-            return _components(part, optional)
-        case sx.Operation(operator, parts):
-            inner = optional or (operator == "OR" and len(parts) > 1)
-            return [found for part in parts for found in _components(part, inner)]
+            return _components(part)
+        case sx.Operation(_, parts):
+            return [found for part in parts for found in _components(part)]
+
+
+def _place(item: ReturnItem) -> tuple[str, bool]:
+    """The name that an item stands under, and whether fields of an event do so there."""
+    match item:
+        case ReturnAttribute(alias, _):
+            return alias, True
+        case ReturnAlias(alias, name):
+            return name or alias, name is None
+        case ReturnValue(_, name):
+            return name, False
 
 
 def _is_negative(pattern: sx.Pattern) -> bool:

@@ -189,7 +189,7 @@ def bindable_queries(
     size = draw(st.integers(1, shape.max_window))
     slide = None
     if kind == "slide":
-        slide = sx.Duration(Decimal(draw(st.integers(1, size))), unit)
+        slide = sx.Duration(Decimal(draw(st.integers(1, size + 2))), unit)
     return sx.Query(
         name=name,
         pattern=pattern,
@@ -348,7 +348,6 @@ class _Scope:
 
     components: Mapping[str, sx.Component]
     paths: Mapping[str, tuple[int, ...]]  # the negations above each component
-    optional: frozenset[str]  # in a part of an OR
 
     @property
     def positive(self) -> list[str]:
@@ -371,26 +370,23 @@ class _Scope:
     def of(pattern: sx.Pattern) -> _Scope:
         components: dict[str, sx.Component] = {}
         paths: dict[str, tuple[int, ...]] = {}
-        optional: set[str] = set()
         count = 0
 
-        def visit(node: sx.Pattern, path: tuple[int, ...], inside_or: bool) -> None:
+        def visit(node: sx.Pattern, path: tuple[int, ...]) -> None:
             nonlocal count
             match node:
                 case sx.Component():
                     components[node.name] = node
                     paths[node.name] = path
-                    if inside_or:
-                        optional.add(node.name)
                 case sx.Negation(part):
                     count += 1
-                    visit(part, (*path, count), inside_or)
-                case sx.Operation(operator, parts):
+                    visit(part, (*path, count))
+                case sx.Operation(_, parts):
                     for part in parts:
-                        visit(part, path, inside_or or (operator == "OR" and len(parts) > 1))
+                        visit(part, path)
 
-        visit(pattern, (), False)
-        return _Scope(components, paths, frozenset(optional))
+        visit(pattern, ())
+        return _Scope(components, paths)
 
 
 _COMPARISONS = st.sampled_from(get_args(ex.ComparisonOperator))
@@ -504,14 +500,11 @@ def _returned(draw: Draw, scope: _Scope) -> sx.Return:
 
 
 def _aggregates(draw: Draw, shape: Shape, scope: _Scope) -> sx.Aggregates:
-    names = [name for name in scope.positive if name not in scope.optional]
-
     def one() -> ex.Expression:
-        functions = ["count", "sum", "avg", "min", "max"] if names else ["count"]
-        function = draw(st.sampled_from(functions))
+        function = draw(st.sampled_from(["count", "sum", "avg", "min", "max"]))
         if function == "count":
             return ex.Call("count", None)
-        alias = draw(st.sampled_from(names))
+        alias = draw(st.sampled_from(scope.positive))
         return ex.Call(function, ex.Attribute(alias, draw(st.sampled_from(VALUES))))
 
     items = tuple(dict.fromkeys(one() for _ in range(draw(st.integers(1, 3)))))

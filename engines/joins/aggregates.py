@@ -155,6 +155,8 @@ class _Totals:
         start, stop = frame.column(Slot.START), frame.column(Slot.STOP)
         self._matches.add(start, stop)
         for operand, tally in self._values.items():
+            if not frame.binds(operand.alias):
+                continue
             if frame.is_group(operand.alias):
                 group = frame.group(operand.alias)
                 tally.add(group.rows, start[group.owner], stop[group.owner])

@@ -66,6 +66,11 @@ class Frame:
             self._groups[alias] = found
         return found
 
+    def binds(self, alias: str) -> bool:
+        """Not so for the alias of a part of an OR that did not match."""
+        own = alias in self._columns or alias in self._groups
+        return own or (self.base is not None and self.base.binds(alias))
+
     def is_group(self, alias: str) -> bool:
         if alias in self._columns:
             return False

@@ -152,7 +152,8 @@ def _windows(
 def _aggregate(function: str, operand: ex.Expression | None, matches: list[Binding]) -> Any:
     if not isinstance(operand, ex.Attribute):
         return len(matches)
-    values = [row.values[operand.name] for match in matches for row in match[operand.alias]]
+    name, alias = operand.name, operand.alias
+    values = [row.values[name] for match in matches for row in match.get(alias, ())]
     return over(values, function)
 
 

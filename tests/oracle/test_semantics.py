@@ -197,6 +197,18 @@ class TestAggregates:
         # (-2,2]: a1 b2; (0,4]: a1 b2; (2,6]: a3 b5; (4,8]: none
         assert [(r["time"], r["count"]) for r in found] == [(2, 1), (4, 1), (6, 1)]
 
+    def test_a_slide_may_be_larger_than_the_window(self):
+        query = "PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 3 s SLIDE 5 s"
+        found = self.rows_of(query, "a1 b2 a3 b4 a8 b10")
+        # (2,5]: a3 b4; (7,10]: a8 b10; a1 b2 is in neither
+        assert [(r["time"], r["count"]) for r in found] == [(5, 1), (10, 1)]
+
+    def test_matches_without_the_aggregated_part_of_an_or_are_skipped(self):
+        query = "PATTERN OR(A a, B b) AGG COUNT(*), SUM(b.x), MIN(a.x) WITHIN 9 s"
+        found = self.rows_of(query, "b1(x=5) a2(x=7)")
+        values = sorted(((r["time"], r["value"]) for r in found), key=lambda row: row[0])
+        assert values == [(1, 1.0), (1, 5.0), (1, None), (2, 2.0), (2, 5.0), (2, 7.0)]
+
     def test_having_filters_rows(self):
         query = "PATTERN SEQ(A a, B b) AGG COUNT(*) HAVING COUNT(*) > 1 WITHIN 9 s"
         assert [r["time"] for r in self.rows_of(query, "a1 b2 b3")] == [3]
@@ -236,6 +248,13 @@ class TestReturn:
         assert self.match_of(query, "a1(x=3)") == [
             {"a": {"ts": 1, "type": "A", "name": "a1", "x": 3}}
         ]
+
+    def test_single_fields_of_a_whole_event_are_in_it(self):
+        stream = "a1(x=3)"
+        whole = self.match_of("PATTERN A a RETURN a WITHIN 9 s", stream)
+        assert self.match_of("PATTERN A a RETURN a.x, a, a.x WITHIN 9 s", stream) == whole
+        (with_time,) = self.match_of("PATTERN A a RETURN a.time, a WITHIN 9 s", stream)
+        assert with_time["a"] == {**whole[0]["a"], "time": 1}
 
     def test_time_is_the_event_s_time(self):
         assert self.match_of("PATTERN A a RETURN a.time WITHIN 9 s", "a4") == [{"a": {"time": 4}}]
