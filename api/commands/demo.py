@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 WORKLOAD = "shop"
 EVENTS = 100_000
+FILES = 2  # that the live stream comes in
 
 
 def demo(
     events: Annotated[int, typer.Option(min=1, help="How many events to generate.")] = EVENTS,
 ) -> None:
-    """Start the service, post a workload, show its plan, run it on Spark, show results."""
+    """Start the service, post a workload, show its plan, run it on Spark, stored and live."""
     import httpx
     from rich.console import Console
 
@@ -39,12 +40,13 @@ def demo(
         serving(create_app(Settings(Path(folder) / "data", roots=(Path(folder),)))) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
-        _step(console, 1, "The service is up, inside this process", address)
+        _step(console, 1, "The service is up, inside this process", f"{address}, for browsers too")
         path = _generate(console, Path(folder), events)
         workload = _post_workload(console, client)
         plan = _post_plan(console, client, workload)
         job = _run_job(console, client, plan, path)
         _show_results(console, client, job)
+        _run_stream(console, client, job, path)
     console.print("\nRead on")
     for command, what in (
         (f"./sheaf plan {WORKLOAD} --format svg > plan.svg", "this plan as a picture"),
@@ -53,7 +55,7 @@ def demo(
         ("./sheaf serve", "the service, with its pages for a browser"),
         ("docs/language.md", "how queries are written"),
     ):
-        console.print(f"  [cyan]{command:<50}[/cyan] {what}")
+        console.print(f"  [cyan]{command:<50}[/cyan] {what}", soft_wrap=True)
 
 
 def _step(console: Console, number: int, title: str, detail: str = "") -> None:
@@ -97,14 +99,21 @@ def _post_workload(console: Console, client: httpx.Client) -> dict[str, Any]:
 
 
 def _post_plan(console: Console, client: httpx.Client, workload: dict[str, Any]) -> dict[str, Any]:
+    from rich.padding import Padding
     from rich.text import Text
 
     plan = _answer(client.post(f"/v1/workloads/{workload['id']}/plans", json={}))
     _step(console, 4, "The plan", f"POST /v1/workloads/{workload['id']}/plans -> {plan['id']}")
-    text = client.get(f"/v1/plans/{plan['id']}", params={"format": "text"}).text
-    for line in text.rstrip().splitlines():
+    text = client.get(f"/v1/plans/{plan['id']}", params={"format": "text"}).text.rstrip()
+    head, _, rest = text.partition("\n\n")
+    for line in head.splitlines():  # what it comes to, in full
+        console.print(Padding(Text(line), (0, 0, 0, 3)))
+    for line in ("", *rest.splitlines()):
         console.print(Text(f"   {line}".rstrip()), no_wrap=True, overflow="ellipsis", crop=True)
-    console.print()
+    console.print(
+        f"\n   [dim]In a browser, while this runs: {client.base_url}/plans/{plan['id']}[/dim]\n",
+        soft_wrap=True,
+    )
     return plan
 
 
@@ -114,13 +123,7 @@ def _run_job(
     body = {"plan": plan["id"], "source": {"path": str(path)}, "mode": "batch"}
     job = _answer(client.post("/v1/jobs", json=body))
     _step(console, 5, "The plan as a Spark job", f"POST /v1/jobs -> {job['id']}")
-    with console.status("waiting") as status:
-        while job["status"] in ("queued", "running"):
-            status.update(_now(job))
-            time.sleep(0.2)
-            job = _answer(client.get(f"/v1/jobs/{job['id']}"))
-    if job["status"] != "succeeded":
-        raise SheafError(f"the job {job['status']}: {job['reason']}")
+    job = _waited(console, client, job)
     seconds = job["seconds"]
     console.print(
         f"   {job['events']:,} events in {seconds['run']:.1f} s"
@@ -129,9 +132,54 @@ def _run_job(
     return job
 
 
+def _run_stream(console: Console, client: httpx.Client, stored: dict[str, Any], path: Path) -> None:
+    """The same plan over the same events as they come, and whether it finds the same."""
+    import pyarrow.parquet as pq
+
+    folder = path.with_name("live")
+    folder.mkdir()
+    events = pq.read_table(path)
+    size = -(-events.num_rows // FILES)
+    for number in range(FILES):
+        pq.write_table(events.slice(number * size, size), folder / f"{number}.parquet")
+    live = {"files": 1, "buckets": 2, "once": True, "finish": True}
+    body = {"plan": stored["plan"], "source": str(folder), "mode": "stream", "stream": live}
+    job = _answer(client.post("/v1/jobs", json=body))
+    console.print()
+    _step(console, 7, "The plan over a live stream", f"POST /v1/jobs -> {job['id']}")
+    job = _waited(console, client, job)
+    if job["rows"] != stored["rows"]:
+        raise SheafError(f"the stream found {job['rows']}, the stored events {stored['rows']}")
+    did = job["stream"]
+    console.print(
+        f"   {FILES} files came one after the other, in {did['batches']} batches and "
+        f"{did['seconds']:.1f} s: the same {sum(job['rows'].values()):,} rows.",
+        soft_wrap=True,
+    )
+
+
+def _waited(console: Console, client: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
+    """The job when it has succeeded, with what it is at meanwhile."""
+    with console.status("waiting") as status:
+        while job["status"] in ("queued", "running"):
+            status.update(_now(job))
+            time.sleep(0.2)
+            job = _answer(client.get(f"/v1/jobs/{job['id']}"))
+    if job["status"] != "succeeded":
+        raise SheafError(f"the job {job['status']}: {job['reason']}")
+    return job
+
+
 def _now(job: dict[str, Any]) -> str:
     """What a job is doing, in a few words."""
-    words = {"start": "starting Spark", "run": "running", "read": "looking at the events"}
+    words = {
+        "start": "starting Spark",
+        "run": "running",
+        "read": "looking at the events",
+        "finish": "giving the rows that wait",
+    }
+    if job["stream"] is not None and job["stream"]["batches"]:
+        return f"batch {job['stream']['batches']}, {job['events']:,} events"
     progress = job["progress"]
     tasks = (
         f", {progress['done']} of {progress['known']} tasks"

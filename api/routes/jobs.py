@@ -63,6 +63,8 @@ def post_job(
     elif wanted.sink is not None:
         roots.check(str(Path(wanted.sink.path).parent))
         check_sink(wanted.sink.path)
+        if Path(wanted.sink.path).resolve() == Path(wanted.source.path).resolve():
+            raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
     plan = store.plan(wanted.plan)
     request = Request(
         plan=plan.id,

@@ -1,6 +1,7 @@
 """`sheaf demo`, as a stranger types it."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from workloads.loading import load_workload
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_the_demo_shows_the_whole_way_and_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     (tmp_path / "work").mkdir()
@@ -26,8 +28,11 @@ def test_the_demo_shows_the_whole_way_and_leaves_nothing_behind(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     for query in load_workload(path("shop")).queries:
-        assert done.stdout.count(f" {query.name} ") >= 2  # in the plan, and among the results
+        # In the plan, and among the results.
+        assert len(re.findall(rf"\b{query.name}\b", done.stdout)) >= 2
     assert "POST /v1/jobs" in done.stdout
     assert "3,000 events in" in done.stdout
+    (rows,) = re.findall(r"([\d,]+) rows of results", done.stdout)
+    assert re.search(rf"in \d+ batches and [\d.]+ s: the same {rows} rows", done.stdout)
     assert list((tmp_path / "work").iterdir()) == []
     assert list((tmp_path / "tmp").iterdir()) == []

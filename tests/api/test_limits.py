@@ -110,6 +110,8 @@ def test_jobs_and_samples_stay_under_the_roots(client: httpx.Client) -> None:
     plan = posted_plan(client)
     good = {"plan": plan["id"], "source": "sub/e.csv", "sink": "sub/out.csv"}
     assert client.post("/v1/jobs", json=good).status_code == 201
+    onto = client.post("/v1/jobs", json=good | {"sink": "own-link/e.csv"})
+    assert "it is the source" in is_problem(onto, 422, "invalid-request")["detail"]
     live = {"mode": "stream", "sink": None}
     for change in (
         {"source": "../out/e.csv"},
