@@ -33,7 +33,8 @@ def absent_types(bound: BoundWorkload, path: str) -> str | None:
     there: set[str] = set()
     looked = 0
     source = Source(path, bound.stream, Faults("skip"))
-    for batch in source.batches([bound.stream.time, column]):
+    roles = (bound.stream.time, bound.stream.sequence, column)
+    for batch in source.batches([name for name in dict.fromkeys(roles) if name is not None]):
         values = pc.unique(batch.table.column(column).cast(pa.string()))
         there |= {value for value in values.to_pylist() if value is not None}
         looked += len(batch)

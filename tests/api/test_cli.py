@@ -220,11 +220,15 @@ def test_run_shows_rows_and_ends_with_a_report(
     assert report["plan"] == json.loads(sheaf("plan", mixed, "--format", "json").stdout)["id"]
 
 
-def test_a_run_without_rows_says_which_types_never_occur(sheaf: Sheaf, tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_text("ts,kind\n1,login\n2,payment\n")
+@pytest.mark.parametrize("order", ["", "sequence: n, "])
+def test_a_run_without_rows_says_which_types_never_occur(
+    sheaf: Sheaf, tmp_path: Path, order: str
+) -> None:
+    (tmp_path / "e.csv").write_text("ts,kind,n\n1,login,1\n2,payment,2\n")
     workload = tmp_path / "w.yaml"
+    types = 'types: {Late: "ts > 9", Login: , payment: }'
     workload.write_text(
-        'name: w\nstream: {time: ts, type: kind, types: {Late: "ts > 9", Login: , payment: }}\n'
+        f"name: w\nstream: {{time: ts, type: kind, {order}{types}}}\n"
         "queries:\n- QUERY q PATTERN SEQ(Login l, payment p, Late t) RETURN l WITHIN 1 s\n"
     )
     result = sheaf("run", workload, "--events", tmp_path / "e.csv")
