@@ -175,7 +175,9 @@ class Graph:
             state = State("lateness", stream.lateness)
         else:
             state = State("slice")
-        detail = {"key": list(key), "columns": list(key)}
+        # `time` is the time column where no column has that name.
+        columns = [stream.time if name == "time" else name for name in key]
+        detail = {"key": list(key), "columns": columns}
         return self.add(
             Operator(
                 identity("partition", [list(key), spread.kind], (scan,)),

@@ -196,3 +196,15 @@ def test_a_plan_of_another_query_is_refused() -> None:
     workload = bound(["SEQ(A a, B b)"])
     with pytest.raises(PlanError, match="has 2 trees for query q0"):
         run_local(workload, stream_of(workload, 50), how=how)
+
+
+def test_events_of_one_time_can_be_what_is_matched() -> None:
+    query = "QUERY q PATTERN AND(A a, B b) WHERE a.time = b.time RETURN a.x, b.x WITHIN 60 ms"
+    workload = load_bound({"name": "times", "stream": STREAM, "queries": [query]})
+    table = pa.table({"ts": [1, 1, 2, 3, 3], "kind": list("ABABA"), "x": range(5)})
+    how = How().following(make_plan(workload, {}))
+    found = run_local(workload, from_table(table, workload.stream), how=how).matches
+    assert sorted(found["match"].to_pylist()) == [
+        '{"a":{"x":0},"b":{"x":1}}',
+        '{"a":{"x":4},"b":{"x":3}}',
+    ]
