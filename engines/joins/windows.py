@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from engines.columns.grouped import ranges
-from engines.columns.layout import Rows
+from engines.columns.layout import Rows, changes_in
 from engines.joins.frame import Frame, Name, Slot
 from engines.joins.regions import Extent
 from engines.joins.scan import Scan
@@ -93,7 +93,9 @@ class SlideWindows:
         relevant = np.zeros(len(layout), bool)
         for symbol in symbols:
             relevant[scan.arranged.candidates(symbol).rows] = True
-        rows = np.flatnonzero(relevant)
+        # An event may be known by another of its time, which is of no type that is asked for.
+        same = np.cumsum(changes_in(layout.partition) | changes_in(layout.position))
+        rows = np.flatnonzero(np.isin(same, same[relevant]))
         position, partition = layout.position[rows], layout.partition[rows]
         entered = -(-position // slide)
         left = -(-(position + scan.width) // slide)

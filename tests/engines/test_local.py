@@ -235,6 +235,17 @@ def test_negations_at_an_end_depend_on_the_window(pattern: str, expected: dict[i
     assert {time: value for time, _, value in found} == expected
 
 
+def test_other_queries_change_no_slides() -> None:
+    """A group in a negation is found in a tree, over the events of both queries."""
+    stream = {"time": "ts", "unit": "ms", "type": "kind"}
+    slides = "QUERY slides PATTERN SEQ(!D^1 d, C c) AGG COUNT(*) WITHIN 3 ms SLIDE 1 ms"
+    beside = "QUERY beside PATTERN SEQ(B b, C c) RETURN b WITHIN 1 ms"
+    bound = load_bound({"stream": stream, "queries": [slides, beside]})
+    table = pa.table({"ts": [7, 7, 9], "kind": ["B", "D", "C"]})
+    found = run_local(bound, from_table(table, bound.stream)).aggregates
+    assert found.column("time").to_pylist() == [10, 11]  # (6, 9] has the D
+
+
 def test_the_last_event_of_an_or_is_a_trigger_of_either_part() -> None:
     found = values("OR(A a, SEQ(A b, B c)) AGG COUNT(*) WITHIN 9 s", "a1 b2")
     assert found == [(1, "COUNT(*)", 1.0), (2, "COUNT(*)", 2.0)]
