@@ -6,7 +6,7 @@ The grammar is `grammar.lark`; this file turns what lark recognizes into the fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from lark import Lark, Token, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
+from lark.lark import PostLex
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
@@ -110,10 +111,23 @@ def _lark() -> Lark:
         grammar,
         parser="lalr",
         lexer="basic",  # keywords are reserved everywhere: an error names the word that is missing
+        postlex=_Fields(),
         start=["query", "condition"],
         propagate_positions=True,
         maybe_placeholders=True,
     )
+
+
+class _Fields(PostLex):
+    """After a dot only a name can stand, so that a word of the language is one there: `a.seq`."""
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        after_dot = False
+        for token in stream:
+            if after_dot and token.isalpha():
+                token = Token.new_borrow_pos("NAME", str(token), token)
+            after_dot = token.type == "DOT"
+            yield token
 
 
 def _check_nesting(text: str) -> None:

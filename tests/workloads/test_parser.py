@@ -55,6 +55,10 @@ def test_double_quotes_are_for_names():
     assert component == sx.Component("W_Completeren aanvraag", "all")
 
 
+def test_a_word_of_the_language_is_a_name_after_a_dot():
+    assert where_of("a.seq = a.IN") == where_of('a."seq" = a."IN"')
+
+
 def test_a_chain_of_comparisons_is_their_conjunction():
     assert where_of("a.x = a.y = a.z") == where_of("(a.x = a.y AND a.y = a.z)")
 
