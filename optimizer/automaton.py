@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from optimizer.ir.alternatives import alternatives
@@ -327,6 +328,7 @@ def _plain(watched: Iterable[State | None]) -> tuple[State, ...]:
     return tuple(None if s is _UNWATCHED else s for s in watched)
 
 
+@lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def countable(query: Query) -> str | None:
     """None if the query can be counted without constructing its matches, else why not."""
     if not isinstance(query.output, Aggregation):

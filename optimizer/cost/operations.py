@@ -7,8 +7,9 @@ kind of operation that the engines' kernels are made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from workloads.errors import SheafError
@@ -183,5 +184,4 @@ def nanoseconds(operations: Operations, unit_costs: UnitCosts) -> float:
     return math.fsum(number * cost for number, cost in each)
 
 
-def _numbers(operations: Operations) -> tuple[float, ...]:
-    return tuple(getattr(operations, name) for name in NAMES)
+_numbers: Callable[[Operations], tuple[float, ...]] = attrgetter(*NAMES)

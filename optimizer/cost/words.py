@@ -156,6 +156,8 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
     """Distinct stretches by their first and their last symbol; `marked`: only with a mark."""
     if not rows:
         return Changes()
+    if len(rows) == 1 and not marked and len({letter[1] for letter in rows[0]}) == len(rows[0]):
+        return _of_one([letter[1] for letter in rows[0]])
     letters: dict[_Letter, int] = {}
     symbols: dict[Symbol, int] = {}
     for row in rows:
@@ -201,6 +203,18 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
         dict(zip(names, n.tolist(), strict=True)) for n in (last, first, prefix)
     )
     return Changes(arriving, leaving, beginning, joins, final_joins)
+
+
+def _of_one(symbols: Sequence[Symbol]) -> Changes:
+    """The same for one row whose symbols differ, so that no two of its stretches are equal."""
+    n = len(symbols)
+    return Changes(
+        {symbol: float(i) for i, symbol in enumerate(symbols, 1)},
+        {symbol: float(n - i) for i, symbol in enumerate(symbols)},
+        {symbol: 0.0 if i else float(n) for i, symbol in enumerate(symbols)},
+        float(sum((n - length + 1) * (length + 1) for length in range(1, n + 1))),
+        float(sum(length + 1 for length in range(1, n + 1))),
+    )
 
 
 def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) -> Changes:

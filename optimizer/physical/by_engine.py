@@ -76,12 +76,13 @@ class _Judge:
         unit_costs: UnitCosts,
     ) -> None:
         self.group, self.steps = group, steps_of(group)
+        self.members = frozenset(group.queries)
         self.texts = step_texts(queries)
         self.costs = Costs(Counting(queries, statistics), group.engine, unit_costs)
 
     def judge(self, candidate: Candidate) -> tuple[Candidate, bool]:
         """The candidate with its benefit and reason, and whether it is shared."""
-        names = [name for name in candidate.queries if name in self.group.queries]
+        names = [name for name in candidate.queries if name in self.members]
         if len(names) < 2:
             return self._not(candidate, "its queries run one by one"), False
         called = CALLED[_engine(self.group.engine)]
