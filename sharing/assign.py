@@ -148,7 +148,10 @@ class Assigning:
         self, same: Sequence[Query], each: Sequence[Ranked]
     ) -> list[tuple[Sequence[Query], Ranked]]:
         """Queries of one key, window and slide in groups, by a rule."""
-        ways = [[(same, self._best(same))]]
+        ways = [
+            [(same, self._best(same))],
+            [([query], ranked) for query, ranked in zip(same, each, strict=True)],
+        ]
         if len(same) > 1 and trusted(same, self.statistics):
             marks = reversible(same, self.statistics)
             halves = [
@@ -157,7 +160,6 @@ class Assigning:
             ]
             if all(halves):
                 ways.append([(half, self._best(half)) for half in halves])
-            ways.append([([query], ranked) for query, ranked in zip(same, each, strict=True)])
         return min(ways, key=lambda groups: sum(ranked.nanoseconds for _, ranked in groups))
 
     def _together(self, group: Sequence[Query], ranked: Ranked, same: int) -> Together:

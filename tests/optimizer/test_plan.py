@@ -150,6 +150,23 @@ def test_the_product_is_taken_where_rates_are_only_assumed() -> None:
     assert (known.groups[0].engine, assumed.groups[0].engine) == ("aseq", "product")
 
 
+def test_queries_with_nothing_in_common_are_not_made_dearer_by_an_assumed_key() -> None:
+    plan = plan_of(
+        {
+            "name": "apart",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "statistics": {"rates": {"A": 10, "B": 0.5, "C": 10, "D": 40, "E": 56, "F": 3, "G": 1}},
+            "queries": [
+                f"QUERY {name} PATTERN SEQ({parts}) PARTITION BY u AGG COUNT(*) "
+                "WITHIN 2 s SLIDE 500 ms"
+                for name, parts in (("one", "A, B, C"), ("two", "D, E, F, G"))
+            ],
+        }
+    )
+    assert plan.cost.shared <= plan.cost.separate
+    assert {group.engine for group in plan.groups} == {"product"}
+
+
 @pytest.mark.parametrize("solver", ["greedy", "cpsat", "exhaustive"])
 def test_a_plan_starts_from_an_earlier_one(solver: Solver) -> None:
     first = plan_of({**SHARED, "queries": SHARED["queries"][:2]})
