@@ -56,6 +56,11 @@ if TYPE_CHECKING:
 # way to Python are quick with values of up to about a megabyte.
 BUCKETS_PER_CORE = 8
 
+# Spark starts a Python process when a stream begins, and gives it ten seconds, which cannot be
+# changed. A machine that is busy may take longer: then nothing has happened yet, and we try again.
+_TOO_SLOW = "Python worker failed to connect back"
+TRIES = 4
+
 _SETTINGS = {
     # A processor carries all queries; compressed ones of more than this would be broadcast, which
     # stateful operators do not take.
@@ -150,6 +155,8 @@ class Stream:
     ) -> None:
         self._session, self._options, self._lock = session, options, lock
         self._account = _Account(told)
+        self._tries = TRIES
+        self._current: tuple[BoundWorkload, LiveSource, How, Groups]
         self.query: StreamingQuery
         self.takeover: Takeover
 
@@ -165,6 +172,10 @@ class Stream:
             else:
                 ended = bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
         except (PySparkException, Py4JError) as error:
+            if _TOO_SLOW in str(error) and self._tries > 1:
+                self._tries -= 1
+                self._begin(*self._current)
+                return seconds is None and self.wait()
             self._lock.close()
             raise JobError(said(error)) from error
         if ended:
@@ -196,7 +207,7 @@ class Stream:
         self._close(enough)
         if self.query.exception() is not None and not self._account.kept_out:
             self.wait()  # it failed by itself
-        self._account.kept_out = False
+        self._account.kept_out, self._tries = False, TRIES
         self._begin(workload, source, how, groups)
         return self.takeover
 
@@ -212,7 +223,7 @@ class Stream:
             self._account.closing = False
 
     def _begin(self, workload: BoundWorkload, source: LiveSource, how: How, groups: Groups) -> None:
-        options = self._options
+        options, self._current = self._options, (workload, source, how, groups)
         takeover = _begun(self._session, workload, source, options)
         buckets = _buckets(workload, source, takeover.manifest, how)
         sink = _sink(workload, options)

@@ -20,6 +20,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
+from pyspark.errors import PySparkException
 
 from api.jobs.process import end_session, session
 from engines.errors import EventsError, StateError
@@ -39,6 +40,7 @@ from engines.spark.live_source import (
     watermark_for,
 )
 from engines.spark.stream import (
+    TRIES,
     Progress,
     Stream,
     StreamOptions,
@@ -371,6 +373,29 @@ def until(job: Stream, is_so: Callable[[], bool]) -> None:
     """Wait for it, as long as the stream runs."""
     while not is_so():
         assert not job.wait(1)
+
+
+class Slow:
+    """A query whose Python process was too slow to start."""
+
+    def awaitTermination(self, *seconds: float) -> bool:  # noqa: N802, it is Spark's name
+        raise PySparkException("Query terminated: Python worker failed to connect back.")
+
+
+def test_a_stream_that_was_too_slow_to_begin_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(Stream, "_begin", lambda self, *of: begun.append(of))
+    with (tmp_path / "lock").open("w") as lock:
+        job = Stream(Any, StreamOptions("state", "out"), begun.append, lock)
+        job._current = ("workload", "source", "how", "groups")
+        job.query = Slow()
+        assert not job.wait(1)
+        with pytest.raises(JobError, match="failed to connect back"):
+            job.wait()
+        assert begun == [job._current] * (TRIES - 1)
+        assert lock.closed
 
 
 @pytest.mark.slow
