@@ -169,4 +169,4 @@ def test_a_plan_can_be_made_from_a_sample_of_events(client: httpx.Client, events
     body = {"sample": {"path": str(events)}}
     plan = client.post(f"/v1/workloads/{id}/plans", json=body).json()
     assert plan["rates"].keys() == {"Operating", "Washing"}
-    assert plan["cost"]["unit"] == "operations per window"
+    assert plan["cost"]["unit"] == "nanoseconds per second of stream"
