@@ -14,7 +14,6 @@ from api.schemas import PlanOut, PlanSummary
 from api.store import Store
 from api.views import plan_out, plan_summary
 from optimizer.physical.svg import render_svg
-from optimizer.physical.text import render_text
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"])
 
@@ -57,7 +56,7 @@ def get_plan(
     stored = store.plan(id)
     match format:
         case "text":
-            return Response(render_text(stored.plan), media_type="text/plain; charset=utf-8")
+            return Response(stored.text, media_type="text/plain; charset=utf-8")
         case "svg":
             return Response(render_svg(stored.plan), media_type="image/svg+xml")
         case "json":

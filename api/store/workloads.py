@@ -22,6 +22,7 @@ from api.store.schema import PlanRow, VersionRow, WorkloadRow
 from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload
 from optimizer.physical.plan import Plan, from_json, to_json
+from optimizer.physical.text import render_text
 from workloads.errors import SheafError
 from workloads.loading import load_workload
 
@@ -29,6 +30,9 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
 KEPT_BOUND = 64  # workloads that stay parsed in memory
+KEPT_PLANS, SMALL_PLAN = 64, 500  # plans that do so too, and operators that such a one may have
+
+_PLACE = select(PlanRow.number, PlanRow.id, PlanRow.version)
 
 
 class UnknownIdError(SheafError):
@@ -76,6 +80,10 @@ class StoredPlan:
         """The plan itself; a `PlanError` where another Sheaf made it in another form."""
         return from_json(self.document)
 
+    @cached_property
+    def text(self) -> str:
+        return render_text(self.plan)
+
 
 class Store:
     """Workloads and plans; everything that has been given back is on the disk."""
@@ -84,6 +92,7 @@ class Store:
         self._database = database
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, int], StoredWorkload] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, int], StoredPlan] = OrderedDict()
 
     def add_workload(self, bound: BoundWorkload, document: Mapping[str, Any]) -> StoredWorkload:
         """Keep a workload under its name: as a new version, unless the latest says the same."""
@@ -170,10 +179,11 @@ class Store:
 
     def plan(self, id: str) -> StoredPlan:
         with self._database.read() as session:
-            row = session.scalar(select(PlanRow).where(PlanRow.id == id))
-        if row is None:
-            raise UnknownIdError(f"there is no plan '{id}'")
-        return _plan(row)
+            row = session.execute(_PLACE.where(PlanRow.id == id)).one_or_none()
+            if row is None:
+                raise UnknownIdError(f"there is no plan '{id}'")
+            (found,) = self._read_plans(session, [row])
+        return found
 
     def plans(
         self,
@@ -183,15 +193,32 @@ class Store:
         newest: bool = False,
     ) -> Page[StoredPlan]:
         """Plans in the order they were made, or `newest` first, of one workload or of all."""
-        wanted = behind(select(PlanRow), PlanRow.number, after, newest)
+        wanted = behind(_PLACE, PlanRow.number, after, newest)
         if workload is not None:
             wanted = wanted.where(PlanRow.workload == workload)
         with self._database.read() as session:
-            rows = session.scalars(wanted.limit(limit + 1)).all()
-        more = len(rows) > limit and limit > 0
-        return Page(
-            [_plan(row) for row in rows[:limit]], str(rows[limit - 1].number) if more else None
-        )
+            rows = session.execute(wanted.limit(limit + 1)).all()
+            more = len(rows) > limit and limit > 0
+            found = self._read_plans(session, rows[:limit])
+        return Page(found, str(rows[limit - 1].number) if more else None)
+
+    def _read_plans(self, session: Session, rows: Sequence[Any]) -> list[StoredPlan]:
+        """The plans at these places; small ones that were read before are not read again."""
+        with self._lock:
+            known = {row.id: self._plans.get((row.id, row.version)) for row in rows}
+        missing = [id for id, plan in known.items() if plan is None]
+        if missing:
+            wanted = select(PlanRow).where(PlanRow.id.in_(missing))
+            known |= {row.id: _plan(row) for row in session.scalars(wanted)}
+        found = [plan for row in rows if (plan := known[row.id]) is not None]
+        with self._lock:
+            for plan in found:
+                if len(plan.document["operators"]) <= SMALL_PLAN:
+                    self._plans[plan.id, plan.version] = plan
+                    self._plans.move_to_end((plan.id, plan.version))
+            while len(self._plans) > KEPT_PLANS:
+                self._plans.popitem(last=False)
+        return found
 
     def _row(self, session: Session, id: str) -> WorkloadRow:
         row = session.scalar(select(WorkloadRow).where(WorkloadRow.id == id))
