@@ -92,6 +92,8 @@ def run_live(
             if "spark.jars" in where.conf:  # jars that are there take the place of a registry's
                 settings.pop("spark.jars.packages", None)
             spark = sessions.enter_context(spark_session(where.master, conf=settings))
+            if (address := spark.sparkContext.uiWebUrl) is not None:
+                typer.echo(f"Spark's own page: {address}", err=True)
         with stages("run"), _shown(source) as show:
 
             def told(progress: Progress) -> None:
