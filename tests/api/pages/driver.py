@@ -191,9 +191,12 @@ def browser(chromium: str, driver: str) -> Iterator[Browser]:
     )
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
         try:
-            yield Browser(client, _session(client, chromium))
+            session = _session(client, chromium)
+            try:
+                yield Browser(client, session)
+            finally:
+                client.delete(f"/session/{session}")  # ends the browser
         finally:
-            # Told to end, the driver ends the browser too.
             process.terminate()
             process.wait()
 
