@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 # way to Python are quick with values of up to about a megabyte.
 BUCKETS_PER_CORE = 8
 
-# Spark starts a Python process when a stream begins, and gives it ten seconds, which cannot be
-# changed. A machine that is busy may take longer: then nothing has happened yet, and we try again.
+# Spark starts a Python process when a stream begins, and does not wait for it for ever. Seen on a
+# machine that was busy; the checkpoint is as it was, so the stream can begin again.
 _TOO_SLOW = "Python worker failed to connect back"
 TRIES = 4
 
