@@ -148,7 +148,7 @@ class Assigning:
         self, same: Sequence[Query], each: Sequence[Ranked]
     ) -> list[tuple[Sequence[Query], Ranked]]:
         """Queries of one key, window and slide in groups, by a rule."""
-        ways = [
+        ways: list[list[tuple[Sequence[Query], Ranked]]] = [
             [(same, self._best(same))],
             [([query], ranked) for query, ranked in zip(same, each, strict=True)],
         ]
