@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -102,7 +103,7 @@ class _Reader:
         self, text: str, is_json: bool, stem: str
     ) -> tuple[Workload | None, list[Diagnostic]]:
         try:
-            document = json.loads(text) if is_json else yaml.load(text, Loader=yaml.CSafeLoader)
+            document, lines = self._json(text) if is_json else self._yaml(text)
         except json.JSONDecodeError as error:
             self.report(f"not valid JSON: {error.msg}", line=error.lineno)
             return None, self.findings
@@ -120,8 +121,32 @@ class _Reader:
                 "see the example in the README",
             )
             return None, self.findings
-        lines = [] if is_json else _block_lines(text)
         return self.read({"name": stem, **document}, lines)
+
+    def _json(self, text: str) -> tuple[Any, list[int | None]]:
+        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            for name, number in Counter(name for name, _ in pairs).items():
+                if number > 1:
+                    self._repeated(name, None)
+            return dict(pairs)
+
+        return json.loads(text, object_pairs_hook=once), []
+
+    def _yaml(self, text: str) -> tuple[Any, list[int | None]]:
+        """The document, and the file's line on which each query in block style begins."""
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+        for mapping in _mappings(root):
+            seen = set()
+            for key, _ in mapping.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                    self._repeated(key.value, key.start_mark.line + 1)
+                seen.add(key.value if isinstance(key, yaml.ScalarNode) else key)
+        return yaml.load(text, Loader=yaml.CSafeLoader), _block_lines(root)
+
+    def _repeated(self, key: str, line: int | None) -> None:
+        self.report(
+            f"the key {key!r} stands twice in one map", "only one can hold: leave one out", line
+        )
 
     def read(
         self, document: Mapping[str, Any], lines: Iterable[int | None] = ()
@@ -187,7 +212,7 @@ class _Reader:
                 "name the column that holds an event's type, or give types by conditions",
             )
         unit = document.get("unit", "ms")
-        if not isinstance(unit, str) or unit not in NANOSECONDS:
+        if str(unit) not in NANOSECONDS:
             self.report(
                 f"stream.unit is {unit!r}; known are {', '.join(NANOSECONDS)}",
                 did_you_mean(str(unit), NANOSECONDS),
@@ -411,10 +436,25 @@ def _probable_name(text: str) -> str | None:
     return words[1][:60] if len(words) > 1 and words[0].upper() == "QUERY" else None
 
 
-def _block_lines(text: str) -> list[int | None]:
+def _mappings(root: yaml.Node | None) -> Iterator[yaml.MappingNode]:
+    """All maps of a document, each once, however often an alias names it."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            yield node
+            waiting += [part for pair in node.value for part in pair]
+        else:
+            waiting += node.value
+
+
+def _block_lines(root: yaml.Node | None) -> list[int | None]:
     """The file's line on which each query's text begins, for queries in block style."""
-    root = yaml.compose(text, Loader=yaml.CSafeLoader)
-    for key, value in root.value:
+    for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
         if key.value == "queries" and isinstance(value, yaml.SequenceNode):
             return [
                 node.start_mark.line + 2

@@ -165,3 +165,19 @@ def test_values_that_no_unit_or_number_can_be_are_said(section, said):
     }
     with pytest.raises(WorkloadError, match=said):
         load_workload(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("w.yaml", "stream: {time: ts, type: kind}\nqueries: []\nqueries: []\n", 3),
+        ("w.yaml", "stream:\n  time: a\n  type: kind\n  time: b\nqueries: []\n", 4),
+        ("w.json", '{"stream": {"time": "a", "time": "b"}, "queries": []}', None),
+    ],
+)
+def test_a_key_that_stands_twice_is_a_mistake(tmp_path, name, text, line):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(WorkloadError) as caught:
+        load_workload(tmp_path / name)
+    first = caught.value.diagnostics[0]
+    assert (first.file_line, "stands twice" in first.message) == (line, True)
