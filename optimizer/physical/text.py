@@ -214,8 +214,9 @@ class Text:
                 lines.append(f"  {', '.join(piece.steps)}: for {who}, by {called}{saves}")
         for join in self.ways.shared_joins:
             users = self.ways.queries[join.id]
-            saved = (len(users) - 1) * self._subtree(join)
-            saves = f"; saves {cpu(saved)}" if saved else ""
+            # Not what sharing it saves: alone, a query may have another tree.
+            more = (len(users) - 1) * self._subtree(join)
+            saves = f"; for each anew it would take {cpu(more)} more" if more else ""
             rows = "" if join.rows is None else f", {rate(join.rows)} rows a second"
             who = self._some(list(users))
             lines.append(f"  {_bare(join)}: for {who}, joined once{rows}{saves}")
