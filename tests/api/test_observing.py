@@ -87,8 +87,12 @@ def test_a_request_keeps_its_id(client: httpx.Client, caplog: pytest.LogCaptureF
     }
     assert len(ids) == 3
     assert all(re.fullmatch("[0-9a-f]{16}", id) for id in ids)
-    lines = [r for r in caplog.records if r.name == "sheaf.requests"]
-    assert [(r.method, r.path, r.status) for r in lines] == [("GET", "/v1/jobs", 200)] * 4  # type: ignore[attr-defined]
+
+    def lines() -> list[logging.LogRecord]:
+        return [r for r in caplog.records if r.name == "sheaf.requests"]
+
+    until(lambda: len(lines()) >= 4)  # a line is written when the answer is out
+    assert [(r.method, r.path, r.status) for r in lines()] == [("GET", "/v1/jobs", 200)] * 4  # type: ignore[attr-defined]
 
 
 def test_a_bug_is_a_problem_and_its_trace_is_in_the_log(
