@@ -120,7 +120,7 @@ def test_the_strategies_reach_every_rule() -> None:
     """A property that no example can falsify is worth nothing."""
     fired: set[str] = set()
 
-    @settings(max_examples=150, derandomize=True, database=None)
+    @settings(max_examples=300, derandomize=True, database=None)
     @given(QUERIES)
     def collect(workload: BoundWorkload) -> None:
         fired.update(step.rule for step in normalize(workload.queries[0]).trace)
