@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from api.benchmarks.asking import Answer, Asking
 from api.benchmarks.measuring import Row, Said, Size
 from workloads.errors import SheafError
 
@@ -88,16 +90,17 @@ async def measured(seconds: float, reads: int = READS, plans: int = PLANS) -> Lo
     load = Load()
     async with _served() as (http, process):
         workload, rates, addresses = await _prepared(http)
+        asking = Asking(http.base_url.port or 80)
 
         async def read(number: int, due: float) -> None:
             address = addresses[number % len(addresses)]
-            await _timed(http.get(address), due, load.errors, load.reads)
+            await _timed(asking.ask("GET", address), due, load.errors, load.reads)
 
         async def plan(number: int, due: float) -> None:
             is_new = number % NEW == 0
             known = {kind: rate + number / 1000 for kind, rate in rates.items()}
-            wanted = {"statistics": {"rates": known}} if is_new else {}
-            request = http.post(f"/v1/workloads/{workload}/plans", json=wanted)
+            wanted = json.dumps({"statistics": {"rates": known}} if is_new else {}).encode()
+            request = asking.ask("POST", f"/v1/workloads/{workload}/plans", wanted)
             kept = (load.plans, load.made) if is_new else (load.plans,)
             await _timed(request, due, load.errors, *kept)
 
@@ -108,6 +111,7 @@ async def measured(seconds: float, reads: int = READS, plans: int = PLANS) -> Lo
             _watched(process.pid, end, load),
         )
         load.cpu = _cpu(process.pid) - before
+        asking.close()
     return load
 
 
@@ -125,21 +129,19 @@ async def _at_rate(rate: int, end: float, request: Callable[[int, float], Awaita
 
 
 async def _timed(
-    request: Awaitable[httpx.Response], due: float, errors: list[str], *kept: list[float]
+    request: Awaitable[Answer], due: float, errors: list[str], *kept: list[float]
 ) -> None:
     """Keep how long after its time a request was answered."""
-    import httpx
-
     try:
-        response = await request
-    except httpx.TransportError as error:
+        answer = await request
+    except OSError as error:
         errors.append(repr(error))
         return
     passed = time.perf_counter() - due
     for seconds in kept:
         seconds.append(passed)
-    if response.is_error:
-        errors.append(f"{response.status_code} {response.text[:200]}")
+    if answer.status >= 400:
+        errors.append(f"{answer.status} {answer.body[:200]!r}")
 
 
 async def _watched(process: int, end: float, load: Load) -> None:
