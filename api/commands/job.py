@@ -18,6 +18,16 @@ from api.commands.service import (
     print_json,
     print_rows,
 )
+from api.commands.stream_options import (
+    STREAMS,
+    Buckets,
+    Checkpoint,
+    Every,
+    Files,
+    Finish,
+    Like,
+    Once,
+)
 
 if TYPE_CHECKING:
     from api.client import Client, Event
@@ -25,7 +35,6 @@ if TYPE_CHECKING:
 
 job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
 
-STREAMS = "Live streams, with --mode stream"
 Id = Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")]
 
 
@@ -47,44 +56,17 @@ def launch(
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it is over; without --server always.")
     ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Where to go on from.", rich_help_panel=STREAMS),
-    ] = None,
-    every: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Time between batches.", rich_help_panel=STREAMS),
-    ] = None,
-    buckets: Annotated[
-        int | None,
-        typer.Option(min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS),
-    ] = None,
-    files: Annotated[
-        int | None,
-        typer.Option(min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="A file of events like those that will come.",
-            rich_help_panel=STREAMS,
-        ),
-    ] = None,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
+    buckets: Buckets = None,
+    files: Files = None,
+    like: Like = None,
     on_error: Annotated[
         OneOf["stop", "skip"] | None,
         typer.Option(help="At a row that is no event.", rich_help_panel=STREAMS),
     ] = None,
-    once: Annotated[
-        bool,
-        typer.Option("--once", help="End with the events there are.", rich_help_panel=STREAMS),
-    ] = False,
-    finish: Annotated[
-        bool,
-        typer.Option(
-            "--finish", help="Then give the rows that wait for more.", rich_help_panel=STREAMS
-        ),
-    ] = False,
+    once: Once = False,
+    finish: Finish = False,
     server: Server = None,
     as_json: Json = False,
 ) -> None:

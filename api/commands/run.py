@@ -14,6 +14,16 @@ import typer
 from api.commands.showing import ROWS_SHOWN, show, tell_faults
 from api.commands.spark import SparkOptions, check_spark_sink, run_spark, settings_of
 from api.commands.stream import Live, run_live
+from api.commands.stream_options import (
+    STREAMS,
+    Buckets,
+    Checkpoint,
+    Every,
+    Files,
+    Finish,
+    Like,
+    Once,
+)
 from api.execution import (
     Device,
     Engine,
@@ -39,7 +49,6 @@ if TYPE_CHECKING:
     from workloads.model import Workload
 
 SPARK = "Spark"
-STREAMS = "Live streams"
 STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
 
@@ -123,42 +132,13 @@ def run(
             rich_help_panel=STREAMS,
         ),
     ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Where to go on from.", rich_help_panel=STREAMS),
-    ] = None,
-    once: Annotated[
-        bool,
-        typer.Option("--once", help="End with the events there are.", rich_help_panel=STREAMS),
-    ] = False,
-    finish: Annotated[
-        bool,
-        typer.Option(
-            "--finish",
-            help="Then no more will come: give the rows that wait for more.",
-            rich_help_panel=STREAMS,
-        ),
-    ] = False,
-    every: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Time between batches.", rich_help_panel=STREAMS),
-    ] = None,
-    buckets: Annotated[
-        int | None,
-        typer.Option(min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS),
-    ] = None,
-    files: Annotated[
-        int | None,
-        typer.Option(min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
-    ] = None,
-    schema: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="A file of events like those that will come.",
-            rich_help_panel=STREAMS,
-        ),
-    ] = None,
+    checkpoint: Checkpoint = None,
+    once: Once = False,
+    finish: Finish = False,
+    every: Every = None,
+    buckets: Buckets = None,
+    files: Files = None,
+    schema: Like = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
     from engines.how import How

@@ -1,0 +1,43 @@
+"""The options of live streams, which `sheaf run` and `sheaf job launch` both take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+STREAMS = "Live streams"
+
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where to go on from.", rich_help_panel=STREAMS),
+]
+Once = Annotated[
+    bool, typer.Option("--once", help="End with the events there are.", rich_help_panel=STREAMS)
+]
+Finish = Annotated[
+    bool,
+    typer.Option(
+        "--finish",
+        help="Then no more will come: give the rows that wait for more.",
+        rich_help_panel=STREAMS,
+    ),
+]
+Every = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Time between batches.", rich_help_panel=STREAMS),
+]
+Buckets = Annotated[
+    int | None, typer.Option(min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS)
+]
+Files = Annotated[
+    int | None, typer.Option(min=1, help="New files in a batch at most.", rich_help_panel=STREAMS)
+]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="A file of events like those that will come.",
+        rich_help_panel=STREAMS,
+    ),
+]
