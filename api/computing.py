@@ -85,6 +85,20 @@ class Computing:
             raise value
         return value  # type: ignore[no-any-return]
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether a process has been started, and imported what it needs."""
+        with self._lock:
+            return any(process.is_ready for process in self._all)
+
+    def warm(self) -> None:
+        """Start a process, so that the first call need not wait for that; returns at once."""
+        threading.Thread(target=self._warm, name="sheaf-warm", daemon=True).start()
+
+    def _warm(self) -> None:
+        with suppress(SheafError):  # the service may have come to its end
+            self.call(int)
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -119,7 +133,7 @@ class _Process:
                 start_new_session=True,  # an interrupt on the terminal is the service's to handle
             )
         self._pipe = Connection(ours.detach())
-        self._ready = False
+        self.is_ready = False
 
     @property
     def is_alive(self) -> bool:
@@ -128,9 +142,9 @@ class _Process:
     def ask(self, work: Any, seconds: float, watched: Watched) -> tuple[bool, Any] | None:
         """Whether it went well, and the answer; None if it does not come in time."""
         try:
-            if not self._ready:
+            if not self.is_ready:
                 self._pipe.recv_bytes()  # it has imported what it needs
-                self._ready = True
+                self.is_ready = True
             self._pipe.send_bytes(pickle.dumps(work))
             end = time.monotonic() + seconds
             while time.monotonic() < end and not watched.cancelled.is_set():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -107,7 +109,13 @@ def plan_bound(
 def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]) -> Plan:
     """The same for a workload that has been checked, from its document."""
     say("reading the queries")
-    return plan_bound(bind(load_workload(document)), document, wanted, roots)
+    return plan_bound(_bound(json.dumps(document)), document, wanted, roots)
+
+
+@lru_cache(maxsize=4)
+def _bound(document: str) -> BoundWorkload:
+    """A workload that is often planned more than once in a row."""
+    return bind(load_workload(json.loads(document)))
 
 
 def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel
 
 from api.jobs.account import Account
 from api.jobs.model import Job
@@ -32,6 +37,23 @@ from optimizer.ir.pattern import events, print_pattern
 from optimizer.ir.query import Aggregation, Query
 from optimizer.physical.operators import print_window
 
+T = TypeVar("T", StoredWorkload, StoredPlan)
+
+
+def _while_stored(view: Callable[[T], BaseModel]) -> Callable[[T], bytes]:
+    """A view as JSON, made once for as long as the store holds what it is of."""
+    made: WeakKeyDictionary[T, bytes] = WeakKeyDictionary()
+
+    def body(stored: T) -> bytes:
+        found = made.get(stored)
+        if found is None:
+            made[stored] = found = (
+                view(stored).model_dump_json(exclude_none=True, by_alias=True).encode()
+            )
+        return found
+
+    return body
+
 
 def workload_summary(stored: StoredWorkload) -> WorkloadSummary:
     return WorkloadSummary(
@@ -57,6 +79,9 @@ def workload_out(stored: StoredWorkload) -> WorkloadOut:
         types=sorted({event.symbol.type for query in queries for event in events(query.pattern)}),
         document=dict(stored.document),
     )
+
+
+workload_body = _while_stored(workload_out)
 
 
 def _query_out(query: Query) -> QueryOut:
@@ -87,6 +112,9 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
 def plan_out(stored: StoredPlan) -> PlanOut:
     of = {"workload": stored.workload, "workload_version": stored.version}
     return PlanOut(**{**stored.document, **of})
+
+
+plan_body = _while_stored(plan_out)
 
 
 def task_out(task: Task, limit: float) -> TaskOut:

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import tempfile
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,6 +23,7 @@ class CalibrationError(SheafError):
     """Costs that could not be measured or kept."""
 
 
+@cache
 def machine() -> str:
     """What costs depend on: the system, the processor, and the versions that compile kernels."""
     parts = [

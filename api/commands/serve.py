@@ -62,7 +62,12 @@ def serve(
         timeout_graceful_shutdown=10,
         timeout_keep_alive=30,  # longer than clients keep one: else some write to a closed one
     )
-    server = Server(config, started=lambda at: log_address(host, at))
+
+    def started(at: int) -> None:
+        log_address(host, at)
+        app.state.computing.warm()
+
+    server = Server(config, started)
     with suppress(KeyboardInterrupt):  # when all is closed
         server.run()
 

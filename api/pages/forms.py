@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
 from api.computing import SMALL
@@ -16,7 +16,7 @@ from api.jobs.queue import Jobs
 from api.planning import Checked, check_text
 from api.problems import ProblemError
 from api.roots import Roots
-from api.routes.state import computing, jobs, roots, settings
+from api.routes.state import computing, handed, jobs, roots, settings
 from optimizer.ir.pattern import events
 from workloads.errors import Diagnostic, WorkloadError
 
@@ -79,7 +79,7 @@ def placed(found: Diagnostic, lines: list[str]) -> dict[str, Any]:
 
 @router.get("/files")
 def files(
-    roots: Annotated[Roots, Depends(roots)],
+    roots: Annotated[Roots, handed(roots)],
     under: Annotated[str, Query(max_length=1000)] = "",
 ) -> dict[str, Any]:
     """Files of events where sources may be, for a form to offer: the first of many."""
@@ -118,7 +118,7 @@ def _shown(path: Path) -> str:
 @router.get("/jobs/{id}/measures")
 def measures(
     id: str,
-    jobs: Annotated[Jobs, Depends(jobs)],
+    jobs: Annotated[Jobs, handed(jobs)],
     after: Annotated[int, Query(ge=0, le=10**12)] = 0,
 ) -> dict[str, Any]:
     """What a job's process measured as it went on, behind the first so many bytes."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import yaml
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from api.jobs.model import Job
 from api.jobs.queue import Jobs
 from api.pages.render import PageRoute, page
-from api.routes.state import jobs, settings, store
+from api.routes.state import handed, jobs, settings, store
 from api.settings import Settings
 from api.store import Store
 from api.views import plan_summary, workload_summary
@@ -23,8 +23,8 @@ ON_A_PAGE = 20
 LISTED = 12  # beside something else
 
 Cursor = Annotated[str | None, Query(max_length=40)]
-StoreIn = Annotated[Store, Depends(store)]
-JobsIn = Annotated[Jobs, Depends(jobs)]
+StoreIn = Annotated[Store, handed(store)]
+JobsIn = Annotated[Jobs, handed(jobs)]
 
 STARTING_POINTS = {
     "shop": "A shop's click stream: purchase paths, counted and found",
@@ -76,7 +76,7 @@ def workload_page(
     request: Request,
     id: str,
     store: StoreIn,
-    settings: Annotated[Settings, Depends(settings)],
+    settings: Annotated[Settings, handed(settings)],
     version: Annotated[int | None, Query(ge=1, le=10**9)] = None,
 ) -> Response:
     stored = store.workload(id, version)
@@ -157,7 +157,7 @@ def jobs_page(request: Request, jobs: JobsIn, cursor: Cursor = None) -> Response
 def new_job_page(
     request: Request,
     store: StoreIn,
-    settings: Annotated[Settings, Depends(settings)],
+    settings: Annotated[Settings, handed(settings)],
     plan: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
     chosen = None if plan is None else plan_summary(store.plan(plan))

@@ -12,7 +12,7 @@ import re
 from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.pages.render import page
 from api.problems import problem_response
-from api.routes.state import settings
+from api.routes.state import handed, settings
 from api.settings import Settings
 from api.tokens import token_of
 
@@ -105,7 +105,7 @@ def back_to(url: object) -> str:
 
 
 @router.post("/signin")
-async def sign_in(request: Request, settings: Annotated[Settings, Depends(settings)]) -> Response:
+async def sign_in(request: Request, settings: Annotated[Settings, handed(settings)]) -> Response:
     """Keep a good token in the browser's cookie, and go on to where it was asked for."""
     given = parse_qs((await request.body()).decode(errors="replace"))
     secret, to = given.get("token", [""])[0].strip(), given.get("to", ["/"])[0]

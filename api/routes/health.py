@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from api.jobs.queue import Jobs
 from api.metrics import Metrics
 from api.problems import ProblemError, responses
-from api.routes.state import jobs, metrics
+from api.routes.state import handed, jobs, metrics
 
 router = APIRouter(tags=["health"])
 
@@ -33,7 +33,7 @@ def healthz() -> Health:
 
 
 @router.get("/readyz", responses=responses("unavailable"))
-def readyz(jobs: Annotated[Jobs, Depends(jobs)]) -> Health:
+def readyz(jobs: Annotated[Jobs, handed(jobs)]) -> Health:
     """Jobs are run, and the store answers."""
     if not jobs.is_alive:
         raise ProblemError("unavailable", "the thread that runs jobs is not running")
@@ -43,6 +43,6 @@ def readyz(jobs: Annotated[Jobs, Depends(jobs)]) -> Health:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses=_METRICS)
-def get_metrics(metrics: Annotated[Metrics, Depends(metrics)]) -> Response:
+def get_metrics(metrics: Annotated[Metrics, handed(metrics)]) -> Response:
     """What the service counts and measures, for Prometheus."""
     return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -7,19 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from fastapi import Request as HttpRequest
 from fastapi.responses import PlainTextResponse
 
 from api.computing import Computing
 from api.execution import choose_how
-from api.jobs.model import Live, Request, Status
+from api.jobs.model import Job, Live, Request, Status
 from api.jobs.queue import Jobs
 from api.jobs.streaming import checked
 from api.problems import ProblemError, responses
 from api.roots import Roots
-from api.routes.paging import LINK, Cursor, Limit, linked
-from api.routes.state import computing, jobs, roots, settings, store
+from api.routes.paging import LINK, Cursor, Limit, listed
+from api.routes.state import computing, handed, jobs, roots, settings, store
 from api.schemas import JobChange, JobChanged, JobIn, JobOut, StreamIn
 from api.settings import Settings
 from api.sinks import check_sink
@@ -48,10 +48,10 @@ def post_job(
     wanted: JobIn,
     http: HttpRequest,
     response: Response,
-    store: Annotated[Store, Depends(store)],
-    jobs: Annotated[Jobs, Depends(jobs)],
-    roots: Annotated[Roots, Depends(roots)],
-    settings: Annotated[Settings, Depends(settings)],
+    store: Annotated[Store, handed(store)],
+    jobs: Annotated[Jobs, handed(jobs)],
+    roots: Annotated[Roots, handed(roots)],
+    settings: Annotated[Settings, handed(settings)],
 ) -> JobOut:
     """Put a job in the queue; it runs in a process of its own when its turn comes."""
     _check_master(wanted.master, settings)
@@ -82,22 +82,24 @@ def post_job(
     return job_out(job, None)
 
 
-@router.get("", responses={200: LINK})
+@router.get("", response_model=list[JobOut], responses={200: LINK})
 def list_jobs(
     request: HttpRequest,
-    response: Response,
-    jobs: Annotated[Jobs, Depends(jobs)],
+    jobs: Annotated[Jobs, handed(jobs)],
     status: Status | None = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> list[JobOut]:
+) -> Response:
     """Jobs in the order they came, all or those of one status."""
-    page = linked(request, response, jobs.records.page(limit, cursor, status))
-    return [job_out(job, jobs.progress(job), jobs.account(job)) for job in page]
+
+    def shown(job: Job) -> JobOut:
+        return job_out(job, jobs.progress(job), jobs.account(job))
+
+    return listed(request, jobs.records.page(limit, cursor, status), shown)
 
 
 @router.get("/{id}", responses=responses("not-found"))
-def get_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> JobOut:
+def get_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> JobOut:
     """One job: its status, how far it is, and why it failed if it did."""
     job = jobs.records.get(id)
     return job_out(job, jobs.progress(job), jobs.account(job))
@@ -108,7 +110,7 @@ def get_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> JobOut:
     response_class=PlainTextResponse,
     responses={**responses("not-found"), **_LOG},
 )
-def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
+def get_log(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
     """What the job's process printed, and the traceback if it failed; the last of it if long."""
     log = jobs.folder(jobs.records.get(id).id).log
     return PlainTextResponse(last_of(log, MAX_LOG) if log.exists() else "")
@@ -117,7 +119,7 @@ def get_log(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
 @router.delete(
     "/{id}", status_code=204, responses={202: {"model": JobOut}, **responses("not-found")}
 )
-def delete_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
+def delete_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
     """Cancel a job that waits or runs (202), or drop one that is over, with its results (204).
 
     A stream that is cancelled keeps its rows and its checkpoint until it is dropped.
@@ -137,9 +139,9 @@ def delete_job(id: str, jobs: Annotated[Jobs, Depends(jobs)]) -> Response:
 def patch_job(
     id: str,
     wanted: JobChange,
-    store: Annotated[Store, Depends(store)],
-    jobs: Annotated[Jobs, Depends(jobs)],
-    computing: Annotated[Computing, Depends(computing)],
+    store: Annotated[Store, handed(store)],
+    jobs: Annotated[Jobs, handed(jobs)],
+    computing: Annotated[Computing, handed(computing)],
 ) -> JobChanged:
     """Have a stream go on with another plan, from the end of its batch.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
+from pydantic import BaseModel
 
 from api.store import Page
 
@@ -26,9 +27,11 @@ LINK: dict[str, Any] = {
 }
 
 
-def linked(request: Request, response: Response, page: Page[T]) -> Sequence[T]:
-    """The items of a page, with the next page in the answer's headers."""
+def listed(request: Request, page: Page[T], view: Callable[[T], BaseModel]) -> Response:
+    """The items of a page as they are shown, with the next page in the answer's headers."""
+    headers = {}
     if page.next is not None:
         following = request.url.include_query_params(cursor=page.next)
-        response.headers["link"] = f'<{following.path}?{following.query}>; rel="next"'
-    return page.items
+        headers["link"] = f'<{following.path}?{following.query}>; rel="next"'
+    shown = b",".join(view(item).model_dump_json(by_alias=True).encode() for item in page.items)
+    return Response(b"[" + shown + b"]", headers=headers, media_type="application/json")

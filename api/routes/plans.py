@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from api.problems import responses
-from api.routes.paging import LINK, Cursor, Limit, linked
-from api.routes.state import store
+from api.routes.paging import LINK, Cursor, Limit, listed
+from api.routes.state import handed, store
 from api.schemas import PlanOut, PlanSummary
 from api.store import Store
-from api.views import plan_out, plan_summary
+from api.views import plan_body, plan_summary
 from optimizer.physical.svg import render_svg
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"])
@@ -27,31 +27,28 @@ _FORMATS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("", responses={200: LINK})
+@router.get("", response_model=list[PlanSummary], responses={200: LINK})
 def list_plans(
     request: Request,
-    response: Response,
-    store: Annotated[Store, Depends(store)],
+    store: Annotated[Store, handed(store)],
     workload: Annotated[str | None, Query(description="Only plans of this workload.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> list[PlanSummary]:
+) -> Response:
     """Plans in the order they were made."""
-    page = linked(request, response, store.plans(workload, limit, cursor))
-    return [plan_summary(stored) for stored in page]
+    return listed(request, store.plans(workload, limit, cursor), plan_summary)
 
 
 @router.get(
     "/{id}",
     response_model=PlanOut,
-    response_model_exclude_none=True,
     responses={**responses("not-found"), **_FORMATS},
 )
 def get_plan(
     id: str,
-    store: Annotated[Store, Depends(store)],
+    store: Annotated[Store, handed(store)],
     format: OneOf["json", "text", "svg"] = "json",
-) -> PlanOut | Response:
+) -> Response:
     """One plan, in the format asked for."""
     stored = store.plan(id)
     match format:
@@ -60,4 +57,4 @@ def get_plan(
         case "svg":
             return Response(render_svg(stored.plan), media_type="image/svg+xml")
         case "json":
-            return plan_out(stored)
+            return Response(plan_body(stored), media_type="application/json")

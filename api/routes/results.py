@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from api.etags import etag_of, is_known
@@ -15,7 +15,7 @@ from api.jobs.model import Kind
 from api.jobs.queue import Jobs
 from api.jobs.rows import Rows
 from api.problems import ProblemError, responses
-from api.routes.state import jobs, store
+from api.routes.state import handed, jobs, store
 from api.schemas import ResultsOut
 from api.store import Store
 from api.views import results_out
@@ -54,8 +54,8 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 def get_results(
     id: str,
     request: Request,
-    jobs: Annotated[Jobs, Depends(jobs)],
-    store: Annotated[Store, Depends(store)],
+    jobs: Annotated[Jobs, handed(jobs)],
+    store: Annotated[Store, handed(store)],
     query: Annotated[str | None, Query(description="Only rows of this query.")] = None,
     kind: Annotated[
         Kind | None, Query(description="Which rows, in formats that hold one kind.")
@@ -128,7 +128,7 @@ def _kind(found: Rows, query: str | None) -> Kind:
 def get_events(
     id: str,
     request: Request,
-    jobs: Annotated[Jobs, Depends(jobs)],
+    jobs: Annotated[Jobs, handed(jobs)],
     rows: Annotated[bool, Query(description="Whether rows are sent.")] = True,
     last_event_id: Annotated[
         str | None, Header(description="Go on behind the event of this id.")

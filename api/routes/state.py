@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from api.computing import Computing
 from api.jobs.queue import Jobs
@@ -14,6 +15,17 @@ from api.roots import Roots
 from api.settings import Settings
 from api.store import Store
 from api.tasks import Tasks
+
+T = TypeVar("T")
+
+
+def handed(part: Callable[[Request], T]) -> Any:
+    """A dependency on a part of the app; a plain function would be called in another thread."""
+
+    async def given(request: Request) -> T:
+        return part(request)
+
+    return Depends(given)
 
 
 def store(request: Request) -> Store:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 from api.problems import responses
-from api.routes.state import settings, tasks
+from api.routes.state import handed, settings, tasks
 from api.schemas import TaskOut
 from api.settings import Settings
 from api.tasks import Tasks
@@ -19,8 +19,8 @@ router = APIRouter(prefix="/v1/tasks", tags=["plans"])
 @router.get("/{id}", responses=responses("not-found"))
 def get_task(
     id: str,
-    tasks: Annotated[Tasks, Depends(tasks)],
-    settings: Annotated[Settings, Depends(settings)],
+    tasks: Annotated[Tasks, handed(tasks)],
+    settings: Annotated[Settings, handed(settings)],
 ) -> TaskOut:
     """A workload that is being planned: what it is at, and the plan when there is one."""
     return task_out(tasks.get(id), settings.planning_seconds)
@@ -29,8 +29,8 @@ def get_task(
 @router.delete("/{id}", status_code=202, responses=responses("not-found"))
 def delete_task(
     id: str,
-    tasks: Annotated[Tasks, Depends(tasks)],
-    settings: Annotated[Settings, Depends(settings)],
+    tasks: Annotated[Tasks, handed(tasks)],
+    settings: Annotated[Settings, handed(settings)],
 ) -> TaskOut:
     """Stop planning; a task that is over stays as it is."""
     return task_out(tasks.cancel(id), settings.planning_seconds)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import yaml
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from api.computing import SMALL, Computing, Watched
@@ -26,8 +26,8 @@ from api.planning import (
 )
 from api.problems import ProblemError, responses
 from api.roots import Roots
-from api.routes.paging import LINK, Cursor, Limit, linked
-from api.routes.state import computing, metrics, remembered, roots, settings, store, tasks
+from api.routes.paging import LINK, Cursor, Limit, listed
+from api.routes.state import computing, handed, metrics, remembered, roots, settings, store, tasks
 from api.schemas import (
     EXAMPLE_WORKLOAD,
     ExplainOut,
@@ -38,7 +38,7 @@ from api.schemas import (
     WorkloadSummary,
 )
 from api.store import Store, StoredPlan, StoredWorkload
-from api.views import plan_out, task_out, workload_out, workload_summary
+from api.views import plan_body, task_out, workload_body, workload_out, workload_summary
 from engines.unit_costs import known
 from optimizer.physical.plan import Plan
 
@@ -74,7 +74,7 @@ VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default 
     responses=responses("invalid-json", "too-large", "unsupported-media-type", "invalid-workload"),
 )
 async def post_workload(
-    request: Request, response: Response, store: Annotated[Store, Depends(store)]
+    request: Request, response: Response, store: Annotated[Store, handed(store)]
 ) -> WorkloadOut:
     """Check a workload and keep it; all of its errors are reported together.
 
@@ -93,7 +93,7 @@ async def post_workload(
     ),
 )
 async def put_workload(
-    id: str, request: Request, store: Annotated[Store, Depends(store)]
+    id: str, request: Request, store: Annotated[Store, handed(store)]
 ) -> WorkloadOut:
     """Change a workload: a new version, unless the latest says the same."""
     name = (await run_in_threadpool(store.workload, id)).name
@@ -127,29 +127,27 @@ async def _checked(request: Request) -> Checked:
     )
 
 
-@router.get("", responses={200: LINK})
+@router.get("", response_model=list[WorkloadSummary], responses={200: LINK})
 def list_workloads(
     request: Request,
-    response: Response,
-    store: Annotated[Store, Depends(store)],
+    store: Annotated[Store, handed(store)],
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> list[WorkloadSummary]:
+) -> Response:
     """The latest version of all workloads, in the order they first came."""
-    page = linked(request, response, store.workloads(limit, cursor))
-    return [workload_summary(stored) for stored in page]
+    return listed(request, store.workloads(limit, cursor), workload_summary)
 
 
-@router.get("/{id}", responses=responses("not-found"))
+@router.get("/{id}", response_model=WorkloadOut, responses=responses("not-found"))
 def get_workload(
-    id: str, store: Annotated[Store, Depends(store)], version: VersionIn = None
-) -> WorkloadOut:
+    id: str, store: Annotated[Store, handed(store)], version: VersionIn = None
+) -> Response:
     """One workload with its queries and its document."""
-    return workload_out(store.workload(id, version))
+    return Response(workload_body(store.workload(id, version)), media_type="application/json")
 
 
 @router.get("/{id}/versions", responses=responses("not-found"))
-def list_versions(id: str, store: Annotated[Store, Depends(store)]) -> list[WorkloadSummary]:
+def list_versions(id: str, store: Annotated[Store, handed(store)]) -> list[WorkloadSummary]:
     """All versions of a workload, the latest first."""
     return [workload_summary(stored) for stored in store.versions(id)]
 
@@ -157,8 +155,8 @@ def list_versions(id: str, store: Annotated[Store, Depends(store)]) -> list[Work
 @router.get("/{id}/explain", responses=responses("not-found", "planning-too-long", "busy"))
 def explain_workload(
     id: str,
-    store: Annotated[Store, Depends(store)],
-    computing: Annotated[Computing, Depends(computing)],
+    store: Annotated[Store, handed(store)],
+    computing: Annotated[Computing, handed(computing)],
     version: VersionIn = None,
 ) -> ExplainOut:
     """Every query's normal form, what queries have in common, and why some of it is not shared."""
@@ -174,7 +172,6 @@ def explain_workload(
     "/{id}/plans",
     status_code=201,
     response_model=PlanOut,
-    response_model_exclude_none=True,
     responses={
         202: {"model": TaskOut, "description": "It is being made, as was preferred"},
         **responses(
@@ -185,16 +182,15 @@ def explain_workload(
 def post_plan(
     id: str,
     request: Request,
-    response: Response,
-    store: Annotated[Store, Depends(store)],
-    roots: Annotated[Roots, Depends(roots)],
-    computing: Annotated[Computing, Depends(computing)],
-    metrics: Annotated[Metrics, Depends(metrics)],
+    store: Annotated[Store, handed(store)],
+    roots: Annotated[Roots, handed(roots)],
+    computing: Annotated[Computing, handed(computing)],
+    metrics: Annotated[Metrics, handed(metrics)],
     wanted: PlanIn | None = None,
     prefer: Annotated[
         str, Header(description="`respond-async` answers at once with a task to look at.")
     ] = "",
-) -> PlanOut | Response:
+) -> Response:
     """Plan a workload; an empty body takes the defaults."""
     wanted = wanted or PlanIn()
     stored = store.workload(id, wanted.version)
@@ -222,13 +218,13 @@ def post_plan(
     again = remembered(request).get(question) if wanted.sample is None else None
     if again is not None:
         plan = store.plan(again)
-    elif wanted.solver == "greedy" and wanted.sample is None and is_small(stored):
+    elif is_quick(stored, wanted) and not computing.is_warm:
         plan = keep(plan_bound(stored.bound, stored.document, wanted, roots.folders))
     else:
         plan = keep(computing.call(plan_document, *asked))
     remembered(request).put(question, plan.id)
-    response.headers["location"] = f"/v1/plans/{plan.id}"
-    return plan_out(plan)
+    headers = {"location": f"/v1/plans/{plan.id}"}
+    return Response(plan_body(plan), 201, headers, "application/json")
 
 
 def _sayable(checked: Checked) -> Checked:
@@ -238,6 +234,11 @@ def _sayable(checked: Checked) -> Checked:
     except UnicodeEncodeError as error:
         raise ProblemError("invalid-request", "it has a lone surrogate in it") from error
     return checked
+
+
+def is_quick(workload: StoredWorkload, wanted: PlanIn) -> bool:
+    """Whether a plan is made sooner than a process that could make it starts."""
+    return wanted.solver == "greedy" and wanted.sample is None and is_small(workload)
 
 
 def is_small(workload: StoredWorkload) -> bool:

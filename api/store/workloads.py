@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -32,8 +32,6 @@ S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 KEPT_BOUND = 64  # workloads that stay parsed in memory
 KEPT_PLANS, SMALL_PLAN = 64, 500  # plans that do so too, and operators that such a one may have
 
-_PLACE = select(PlanRow.number, PlanRow.id, PlanRow.version)
-
 
 class UnknownIdError(SheafError):
     """Nothing is stored under this id."""
@@ -47,7 +45,7 @@ class Page(Generic[T]):
     next: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredWorkload:
     """One version of a workload; `document` is what it can be loaded from again."""
 
@@ -65,7 +63,7 @@ class StoredWorkload:
         return bind(load_workload(self.document))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredPlan:
     """A plan as JSON, and the version of the workload that it is for."""
 
@@ -86,13 +84,18 @@ class StoredPlan:
 
 
 class Store:
-    """Workloads and plans; everything that has been given back is on the disk."""
+    """Workloads and plans; everything that has been given back is on the disk.
+
+    This process holds the database for itself: what it has read stays true until it writes.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, int], StoredWorkload] = OrderedDict()
-        self._plans: OrderedDict[tuple[str, int], StoredPlan] = OrderedDict()
+        self._latest: dict[str, int] = {}  # versions, which only grow
+        self._plans: OrderedDict[str, StoredPlan] = OrderedDict()
+        self._changes = 0  # of plans: what was read before one is not kept after it
 
     def add_workload(self, bound: BoundWorkload, document: Mapping[str, Any]) -> StoredWorkload:
         """Keep a workload under its name: as a new version, unless the latest says the same."""
@@ -140,6 +143,12 @@ class Store:
 
     def workload(self, id: str, version: int | None = None) -> StoredWorkload:
         """One version of a workload, by default the latest."""
+        with self._lock:
+            latest = self._latest.get(id, 0)
+            known = self._known.get((id, latest if version is None else version))
+            if known is not None and known.latest == latest:
+                self._known.move_to_end((id, known.version))
+                return known
         with self._database.read() as session:
             row = self._row(session, id)
             wanted = row.latest if version is None else version
@@ -175,15 +184,21 @@ class Store:
                 )
                 session.add(row)
             row.version = workload.version
+        with self._lock:
+            self._changes += 1
+            self._plans.pop(plan.id, None)
         return _plan(row)
 
     def plan(self, id: str) -> StoredPlan:
-        with self._database.read() as session:
-            row = session.execute(_PLACE.where(PlanRow.id == id)).one_or_none()
-            if row is None:
-                raise UnknownIdError(f"there is no plan '{id}'")
-            (found,) = self._read_plans(session, [row])
-        return found
+        with self._lock:
+            known = self._plans.get(id)
+            if known is not None:
+                self._plans.move_to_end(id)
+                return known
+        found = self._read_plans(lambda session: [id])
+        if not found:
+            raise UnknownIdError(f"there is no plan '{id}'")
+        return found[0]
 
     def plans(
         self,
@@ -193,29 +208,38 @@ class Store:
         newest: bool = False,
     ) -> Page[StoredPlan]:
         """Plans in the order they were made, or `newest` first, of one workload or of all."""
-        wanted = behind(_PLACE, PlanRow.number, after, newest)
+        wanted = behind(select(PlanRow.number, PlanRow.id), PlanRow.number, after, newest)
         if workload is not None:
             wanted = wanted.where(PlanRow.workload == workload)
-        with self._database.read() as session:
-            rows = session.execute(wanted.limit(limit + 1)).all()
-            more = len(rows) > limit and limit > 0
-            found = self._read_plans(session, rows[:limit])
-        return Page(found, str(rows[limit - 1].number) if more else None)
+        following = None
 
-    def _read_plans(self, session: Session, rows: Sequence[Any]) -> list[StoredPlan]:
-        """The plans at these places; small ones that were read before are not read again."""
+        def ids(session: Session) -> list[str]:
+            nonlocal following
+            rows = session.execute(wanted.limit(limit + 1)).all()
+            if len(rows) > limit > 0:
+                following = str(rows[limit - 1].number)
+            return [row.id for row in rows[:limit]]
+
+        return Page(self._read_plans(ids), following)
+
+    def _read_plans(self, ids: Callable[[Session], Sequence[str]]) -> list[StoredPlan]:
+        """The plans of those ids that there are; small ones read before are not read again."""
         with self._lock:
-            known = {row.id: self._plans.get((row.id, row.version)) for row in rows}
-        missing = [id for id, plan in known.items() if plan is None]
-        if missing:
-            wanted = select(PlanRow).where(PlanRow.id.in_(missing))
-            known |= {row.id: _plan(row) for row in session.scalars(wanted)}
-        found = [plan for row in rows if (plan := known[row.id]) is not None]
+            before = self._changes
+        with self._database.read() as session:
+            asked = ids(session)
+            with self._lock:
+                known = {id: self._plans[id] for id in asked if id in self._plans}
+            missing = [id for id in asked if id not in known]
+            if missing:
+                rows = session.scalars(select(PlanRow).where(PlanRow.id.in_(missing)))
+                known |= {row.id: _plan(row) for row in rows}
+        found = [known[id] for id in asked if id in known]
         with self._lock:
-            for plan in found:
+            for plan in found if self._changes == before else ():
                 if len(plan.document["operators"]) <= SMALL_PLAN:
-                    self._plans[plan.id, plan.version] = plan
-                    self._plans.move_to_end((plan.id, plan.version))
+                    self._plans[plan.id] = plan
+                    self._plans.move_to_end(plan.id)
             while len(self._plans) > KEPT_PLANS:
                 self._plans.popitem(last=False)
         return found
@@ -230,6 +254,7 @@ class Store:
         """The same, bound once for all who ask for this version."""
         place = (found.id, found.version)
         with self._lock:
+            self._latest[found.id] = max(found.latest, self._latest.get(found.id, 0))
             known = self._known.get(place)
             if known is not None and known.latest == found.latest:
                 self._known.move_to_end(place)

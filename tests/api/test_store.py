@@ -6,17 +6,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy.orm import Session
 
 from api.planning import check_document
 from api.schemas import EXAMPLE_WORKLOAD
 from api.store import Database, Store, StoreError, UnknownIdError, open_database
 from api.store import migrations as steps
-from api.store.schema import Base
+from api.store.schema import Base, PlanRow
 from sharing.planner import make_plan
 from workloads.errors import SheafError
 
@@ -44,11 +46,40 @@ def test_what_was_stored_is_there_after_opening_again(address: str) -> None:
     first.close()
     second = open_database(address)
     store = Store(second)
-    assert store.workload(workload.id) == workload
+    assert asdict(store.workload(workload.id)) == asdict(workload)
     assert store.workload(workload.id).bound == workload.bound
-    assert store.plan(plan.id) == plan
+    assert asdict(store.plan(plan.id)) == asdict(plan)
     assert store.plan(plan.id).plan.id == plan.id
     second.close()
+
+
+def test_what_was_read_before_is_read_again_after_a_change(store: Store) -> None:
+    workload = store.add_workload(*named("w"))
+    plan = make_plan(workload.bound, workload.document)
+    assert store.add_plan(workload, plan).version == 1
+    assert (store.plan(plan.id).version, store.workload(workload.id).version) == (1, 1)
+    changed = store.add_workload(*named("w", queries=EXAMPLE_WORKLOAD["queries"][:1]))
+    assert store.workload(workload.id).version == 2
+    assert store.workload(workload.id, 1).latest == 2
+    assert store.add_plan(changed, plan).version == 2
+    assert store.plan(plan.id).version == 2
+    assert [plan.version for plan in store.plans().items] == [2]
+
+
+def test_what_was_read_while_it_changed_is_not_kept(store: Store) -> None:
+    first = store.add_workload(*named("w"))
+    plan = make_plan(first.bound, first.document)
+    store.add_plan(first, plan)
+    second = store.add_workload(*named("w", queries=EXAMPLE_WORKLOAD["queries"][:1]))
+    read: list[PlanRow] = []
+
+    def changed_after_it_was_read(session: Session) -> list[str]:
+        read.extend(session.scalars(select(PlanRow)))
+        store.add_plan(second, plan)
+        return [plan.id]
+
+    assert [found.version for found in store._read_plans(changed_after_it_was_read)] == [1]
+    assert store.plan(plan.id).version == 2
 
 
 def test_lists_come_in_pages(store: Store) -> None:
