@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from optimizer.automaton import countable
 from optimizer.cost.operations import DEFAULTS, UnitCosts
@@ -20,10 +23,20 @@ from sharing.counted import counted
 from sharing.detection.planned import detected
 from sharing.part import NANOSECONDS, Part, Wanted, together
 from sharing.solve import DEFAULT, Options
-from workloads.errors import UnsupportedError
+from workloads.errors import SheafError, UnsupportedError
 from workloads.model import Statistics as Written
 
 JOINS = "joins"
+
+
+class CostsError(SheafError):
+    """A workload whose costs no number can hold."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "its costs are beyond all numbers: the rates, the window and the length of a pattern "
+            "make too many matches; give rates in events per second, or a narrower window"
+        )
 
 
 def make_plan(
@@ -43,12 +56,23 @@ def make_plan(
     `statistics` take the place of the workload's own; what they leave out is assumed, and the plan
     says so, or with `strict` it is an error that names it. Without `sharing` each query is a group.
     Exact solvers begin from what an `earlier` plan shared. `unit_costs` are what operations take on
-    this machine: by them each group gets its engine.
+    this machine: by them each group gets its engine. Costs beyond all numbers are a `CostsError`.
     """
-    queries = workload.queries
-    known = _known(statistics or workload.statistics, queries)
-    full = known if strict else with_defaults(known, queries)
+    known = _known(statistics or workload.statistics, workload.queries)
+    full = known if strict else with_defaults(known, workload.queries)
     wanted = Wanted(full, unit_costs, model, solver, options, sharing, earlier)
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            plan = _planned(workload, document, wanted)
+    except (OverflowError, FloatingPointError):
+        raise CostsError from None
+    if not all(map(isfinite, (plan.cost.separate, plan.cost.shared, plan.objective, plan.bound))):
+        raise CostsError
+    return plan
+
+
+def _planned(workload: BoundWorkload, document: Mapping[str, Any], wanted: Wanted) -> Plan:
+    queries, full = workload.queries, wanted.statistics
     reasons = {query.name: countable(query) for query in queries}
     refused = {query.name: refusal(query) for query in queries if reasons[query.name] is not None}
     found = together(
@@ -67,8 +91,8 @@ def make_plan(
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
-        solver=solver,
-        model=model,
+        solver=wanted.solver,
+        model=wanted.model,
         status="optimal" if found.proven else "feasible",
         objective=found.saved,
         bound=found.bound,
@@ -76,12 +100,12 @@ def make_plan(
         candidates=found.candidates,
         chosen=found.chosen,
         groups=groups,
-        operators=operators(workload, groups, full, unit_costs),
+        operators=operators(workload, groups, full, wanted.unit_costs),
         rates=dict(full.rates),
         assumed=full.assumed,
         obstacles=found.obstacles,
         document=document,
-        statistics={**about(full), "unit_costs": unit_costs.source},
+        statistics={**about(full), "unit_costs": wanted.unit_costs.source},
     )
 
 

@@ -27,7 +27,7 @@ from optimizer.statistics import MissingStatisticError
 from optimizer.statistics import Statistics as Known
 from optimizer.trees import best_tree
 from optimizer.trees.pieces import Reading
-from sharing.planner import make_plan
+from sharing.planner import CostsError, make_plan
 from workloads import bundled
 from workloads.document import print_nanoseconds, to_document
 from workloads.loading import load_workload
@@ -50,6 +50,13 @@ def plan_of(
 ) -> Plan:
     workload = load_workload(document)
     return make_plan(bind(workload), to_document(workload), statistics=statistics, model=model)
+
+
+@pytest.mark.parametrize("model", ["measured", "aseq"])
+def test_costs_that_no_number_can_hold_are_an_error(model: Model) -> None:
+    rates = dict.fromkeys("ABC", 1e308)
+    with pytest.raises(CostsError, match="narrower window"):
+        plan_of({**TWO, "statistics": {"rates": rates}}, model=model)
 
 
 @pytest.mark.parametrize("name", bundled.names())
