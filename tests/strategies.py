@@ -3,7 +3,7 @@
 `bound_queries` and `workloads` build *syntax*, print it, parse the text and bind it, so every use
 of them also tests printer, parser and binder. `event_rows` gives the rows of a small stream for
 such a workload: few types, small integers with nulls, ties in time, in no particular order.
-`syntax_queries` gives any query that the parser can make, whether it means anything or not.
+Any query that parses, whether it means anything or not, is in `syntax_strategies`.
 
 A `Shape` says which constructs may occur; `replace(SHAPE, negation=False)` leaves one out.
 """
@@ -389,8 +389,8 @@ class _Scope:
         return _Scope(components, paths)
 
 
-_COMPARISONS = st.sampled_from(get_args(ex.ComparisonOperator))
-_ARITHMETIC = st.sampled_from(get_args(ex.ArithmeticOperator))
+COMPARISONS = st.sampled_from(get_args(ex.ComparisonOperator))
+ARITHMETIC = st.sampled_from(get_args(ex.ArithmeticOperator))
 _NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 0.5, 1.5, 2.0])
 
 
@@ -418,7 +418,7 @@ def _value(draw: Draw, names: Sequence[str], depth: int) -> ex.Expression:
     choice = draw(st.integers(0, 5))
     if depth > 0 and choice == 0:
         left, right = _value(draw, names, depth - 1), _value(draw, names, depth - 1)
-        return ex.Arithmetic(draw(_ARITHMETIC), left, right)
+        return ex.Arithmetic(draw(ARITHMETIC), left, right)
     if depth > 0 and choice == 1 and names:
         return ex.Negative(_attribute(draw, names))
     if names and choice < 5:
@@ -448,7 +448,7 @@ def _condition(draw: Draw, names: Sequence[str], depth: int) -> ex.Expression:
     if choice == 4 and depth < 2:
         return ex.Literal(draw(st.booleans()))
     constant = ex.Literal(None) if choice == 5 else ex.Literal(draw(_NUMBERS))
-    return ex.Comparison(draw(_COMPARISONS), _value(draw, names, 1), constant)
+    return ex.Comparison(draw(COMPARISONS), _value(draw, names, 1), constant)
 
 
 def _tie(draw: Draw, names: Sequence[str], constants: bool) -> ex.Expression:
@@ -458,8 +458,8 @@ def _tie(draw: Draw, names: Sequence[str], constants: bool) -> ex.Expression:
         left: ex.Expression = _attribute(draw, [first])
         right: ex.Expression = _attribute(draw, [second])
         if not draw(st.integers(0, 3)):
-            right = ex.Arithmetic(draw(_ARITHMETIC), right, ex.Literal(draw(_NUMBERS)))
-        links.append(ex.Comparison(draw(_COMPARISONS), left, right))
+            right = ex.Arithmetic(draw(ARITHMETIC), right, ex.Literal(draw(_NUMBERS)))
+        links.append(ex.Comparison(draw(COMPARISONS), left, right))
     choice = draw(st.integers(0, 9))
     if choice == 0 and constants:
         return ex.Not(ex.Logical("OR", (*links, ex.Literal(True))))
@@ -479,7 +479,7 @@ def _group_condition(draw: Draw, scope: _Scope, groups: list[str]) -> ex.Express
     ]
     if draw(st.booleans()) and singles:
         other = _attribute(draw, [draw(st.sampled_from(sorted(singles)))])
-    return ex.Comparison(draw(_COMPARISONS), call, other)
+    return ex.Comparison(draw(COMPARISONS), call, other)
 
 
 def _returned(draw: Draw, scope: _Scope) -> sx.Return:
@@ -494,7 +494,7 @@ def _returned(draw: Draw, scope: _Scope) -> sx.Return:
             value: ex.Expression = ex.Attribute(name, "y")
             if scope.is_group(name):
                 value = ex.Call(draw(st.sampled_from(ex.GROUP_FUNCTIONS)), value)
-            total = ex.Arithmetic(draw(_ARITHMETIC), value, ex.Literal(2))
+            total = ex.Arithmetic(draw(ARITHMETIC), value, ex.Literal(2))
             items.append(sx.Item(total, f"v_{name}"))
     return sx.Return(tuple(items) or (sx.Item(scope.positive[0]),))
 
@@ -510,120 +510,5 @@ def _aggregates(draw: Draw, shape: Shape, scope: _Scope) -> sx.Aggregates:
     items = tuple(dict.fromkeys(one() for _ in range(draw(st.integers(1, 3)))))
     having = None
     if shape.having and not draw(st.integers(0, 3)):
-        having = ex.Comparison(draw(_COMPARISONS), one(), ex.Literal(draw(_NUMBERS)))
+        having = ex.Comparison(draw(COMPARISONS), one(), ex.Literal(draw(_NUMBERS)))
     return sx.Aggregates(items, having)
-
-
-# --- any query that parses ---------------------------------------------------------------------
-
-_ANY_NAME = st.one_of(
-    st.sampled_from(
-        ["a", "b1", "_x", "Order", "seq", "time", "EVENTS", "sum", "Größe", 'say "hi"']
-    ),
-    st.text(st.characters(exclude_characters="\n", codec="utf-8"), min_size=1, max_size=6),
-)
-_ANY_NUMBER = st.one_of(
-    st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=True)
-)
-_ANY_LITERAL = st.builds(
-    ex.Literal,
-    st.one_of(_ANY_NUMBER, st.text(max_size=6), st.booleans(), st.none()),
-)
-
-
-def _unsigned(value: ex.Expression) -> bool:
-    """Would a minus sign before it stay a sign? Before a number it makes another number."""
-    return not (isinstance(value, ex.Literal) and type(value.value) in (int, float))
-
-
-def _larger(inner: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Expression]:
-    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-    return st.one_of(
-        st.builds(ex.Negative, inner.filter(_unsigned)),
-        st.builds(ex.Arithmetic, _ARITHMETIC, inner, inner),
-        st.builds(ex.Comparison, _COMPARISONS, inner, inner),
-        st.builds(ex.Call, _ANY_NAME.map(str.lower).filter(_is_lower), st.none() | inner),
-        st.builds(
-            ex.Membership,
-            inner,
-            st.lists(_ANY_LITERAL, min_size=1, max_size=3).map(tuple),
-            st.booleans(),
-        ),
-        st.builds(ex.IsNull, inner, st.booleans()),
-        st.builds(ex.Not, inner),
-        st.builds(ex.Logical, st.sampled_from(["AND", "OR"]), several),
-    )
-
-
-def _is_lower(name: str) -> bool:
-    """Lowering some letters gives several that lower again to something else."""
-    return bool(name) and name.lower() == name
-
-
-def any_expressions() -> st.SearchStrategy[ex.Expression]:
-    """Any value or condition that the parser can make."""
-    leaves = st.one_of(
-        _ANY_LITERAL,
-        st.builds(ex.Attribute, st.just("") | _ANY_NAME, _ANY_NAME),
-        st.builds(ex.Equivalence, st.lists(_ANY_NAME, min_size=1, max_size=2).map(tuple)),
-    )
-    return st.recursive(leaves, _larger, max_leaves=6)
-
-
-def any_patterns() -> st.SearchStrategy[sx.Pattern]:
-    """Any pattern that the parser can make."""
-    quantifier = st.one_of(
-        st.just(sx.ONE),
-        st.just(sx.Plus()),
-        st.just(sx.All()),
-        st.integers(1, 100).map(sx.Exactly),
-    )
-    leaves: st.SearchStrategy[sx.Pattern] = st.builds(
-        sx.Component, _ANY_NAME, st.none() | _ANY_NAME, quantifier
-    )
-    return st.recursive(
-        leaves,
-        lambda inner: st.one_of(
-            st.builds(sx.Negation, inner.filter(lambda p: not isinstance(p, sx.Negation))),
-            st.builds(
-                sx.Operation,
-                st.sampled_from(["SEQ", "AND", "OR"]),
-                st.lists(inner, min_size=1, max_size=3).map(tuple),
-            ),
-        ),
-        max_leaves=6,
-    )
-
-
-def syntax_queries() -> st.SearchStrategy[sx.Query]:
-    """Any query that the parser can make, whether it binds or not."""
-    amount = st.one_of(
-        st.integers(0, 10**6).map(Decimal),
-        st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=3).map(abs),
-    )
-    duration = st.builds(sx.Duration, amount, st.sampled_from([*sx.UNITS, "EVENTS"]))
-    value = any_expressions()
-    item = st.one_of(
-        st.builds(sx.Item, _ANY_NAME, st.none() | _ANY_NAME),
-        st.builds(
-            sx.Item,
-            value.filter(lambda v: not (isinstance(v, ex.Attribute) and v.alias == "")),
-            st.none() | _ANY_NAME,
-        ),
-    )
-    output = st.one_of(
-        st.builds(
-            sx.Aggregates, st.lists(value, min_size=1, max_size=3).map(tuple), st.none() | value
-        ),
-        st.builds(sx.Return, st.lists(item, min_size=1, max_size=3).map(tuple)),
-    )
-    return st.builds(
-        sx.Query,
-        name=st.none() | _ANY_NAME,
-        pattern=any_patterns(),
-        within=duration,
-        output=output,
-        where=st.none() | value,
-        partition_by=st.lists(_ANY_NAME, max_size=2).map(tuple),
-        slide=st.none() | duration,
-    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from tests import strategies
+from tests.syntax_strategies import syntax_queries
 from workloads import syntax as sx
 from workloads.parser import parse_query
 from workloads.printer import print_query
 
 
 @settings(max_examples=400, deadline=None)
-@given(strategies.syntax_queries())
+@given(syntax_queries())
 def test_any_query_prints_to_text_that_parses_to_it(query: sx.Query) -> None:
     text = print_query(query)
     assert parse_query(text) == query
