@@ -15,6 +15,9 @@ LINTERS = (
     ("mypy",),
 )
 
+# The whole suite runs in several processes; a few tests are sooner done in one.
+PARALLEL = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
+
 # Lets everything after `test` through to pytest.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -30,7 +33,7 @@ def test(context: typer.Context) -> None:
 def run_checks(arguments: list[str]) -> int:
     """Run the checks one after the other and return the worst of their exit codes."""
     linted = {} if arguments else {" ".join(linter): _run(linter) for linter in LINTERS}
-    tested = _run(("pytest", *arguments))
+    tested = _run(("pytest", *(arguments or PARALLEL)))
     if failed := [name for name, code in linted.items() if code]:
         typer.echo(f"Also failed, see above: {', '.join(failed)}", err=True)
     return max(tested, *linted.values(), 0)

@@ -29,16 +29,23 @@ def spark() -> Iterator["SparkSession"]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses Spark, and run the quick tests first."""
+    """Mark what uses Spark, and run the quick tests first.
+
+    Where several processes run them, tests of a file stay together, for they share what was
+    compiled; and those that share the Spark session are all run by one, while others run slow ones.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-    items.sort(key=_cost)
+        kind = _kind(item)
+        item.add_marker(pytest.mark.xdist_group(kind if kind == "spark" else f"{kind}-{item.path}"))
+    items.sort(key=lambda item: KINDS.index(_kind(item)))
 
 
-def _cost(item: pytest.Item) -> tuple[bool, bool, bool]:
-    """Sorts before another test's if it is to run earlier."""
-    soak, spark, slow = (
-        item.get_closest_marker(mark) is not None for mark in ("soak", "spark", "slow")
-    )
-    return soak, spark, slow
+KINDS = ("quick", "spark", "slow", "soak")
+
+
+def _kind(item: pytest.Item) -> str:
+    """What decides when a test runs."""
+    marked = (kind for kind in ("soak", "spark", "slow") if item.get_closest_marker(kind))
+    return next(marked, "quick")

@@ -34,7 +34,7 @@ def test_without_arguments_everything_runs_and_pytest_last(
 ) -> None:
     ran = outcomes({})
     assert CliRunner().invoke(app, ["test"]).exit_code == 0
-    assert ran == [*checks.LINTERS, ("pytest",)]
+    assert ran == [*checks.LINTERS, ("pytest", *checks.PARALLEL)]
 
 
 def test_arguments_go_to_pytest_alone(outcomes: Callable[[dict[str, int]], Ran]) -> None:
