@@ -30,7 +30,7 @@ STYLE = """
 .plan .edge { fill: none; opacity: 0.5 } .plan .faint { opacity: 0.28 }
 .plan .negated { stroke-dasharray: 5 4 } .plan .edge:hover { opacity: 1 }
 .plan .halo { paint-order: stroke; stroke: #f5f7f9; stroke-width: 4px }
-.plan .outside { stroke: #ffffff }
+.plan .outside { stroke: #ffffff } .plan .ended { text-anchor: end }
 """
 
 

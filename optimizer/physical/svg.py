@@ -94,7 +94,7 @@ def _lines(plan: Plan, layout: Layout) -> Iterator[str]:
     for name, box in layout.types.items():
         yield labelled(box, name, "type", f"{name}: {_number(scale.of([name]))} events a second")
     for placed in layout.placed:
-        yield from _titles(placed)
+        yield from _titles(placed, layout.many)
         yield from _boxes(plan, placed, layout.many)
     yield "</svg>"
 
@@ -189,12 +189,16 @@ def _rate(shown: Shown, scale: _Scale) -> float:
     return scale.of([flow.type for flow in shown.flows if not flow.negated])
 
 
-def _titles(placed: Placed) -> Iterator[str]:
+def _titles(placed: Placed, many: bool) -> Iterator[str]:
+    """Where no edges go: those of many queries end at the left, those of few further on."""
     panel, block = placed.panel, placed.block
+    side, css, inside = panel.x, "quiet halo", PADDING
+    if not many:
+        side, css, inside = panel.x + panel.width, "quiet halo ended", -PADDING
     if placed.starts_partition:
-        yield text(panel.x, panel.y - 6, block.partition, "quiet halo outside")
+        yield text(side, panel.y - 6, block.partition, f"{css} outside")
     if block.title:
-        yield text(panel.x + PADDING, panel.y + LINE, block.title, "quiet halo")
+        yield text(side + inside, panel.y + LINE, block.title, css)
 
 
 def _boxes(plan: Plan, placed: Placed, many: bool) -> Iterator[str]:
