@@ -75,7 +75,7 @@ def run_here(
 
     with stages("read"):
         table = read_table(path)
-        bound = bind(workload, column_kinds(table.schema))
+        bound = bind(workload, column_kinds(table.schema) or None)
         events = from_table(table, bound.stream, path)
     with stages("run"):
         if engine == "oracle":
@@ -130,8 +130,7 @@ def run_in_slices(
     for inputs of more events than a slice has. `seen` gets the events of each slice.
     """
     from engines.batches import Source
-    from engines.columns.needed import needed_columns
-    from engines.events import column_kinds
+    from engines.columns.needed import named_columns, needed_columns
     from engines.local.order import Lateness
     from engines.local.slices import cut
     from engines.local.stream import SlicedRun
@@ -144,7 +143,8 @@ def run_in_slices(
         joins.warm()
     with stages("read"):
         source = Source(path, workload.stream, faults, progress=progress)
-        bound = bind(workload, column_kinds(source.schema))
+        bound = bind(workload, source.kinds)
+        source.assume(named_columns(bound))
         stream, tick = bound.stream, source.tick
         columns = needed_columns(bound, source.schema.names)
         late = stream.lateness if disorder is None else disorder
@@ -203,6 +203,7 @@ def run_on_spark(
 
     Only what Spark has to find, a table or another machine's files, is looked at after that.
     """
+    from engines.columns.needed import named_columns
     from engines.events import column_kinds
     from engines.spark.batch import run_batch
     from engines.spark.source import Source, is_table, open_source, open_table
@@ -218,7 +219,8 @@ def run_on_spark(
     else:
         with stages("read"):
             source = open_source(path, workload.stream, faults)
-            bound = bind(workload, column_kinds(source.schema))
+            bound = bind(workload, source.files.kinds)
+            source.files.assume(named_columns(bound))
         with stages("start"):
             spark = session()
     with stages("run"):

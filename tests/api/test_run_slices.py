@@ -218,6 +218,17 @@ def test_bad_rows(sheaf: Sheaf, small: Path, tmp_path: Path, more: list[str | in
     assert "left out 2 rows (1 unparsable, 1 wrong type)" in skipped.stderr
 
 
+@pytest.mark.parametrize("engine", ["local", "oracle"])
+@pytest.mark.parametrize("name", ["e.jsonl", "e.csv"])
+def test_an_empty_file_has_no_events_and_any_columns(
+    sheaf: Sheaf, small: Path, tmp_path: Path, engine: str, name: str
+) -> None:
+    (tmp_path / name).touch()
+    result = sheaf("run", small, "--engine", engine, "--events", tmp_path / name)
+    assert result.exit_code == 0, result.output
+    assert report(result)["rows"] == {"aggregates": 0, "matches": 0}
+
+
 def test_nothing_but_bad_rows(sheaf: Sheaf, small: Path, tmp_path: Path) -> None:
     events = tmp_path / "e.csv"
     events.write_text("ts,kind,n,x\n,A,1,2\n,B,2,2\n")
