@@ -248,6 +248,7 @@ class _Job:
         return shuffled.mapInArrow(task, PACKED_SCHEMA)
 
     def _evaluation(self, workloads: tuple[BoundWorkload, ...]) -> Evaluation:
+        self.tally.queries = tuple(tuple(q.name for q in w.queries) for w in workloads)
         return Evaluation(
             uuid.uuid4().hex,
             workloads,

@@ -32,11 +32,15 @@ class Stage:
 class Progress:
     """How far a job is: events that parts have taken in and rows that they gave, by query.
 
-    Parts tell when they are done, so rows grow in steps. `ui` is the address of Spark's own page.
+    Parts tell when they are done, so rows grow in steps. `read` are events from storage, None while
+    nobody has told. What two parts need, or read, counts twice. `ui` is the address of Spark's own
+    page.
     """
 
     stages: tuple[Stage, ...] = ()
+    read: int | None = None
     rows_in: int = 0
+    taken: dict[str, int] = field(default_factory=dict)  # of `rows_in`, by query
     rows_out: dict[str, int] = field(default_factory=dict)
     ui: str | None = None
 
@@ -76,11 +80,19 @@ def watched(session: SparkSession, tally: Tally, told: Told | None) -> Iterator[
             for i in infos
             if i is not None
         )
-        parts = tally.parts().values()
         rows: Counter[str] = Counter()
-        for _, found in parts:
+        taken: Counter[int] = Counter()  # by workload
+        for events, found, workload in tally.parts().values():
             rows.update(found)
-        return Progress(stages, sum(events for events, _ in parts), dict(rows), context.uiWebUrl)
+            taken[workload] += events
+        return Progress(
+            stages,
+            tally.read(),
+            taken.total(),
+            {query: taken[n] for n, names in enumerate(tally.queries) for query in names},
+            dict(rows),
+            context.uiWebUrl,
+        )
 
     def watch() -> None:
         last: Progress | None = None
