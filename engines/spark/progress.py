@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engines.spark.tally import Tally
+    from engines.spark.tally import Part, Tally
 
 EVERY = 0.25  # seconds
 
@@ -61,6 +61,15 @@ class Progress:
 Told = Callable[[Progress], None]
 
 
+def taken_by_query(parts: Iterable[Part], queries: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Events that came to the parts of each query; it may be in several workloads of parts."""
+    found = Counter({name: 0 for names in queries for name in names})
+    for events, _, workload in parts:
+        for name in queries[workload]:
+            found[name] += events
+    return dict(found)
+
+
 @contextmanager
 def watched(session: SparkSession, tally: Tally, told: Told | None) -> Iterator[None]:
     """Tells how far the session's work of this block is, whenever that has changed."""
@@ -80,16 +89,15 @@ def watched(session: SparkSession, tally: Tally, told: Told | None) -> Iterator[
             for i in infos
             if i is not None
         )
+        parts = tally.parts().values()
         rows: Counter[str] = Counter()
-        taken: Counter[int] = Counter()  # by workload
-        for events, found, workload in tally.parts().values():
+        for _, found, _ in parts:
             rows.update(found)
-            taken[workload] += events
         return Progress(
             stages,
             tally.read(),
-            taken.total(),
-            {query: taken[n] for n, names in enumerate(tally.queries) for query in names},
+            sum(events for events, _, _ in parts),
+            taken_by_query(parts, tally.queries),
             dict(rows),
             context.uiWebUrl,
         )

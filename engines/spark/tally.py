@@ -36,6 +36,7 @@ class Tally:
         param: AccumulatorParam[dict[Any, Any]] = Merging()  # type: ignore[assignment]
         self.accumulator = session.sparkContext.accumulator({}, param)
         self.queries: tuple[tuple[str, ...], ...] = ()  # of each workload that parts run
+        self.whole: int | None = None  # what Spark reads by itself, and tells nothing of
 
     def splits(self) -> dict[int, Read]:
         """What was read, by the number of the split."""
@@ -46,7 +47,9 @@ class Tally:
         return self._told("part")
 
     def read(self) -> int | None:
-        """Rows that tasks have read from storage; None where none has said so yet."""
+        """Rows that have been read from storage; None while that is not known."""
+        if self.whole is not None:  # parts begin when all is read
+            return self.whole if self.parts() else None
         told = [rows for rows, _, _ in self.splits().values()] + [*self._told("stretch").values()]
         return sum(told) if told else None
 
