@@ -117,6 +117,11 @@ def test_the_first_rows_are_shown_of_any_number_of_slices(
     assert "the first 20" in whole.stdout
     assert report(whole)["rows"] == report(slices)["rows"]
     assert report(slices)["events"] == 200
+    queries = report(slices)["rows_by_query"]
+    assert queries == report(whole)["rows_by_query"]
+    # As and Bs in turn, a second apart: 100 Bs, and before each five As within 10 s; less at first.
+    assert queries["pairs"] == 5 * 100 - 4 - 3 - 2 - 1
+    assert sum(queries.values()) == sum(report(slices)["rows"].values())
 
 
 def test_queries_that_need_all_events_are_named(sheaf: Sheaf, small: Path, tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 import { bytes, counted, get, number } from "./dom.js";
 import { Table } from "./table.js";
 
-const MANY = 2000; // operators, of which there is no news with every look
+const MANY = 1000; // operators, of which there is no news with every look
 const SELDOM = 5; // looks
 
 const known = (value) => value ?? -1;
 const COLUMNS = [
   { title: "Operator", value: ({ kind }) => kind, cell: ({ kind }) => kind },
-  { title: "Of", css: "code", cell: ({ about }) => about },
+  { title: "About", css: "code", cell: ({ about }) => about },
   { title: "Queries", css: "n", numeric: true, value: ({ queries }) => queries, cell: ({ queries }) => number(queries) },
   { title: "Rows in", css: "n", numeric: true, value: ({ rows_in }) => known(rows_in), cell: ({ rows_in }) => number(rows_in) },
   { title: "Rows out", css: "n", numeric: true, value: ({ rows_out }) => known(rows_out), cell: ({ rows_out }) => number(rows_out) },
