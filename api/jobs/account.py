@@ -109,10 +109,10 @@ def read_account(path: Path) -> Account:
     except FileNotFoundError:
         return Account()
     last = said["last"]
-    return Account(
-        Totals(**said["before"]),
-        None if last is None else Batch(**{**last, "groups": tuple(last["groups"])}),
-    )
+    if last is not None:
+        lists = {name: tuple(last.get(name, ())) for name in ("groups", "routes")}
+        last = Batch(**{**last, **lists})
+    return Account(Totals(**said["before"]), last)
 
 
 def write_account(path: Path, account: Account) -> None:
