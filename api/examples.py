@@ -149,6 +149,41 @@ JOB: dict[str, Any] = {
     "started": "2026-03-01T09:30:01Z",
     "finished": None,
 }
+OPERATORS: dict[str, Any] = {
+    "job": "job-1-5f3a9c1b",
+    "plan": "plan-1f0c9a3b77de",
+    "status": "running",
+    "until": 1_740_821_400_000,
+    "operators": [
+        {
+            "id": "scan-5f0d1e77aa01",
+            "kind": "scan",
+            "about": "in the order of ts",
+            "queries": 2,
+            "rows_in": 120_000,
+            "rows_out": 120_000,
+        },
+        {
+            "id": "partition-210deebca9e2",
+            "kind": "partition",
+            "about": "by user",
+            "queries": 2,
+            "rows_in": 119_400,
+            "rows_out": 118_900,
+            "state": {"events": 500, "queries": 2},
+        },
+        {
+            "id": "engine-5281f4c94a96",
+            "kind": "engine",
+            "about": "product: purchases, visits",
+            "queries": 2,
+            "rows_in": 118_900,
+            "rows_out": 5_120,
+            "state": {"events": 9_800, "bytes": 78_400, "queries": 2},
+        },
+    ],
+    "gone": {"abandoned": 17},
+}
 JOB_CHANGED: dict[str, Any] = {
     "job": "job-1-5f3a9c1b",
     "plan": "plan-77de1f0c9a3b",

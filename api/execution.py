@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ def run_here(
 
     with stages("read"):
         table = read_table(path)
-        bound = bind(workload, column_kinds(table.schema))
+        bound = bind(workload, column_kinds(table.schema) or None)
         events = from_table(table, bound.stream, path)
     with stages("run"):
         if engine == "oracle":
@@ -91,6 +92,7 @@ class Sliced:
     """
 
     events: int
+    rows: Mapping[str, int]  # by query
     unbounded: tuple[str, ...]
     ledger: Ledger  # of queries that reached a limit
     adaptive: Adaptive
@@ -121,20 +123,21 @@ def run_in_slices(
     disorder: int | None = None,
     how: How = USUAL,
     progress: Callable[[float], None] = lambda part: None,
-    measured: Callable[[Measured], None] = lambda slice: None,
+    measured: Callable[[Measured, Mapping[str, int]], None] = lambda slice, rows: None,
     seen: Callable[[Events], None] = lambda events: None,
 ) -> Sliced:
     """Run the local engine over slices of the events; rows go to `output` as they come.
 
     `disorder` is how late events can be, in nanoseconds; without it, the stream's lateness holds
-    for inputs of more events than a slice has. `seen` gets the events of each slice.
+    for inputs of more events than a slice has. `measured` hears of each slice, and of the rows so
+    far by query; `seen` gets its events.
     """
     from engines.batches import Source
-    from engines.columns.needed import needed_columns
-    from engines.events import column_kinds
+    from engines.columns.needed import named_columns, needed_columns
     from engines.local.order import Lateness
     from engines.local.slices import cut
     from engines.local.stream import SlicedRun
+    from engines.results import row_counts
     from kernels import joins, texts
     from optimizer.bind import bind
 
@@ -144,7 +147,8 @@ def run_in_slices(
         joins.warm()
     with stages("read"):
         source = Source(path, workload.stream, faults, progress=progress)
-        bound = bind(workload, column_kinds(source.schema))
+        bound = bind(workload, source.kinds)
+        source.assume(named_columns(bound))
         stream, tick = bound.stream, source.tick
         columns = needed_columns(bound, source.schema.names)
         late = stream.lateness if disorder is None else disorder
@@ -158,7 +162,8 @@ def run_in_slices(
     run = SlicedRun(bound, tick, how=how)
     schema = source.schema.empty_table().select(columns).schema
     slices = cut(source.batches(columns), schema, stream, lateness, run.reach, slicing, run.carried)
-    events, rows, pieces = 0, 0, 0
+    events, pieces = 0, 0
+    rows: Counter[str] = Counter()
     while True:
         began = time.perf_counter()
         with stages("read"):
@@ -170,13 +175,14 @@ def run_in_slices(
         seen(piece.own)
         with stages("run"):
             results = run.run(piece)
-        rows += results.aggregates.num_rows + results.matches.num_rows
+        rows += row_counts(results)
         with stages("write"):
             output.add(results)
         passed = round(time.perf_counter() - began, 4)
         held = len(piece.events) - own
-        measured(Measured(events, rows, passed, held, _shown(piece.events, piece.stop)))
-    return Sliced(events, run.unbounded if pieces > 1 else (), run.ledger, run.adaptive)
+        until = _shown(piece.events, piece.stop)
+        measured(Measured(events, rows.total(), passed, held, until), rows)
+    return Sliced(events, rows, run.unbounded if pieces > 1 else (), run.ledger, run.adaptive)
 
 
 def _shown(events: Events, time: int | None) -> int | str | None:
@@ -203,6 +209,7 @@ def run_on_spark(
 
     Only what Spark has to find, a table or another machine's files, is looked at after that.
     """
+    from engines.columns.needed import named_columns
     from engines.events import column_kinds
     from engines.spark.batch import run_batch
     from engines.spark.source import Source, is_table, open_source, open_table
@@ -218,7 +225,8 @@ def run_on_spark(
     else:
         with stages("read"):
             source = open_source(path, workload.stream, faults)
-            bound = bind(workload, column_kinds(source.schema))
+            bound = bind(workload, source.files.kinds)
+            source.files.assume(named_columns(bound))
         with stages("start"):
             spark = session()
     with stages("run"):

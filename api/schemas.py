@@ -360,6 +360,47 @@ class StreamOut(BaseModel):
     groups: list[GroupStateOut] = []
 
 
+class HoldingOut(BaseModel):
+    events: int
+    bytes: int | None = Field(default=None, description="Of windows and counts; not of waiting.")
+    queries: int = Field(description="That have this state together, whoever else reads it.")
+
+
+class OperatorCounts(BaseModel):
+    """An operator of a plan, with what the job has counted of it; null is what is not counted."""
+
+    id: str = Field(description="As in the plan.")
+    kind: str
+    about: str = Field(description="What it does, in a few words.")
+    queries: int = Field(description="Queries that it serves.")
+    rows_in: int | None = Field(
+        default=None, description="Rows read, events given to it, or rows of results."
+    )
+    rows_out: int | None = Field(
+        default=None, description="Events it has passed on, or rows of results that came of it."
+    )
+    state: HoldingOut | None = Field(
+        default=None, description="Of a stream: events that wait, or what windows hold."
+    )
+
+
+class OperatorsOut(BaseModel):
+    """The operators of a job's plan, in the plan's order."""
+
+    model_config = ConfigDict(json_schema_extra={"example": examples.OPERATORS})
+
+    job: str
+    plan: str
+    status: OneOf["queued", "running", "succeeded", "failed", "cancelled"]
+    until: int | str | None = Field(
+        default=None, description="Of a stream: the time up to which all results are given."
+    )
+    operators: list[OperatorCounts]
+    gone: dict[str, int] = Field(
+        default={}, description="Of a stream: rows of queries that are no longer in the plan."
+    )
+
+
 class ProgressOut(BaseModel):
     done: int = Field(description="Parts of the work that are done.")
     known: int = Field(description="Parts that are known of so far.")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
-from api.jobs.account import Account
+from api.jobs.account import COUNTED, Account
+from api.jobs.counts import Counts
 from api.jobs.model import Job
+from api.jobs.operators import counted
 from api.jobs.rows import Rows, table_of
 from api.rows import rows
 from api.schemas import (
@@ -21,6 +23,8 @@ from api.schemas import (
     JobOut,
     Location,
     MatchRow,
+    OperatorCounts,
+    OperatorsOut,
     PlanOut,
     PlanSummary,
     ProgressOut,
@@ -171,9 +175,29 @@ def job_out(job: Job, progress: tuple[int, int] | None, account: Account | None 
     return out
 
 
+def operators_out(
+    job: Job,
+    operators: Sequence[Mapping[str, Any]],
+    counts: Counts | None,
+    account: Account | None,
+) -> OperatorsOut:
+    """The operators of the job's plan with what has been counted of each."""
+    here = {o["detail"]["query"] for o in operators if o["kind"] == "output"}
+    rows = {} if counts is None else counts.rows
+    return OperatorsOut(
+        job=job.id,
+        plan=job.request.plan,
+        status=job.status,
+        until=None if account is None or account.last is None else account.last.until,
+        operators=[OperatorCounts(**asdict(found)) for found in counted(operators, counts)],
+        gone={name: number for name, number in rows.items() if name not in here},
+    )
+
+
 def _stream_out(account: Account, restarts: int) -> StreamOut:
     totals, last = account.totals, account.last
-    out = StreamOut(**asdict(totals), restarts=restarts)
+    sums = {name: getattr(totals, name) for name in ("batches", "seconds", *COUNTED)}
+    out = StreamOut(**sums, restarts=restarts)
     if last is not None:
         out.batch, out.batch_seconds, out.until = last.number, last.seconds, last.until
         out.state, out.waiting = last.state, last.waiting

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engines.errors import EventsError
-from engines.events import LARGEST_TICK, TIMES, columns_hint
+from engines.events import LARGEST_TICK, TIMES, column_kinds, columns_hint
 from engines.faults import Fault, Faults
 from engines.files import format_of, list_files
 from engines.lines import CsvFile, JsonFile, Progress
-from workloads.model import NANOSECONDS, Stream
+from workloads.model import NANOSECONDS, Kind, Stream
 
 BATCH_ROWS = 131_072
 
@@ -90,6 +90,17 @@ class Source:
         return 86_400 * 10**9 if pa.types.is_date(kind) else NANOSECONDS[self._stream.unit]
 
     @property
+    def kinds(self) -> dict[str, Kind] | None:
+        """The kind of each column; None where all files are empty, and may stand for any."""
+        return column_kinds(self.schema) if any(len(f.schema) for f in self._files) else None
+
+    def assume(self, names: Iterable[str]) -> None:
+        """Take it that there are columns of these names, where all files are empty."""
+        if self.kinds is None:
+            more = sorted(set(names) - {*self.schema.names, "time"})
+            self.schema = pa.schema([*self.schema, *((name, pa.null()) for name in more)])
+
+    @property
     def files(self) -> Sequence[EventFile]:
         """The files, each of which can be read in another process too."""
         return self._files
@@ -110,7 +121,9 @@ class Source:
             check_columns(file.schema, self._stream, file.name)
         schemas = [file.schema for file in self._files if len(file.schema)]
         if not schemas:
-            return pa.schema([(self._stream.time, pa.int64())])
+            roles = {self._stream.time: pa.int64(), self._stream.type: pa.string()}
+            roles[self._stream.sequence] = pa.int64()
+            return pa.schema([(name, kind) for name, kind in roles.items() if name is not None])
         try:
             schema = pa.unify_schemas(schemas, promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

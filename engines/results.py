@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +69,15 @@ def empty_results(time_type: pa.DataType) -> Results:
 
 AGGREGATE_ORDER = ("query", "key", "time", "seq", "aggregate")
 MATCH_ORDER = ("query", "key", "time", "start", "end", "match")
+
+
+def row_counts(results: Results) -> Counter[str]:
+    """How many rows each query has, of those that have any."""
+    found: Counter[str] = Counter()
+    for table in (results.aggregates, results.matches):
+        for pair in pc.value_counts(table.column("query")).to_pylist():
+            found[pair["values"]] += pair["counts"]
+    return found
 
 
 def joined_results(parts: Sequence[Results]) -> Results:

@@ -23,6 +23,7 @@ from api.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
+    OperatorsOut,
     PlanSummary,
     ResultsOut,
     TaskOut,
@@ -114,6 +115,9 @@ class AsyncClient:
 
     async def job(self, id: str) -> JobOut:
         return await self._send(calls.job(id))
+
+    async def operators(self, id: str) -> OperatorsOut:
+        return await self._send(calls.operators(id))
 
     async def log(self, id: str) -> str:
         return await self._send(calls.log(id))

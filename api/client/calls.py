@@ -18,6 +18,7 @@ from api.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
+    OperatorsOut,
     PlanSummary,
     ResultsOut,
     TaskOut,
@@ -184,6 +185,10 @@ def jobs(status: str | None) -> Call[list[JobOut]]:
 
 def job(id: str) -> Call[JobOut]:
     return Call("GET", _at("jobs", id), _one(JobOut))
+
+
+def operators(id: str) -> Call[OperatorsOut]:
+    return Call("GET", _at("jobs", id, "operators"), _one(OperatorsOut))
 
 
 def log(id: str) -> Call[str]:

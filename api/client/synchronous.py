@@ -21,6 +21,7 @@ from api.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
+    OperatorsOut,
     PlanSummary,
     ResultsOut,
     TaskOut,
@@ -131,6 +132,10 @@ class Client:
 
     def job(self, id: str) -> JobOut:
         return self._send(calls.job(id))
+
+    def operators(self, id: str) -> OperatorsOut:
+        """The operators of a job's plan, with rows in and out and state so far."""
+        return self._send(calls.operators(id))
 
     def log(self, id: str) -> str:
         """What the job's process printed."""

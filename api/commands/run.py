@@ -300,6 +300,7 @@ def _run_local(
         **({"plan_changes": done.adaptive.changes} if done.adaptive.decisions else {}),
         "skipped": faults.total,
         "rows": {"aggregates": output.aggregates, "matches": output.matches},
+        "rows_by_query": dict(done.rows),
     }
 
 
@@ -325,7 +326,7 @@ def _run_oracle(
     how: How,
 ) -> dict[str, Any]:
     """The reference, all at once."""
-    from engines.results import write_results
+    from engines.results import row_counts, write_results
 
     results, number = run_here(workload, events, "oracle", stages, how=how)
     with stages("write"):
@@ -335,7 +336,7 @@ def _run_oracle(
             for file in write_results(results, out, *kinds_of(bound)):
                 typer.echo(file)
     rows = {"aggregates": results.aggregates.num_rows, "matches": results.matches.num_rows}
-    return {"events": number, "rows": rows}
+    return {"events": number, "rows": rows, "rows_by_query": dict(row_counts(results))}
 
 
 def _nanoseconds(text: str) -> int:

@@ -120,6 +120,7 @@ def run_spark(
         "events": done.events,
         "skipped": faults.total,
         "rows": {"aggregates": done.numbers[0], "matches": done.numbers[1]},
+        "rows_by_query": done.rows,
         "master": options.master,
         "spread": done.spread,
         "tasks": done.parts,

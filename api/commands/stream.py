@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,6 +125,7 @@ def run_live(
         "late": totals.late,
         "batches": totals.batches,
         "rows": {"aggregates": totals.aggregates, "matches": totals.matches},
+        "rows_by_query": dict(totals.rows),
     }
 
 
@@ -199,6 +201,7 @@ class _Totals:
     late: int = 0
     aggregates: int = 0
     matches: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
     first_bad: str | None = None
 
     def add(self, progress: Progress) -> None:
@@ -208,6 +211,7 @@ class _Totals:
         self.late += progress.late
         self.aggregates += progress.aggregates
         self.matches += progress.matches
+        self.rows.update(progress.rows)
         self.first_bad = self.first_bad or progress.first_bad
 
 

@@ -14,11 +14,15 @@ from typing import Any
 from api.jobs.folder import write_whole
 
 COUNTED = ("events", "bad", "late", "aggregates", "matches")
+NAMED = ("rows", "taken", "arrived", "passed")
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over batches."""
+    """Sums over batches: `rows` and events `taken` by query, `arrived` and `passed` on by key.
+
+    Under a name are those of all queries that have had it.
+    """
 
     batches: int = 0
     events: int = 0
@@ -27,6 +31,10 @@ class Totals:
     aggregates: int = 0
     matches: int = 0
     seconds: float = 0.0
+    rows: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[str, int] = field(default_factory=dict)
+    arrived: Mapping[str, int] = field(default_factory=dict)
+    passed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,28 @@ class Batch:
     state: int = 0
     waiting: int = 0
     groups: tuple[Mapping[str, Any], ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    routes: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """Events that each query was given."""
+        return {query: route["taken"] for route in self.routes for query in route["queries"]}
+
+    @property
+    def arrived(self) -> dict[str, int]:
+        """Events that came, by what they are keyed by."""
+        return {key_of(route): route["arrived"] for route in self.routes}
+
+    @property
+    def passed(self) -> dict[str, int]:
+        """Events that were given to queries, by what they are keyed by."""
+        return {key_of(route): route["taken"] for route in self.routes}
+
+
+def key_of(route: Mapping[str, Any]) -> str:
+    """What a way of keying is called in totals."""
+    return ", ".join(route["key"])
 
 
 @dataclass(frozen=True)
@@ -58,13 +88,18 @@ class Account:
         if self.last is None:
             return self.before
         last, before = self.last, self.before
-        sums = {name: getattr(before, name) + getattr(last, name) for name in COUNTED}
+        sums: dict[str, Any] = {n: getattr(before, n) + getattr(last, n) for n in COUNTED}
+        sums |= {name: _added(getattr(before, name), getattr(last, name)) for name in NAMED}
         return Totals(before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums)
 
     def add(self, batch: Batch) -> Account:
         """With one more batch, or with the last one done again."""
         again = self.last is not None and self.last.number >= batch.number
         return replace(self, before=self.before if again else self.totals, last=batch)
+
+
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
 def read_account(path: Path) -> Account:
@@ -74,10 +109,10 @@ def read_account(path: Path) -> Account:
     except FileNotFoundError:
         return Account()
     last = said["last"]
-    return Account(
-        Totals(**said["before"]),
-        None if last is None else Batch(**{**last, "groups": tuple(last["groups"])}),
-    )
+    if last is not None:
+        lists = {name: tuple(last.get(name, ())) for name in ("groups", "routes")}
+        last = Batch(**{**last, **lists})
+    return Account(Totals(**said["before"]), last)
 
 
 def write_account(path: Path, account: Account) -> None:

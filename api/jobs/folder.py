@@ -6,6 +6,7 @@ lock            held by the process for as long as it lives; has its id
 settled         the service has written the job off: a process that comes late must not begin
 results.*       rows, by kind
 measures        what the process measured as it went on, a line of JSON each
+counts.json     what it has counted so far, by query
 outcome.json    the last thing a process writes, and whole or not at all
 log             what the process printed, and the traceback if it failed
 tmp/            its temporary files
@@ -48,6 +49,10 @@ class JobFolder:
     @property
     def measures(self) -> Path:
         return self.path / "measures"
+
+    @property
+    def counts(self) -> Path:
+        return self.path / "counts.json"
 
     @property
     def tmp(self) -> Path:

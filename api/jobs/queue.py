@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.jobs.account import Account, read_account
+from api.jobs.counts import Counts, counts_of, read_counts
 from api.jobs.folder import JobFolder, show, sweep_sink
 from api.jobs.live_rows import LiveRows, Seen
 from api.jobs.model import Done, Job, Mode, Request, Status
@@ -114,6 +115,14 @@ class Jobs:
     def account(self, job: Job) -> Account | None:
         """What a stream has done so far; None for another job."""
         return None if job.request.live is None else read_account(self.folder(job.id).account)
+
+    def counts(self, job: Job) -> Counts | None:
+        """What a job has counted so far; None before it has counted anything."""
+        account = self.account(job)
+        if account is not None:
+            return counts_of(account)
+        found = read_counts(self.folder(job.id).counts)
+        return found if job.done is None else (found or Counts()).at_end(job.done)
 
     def checkpoint(self, job: Job) -> Path:
         """Where a stream keeps its state."""

@@ -153,6 +153,8 @@ class _Book:
             state=progress.state,
             waiting=progress.waiting,
             groups=tuple(asdict(group) for group in progress.groups),
+            rows=dict(progress.rows),
+            routes=tuple(asdict(route) for route in progress.routes),
         )
         self._account = self._account.add(batch)
         write_account(self._path, self._account)

@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from api.jobs.counts import Counting
 from api.jobs.folder import Attempt, JobFolder, hidden_sink
 from workloads.errors import SheafError, WorkloadError
 
@@ -165,11 +166,17 @@ def run_locally(
 
     began = time.monotonic()
 
-    def measured(slice: Measured) -> None:
+    def measured(slice: Measured, rows: Mapping[str, int]) -> None:
         at = round(time.monotonic() - began, 3)
         print(json.dumps({"at": at, **asdict(slice)}), file=measures, flush=True)
+        taken = {str(query.name): slice.events for query in workload.queries}
+        counting.put(slice.events, rows, taken)
 
-    with job.measures.open("a") as measures, FileOutput(str(job.results), True, True) as output:
+    with (
+        job.measures.open("a") as measures,
+        FileOutput(str(job.results), True, True) as output,
+        Counting(job.counts) as counting,
+    ):
         done = run_in_slices(
             workload,
             source,
@@ -201,12 +208,13 @@ def run_with_spark(
     from engines.spark.targets import FileTarget
 
     def told(progress: Progress) -> None:
+        counting.put(progress.read, progress.rows_out, progress.taken)
         rows = sum(progress.rows_out.values())
         tell(
             {"progress": [progress.done, progress.tasks], "events": progress.rows_in, "rows": rows}
         )
 
-    with contextlib.ExitStack() as sessions:
+    with contextlib.ExitStack() as sessions, Counting(job.counts) as counting:
 
         def session() -> SparkSession:
             return sessions.enter_context(

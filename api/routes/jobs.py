@@ -20,11 +20,11 @@ from api.problems import ProblemError, responses
 from api.roots import Roots
 from api.routes.paging import LINK, Cursor, Limit, listed
 from api.routes.state import computing, handed, jobs, roots, settings, store
-from api.schemas import JobChange, JobChanged, JobIn, JobOut, StreamIn
+from api.schemas import JobChange, JobChanged, JobIn, JobOut, OperatorsOut, StreamIn
 from api.settings import Settings
 from api.sinks import check_sink
 from api.store import Store
-from api.views import job_out
+from api.views import job_out, operators_out
 from engines.errors import StateError
 from workloads.errors import UnsupportedError
 
@@ -103,6 +103,21 @@ def get_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> JobOut:
     """One job: its status, how far it is, and why it failed if it did."""
     job = jobs.records.get(id)
     return job_out(job, jobs.progress(job), jobs.account(job))
+
+
+@router.get("/{id}/operators", responses=responses("not-found"))
+def get_operators(
+    id: str, store: Annotated[Store, handed(store)], jobs: Annotated[Jobs, handed(jobs)]
+) -> OperatorsOut:
+    """The operators of the job's plan, each with its rows in and out and its state so far.
+
+    Between the events of a partition and the rows of a query everything is one pass of compiled
+    kernels: symbols, segments and inner joins have no numbers of their own. What two tasks need of
+    stored events counts twice behind the scan.
+    """
+    job = jobs.records.get(id)
+    operators = store.plan(job.request.plan).document["operators"]
+    return operators_out(job, operators, jobs.counts(job), jobs.account(job))
 
 
 @router.get(

@@ -15,15 +15,21 @@ def needed_columns(workload: BoundWorkload, names: Iterable[str]) -> list[str]:
     given = list(names)
     if any(_needs_all(query) for query in workload.queries):
         return given
+    used = named_columns(workload)
+    return [name for name in given if name in used]
+
+
+def named_columns(workload: BoundWorkload) -> set[str]:
+    """The names that a workload's stream and its queries call columns by."""
     stream = workload.stream
-    used = {stream.time, stream.type, stream.sequence}
+    used = {name for name in (stream.time, stream.type, stream.sequence) if name is not None}
     for query in workload.queries:
         used |= set(_attributes(query))
         for event in events(query.pattern):
             condition = stream.types.get(event.symbol.type)
             if condition is not None:
                 used |= set(_names(condition))
-    return [name for name in given if name in used]
+    return used
 
 
 def _needs_all(query: Query) -> bool:

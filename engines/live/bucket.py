@@ -28,12 +28,14 @@ _OWN = ""  # the part of a state that is no generation's
 class Turn:
     """What comes of a turn.
 
+    `taken` is how many events the queries were given, and `waiting` how many are not yet theirs.
     `late` are events whose time had passed before they came. `state` is None where nothing is held.
     `due` is the first time that gives rows, or lets go of state, though nothing more arrives.
     """
 
     results: Results
     late: pa.Table
+    taken: int
     waiting: int
     held: Mapping[str, Held]
     state: bytes | None
@@ -85,25 +87,28 @@ class Bucket:
                 late = self._answered_for(between(new, None, until + 1).table)
                 new = between(new, until + 1, None)
             waiting = pa.concat_tables([waiting, new.table.select(self._schema.names)])
-        events = self._events(waiting)
+        events, taken = self._events(waiting), 0
         found = empty_results(self._time_type)
         after = replace(before, waiting=events.table)
         if until is not None and until != before.until:
             ready, events = between(events, None, until + 1), between(events, until + 1, None)
             after = replace(after, waiting=events.table, until=until)
+            taken = len(ready)
             if before.live or len(ready):
                 self._live.restore(before.live)
                 found = self._live.add(ready, until)
                 live = self._live.save()
                 after = replace(after, live=live, due=self._live.due, held=self._live.held)
-        return Turn(found, late, len(events), after.held, _written(after), _due(after, events))
+        state, due = _written(after), _due(after, events)
+        return Turn(found, late, taken, len(events), after.held, state, due)
 
     def finish(self, state: bytes) -> Turn:
         """The rows that are left: no more events will come."""
         before = self._read(state)
         self._live.restore(before.live)
-        found = self._live.add(self._events(before.waiting), None)
-        return Turn(found, self._schema.empty_table(), 0, {}, None, None)
+        left = self._events(before.waiting)
+        found = self._live.add(left, None)
+        return Turn(found, self._schema.empty_table(), len(left), 0, {}, None, None)
 
     def _events(self, table: pa.Table) -> Events:
         return from_table(table, self._stream)

@@ -230,6 +230,8 @@ class _Job:
         from pyspark.sql import functions as sf
 
         events = self.source.frame(self.session, self.columns, self.tally)
+        if not isinstance(self.source, FileSource) or self.source.spark_reads(self.columns):
+            self.tally.whole = self.source.settle(self.tally)
         stream = self.workload.stream
         places = {name: f"c{i}" for i, name in enumerate(self.columns)}
         places.setdefault("time", places[stream.time])
@@ -248,6 +250,7 @@ class _Job:
         return shuffled.mapInArrow(task, PACKED_SCHEMA)
 
     def _evaluation(self, workloads: tuple[BoundWorkload, ...]) -> Evaluation:
+        self.tally.queries = tuple(tuple(q.name for q in w.queries) for w in workloads)
         return Evaluation(
             uuid.uuid4().hex,
             workloads,

@@ -18,12 +18,11 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engines.errors import ResultsError
 from engines.output import FirstRows
 from engines.partial import Ledger
-from engines.results import AGGREGATE_ORDER, MATCH_ORDER, Results, write_rows
+from engines.results import AGGREGATE_ORDER, MATCH_ORDER, Results, row_counts, write_rows
 from engines.sorting import RUN_BYTES, Sorter, write_run
 from engines.spark.packing import packed_report, packed_results
 
@@ -128,13 +127,8 @@ def read_report(text: bytes) -> Report:
 
 
 def _count(report: Report, results: Results) -> None:
-    tables = (results.aggregates, results.matches)
-    counts = Counter(report.rows)
-    for table in tables:
-        for pair in pc.value_counts(table.column("query")).to_pylist():
-            counts[pair["values"]] += pair["counts"]
-    report.rows = dict(counts)
+    report.rows = dict(Counter(report.rows) + row_counts(results))
     report.numbers = (
-        report.numbers[0] + tables[0].num_rows,
-        report.numbers[1] + tables[1].num_rows,
+        report.numbers[0] + results.aggregates.num_rows,
+        report.numbers[1] + results.matches.num_rows,
     )

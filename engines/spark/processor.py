@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from engines.how import How
 from engines.live.generation import Generation
+from engines.results import row_counts
 from engines.spark.live_source import (
     ACCOUNT,
     bytes_table,
@@ -128,13 +129,16 @@ class BucketProcessor(StatefulProcessor):
             self._state.update((wanted, turn.state))
         elif state is not None:
             self._state.clear()
-        yield found(turn, {"route": key[0], "bucket": int(key[1]), "until": until})
+        about = {"route": key[0], "bucket": int(key[1]), "until": until}
+        yield found(turn, about | {"arrived": sum(table.num_rows for table in tables)})
 
 
 def found(turn: Turn, about: dict[str, Any]) -> pd.DataFrame:
     """One row: what is to be written, and what is to be told."""
     tables = (turn.results.aggregates, turn.results.matches, turn.late)
     about |= {
+        "rows": row_counts(turn.results),
+        "taken": turn.taken,
         "waiting": turn.waiting,
         "held": dict(turn.held),
         "state": 0 if turn.state is None else len(turn.state),

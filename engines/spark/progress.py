@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engines.spark.tally import Tally
+    from engines.spark.tally import Part, Tally
 
 EVERY = 0.25  # seconds
 
@@ -32,11 +32,15 @@ class Stage:
 class Progress:
     """How far a job is: events that parts have taken in and rows that they gave, by query.
 
-    Parts tell when they are done, so rows grow in steps. `ui` is the address of Spark's own page.
+    Parts tell when they are done, so rows grow in steps. `read` are events from storage, None while
+    nobody has told. What two parts need, or read, counts twice. `ui` is the address of Spark's own
+    page.
     """
 
     stages: tuple[Stage, ...] = ()
+    read: int | None = None
     rows_in: int = 0
+    taken: dict[str, int] = field(default_factory=dict)  # of `rows_in`, by query
     rows_out: dict[str, int] = field(default_factory=dict)
     ui: str | None = None
 
@@ -55,6 +59,15 @@ class Progress:
 
 
 Told = Callable[[Progress], None]
+
+
+def taken_by_query(parts: Iterable[Part], queries: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Events that came to the parts of each query; it may be in several workloads of parts."""
+    found = Counter({name: 0 for names in queries for name in names})
+    for events, _, workload in parts:
+        for name in queries[workload]:
+            found[name] += events
+    return dict(found)
 
 
 @contextmanager
@@ -78,9 +91,16 @@ def watched(session: SparkSession, tally: Tally, told: Told | None) -> Iterator[
         )
         parts = tally.parts().values()
         rows: Counter[str] = Counter()
-        for _, found in parts:
+        for _, found, _ in parts:
             rows.update(found)
-        return Progress(stages, sum(events for events, _ in parts), dict(rows), context.uiWebUrl)
+        return Progress(
+            stages,
+            tally.read(),
+            sum(events for events, _, _ in parts),
+            taken_by_query(parts, tally.queries),
+            dict(rows),
+            context.uiWebUrl,
+        )
 
     def watch() -> None:
         last: Progress | None = None

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -118,11 +119,27 @@ class GroupState:
 
 
 @dataclass(frozen=True)
+class RouteTurn:
+    """A way of keying, and the queries that it is for.
+
+    Of a batch, the events that came along it and those that the queries were given, now that their
+    time has passed; `waiting` are all whose time has not.
+    """
+
+    key: tuple[str, ...]
+    queries: tuple[str, ...]
+    arrived: int = 0
+    taken: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True)
 class Progress:
     """What a batch did, and what has been since the stream was started.
 
     `until` is the time up to which all results are given, None before any is. State is that of the
-    buckets that have had a turn since: `state` in bytes, `waiting` in events, and `groups`.
+    buckets that have had a turn since: `state` in bytes, `waiting` in events, and `groups`. `rows`
+    are those of the batch by query.
     """
 
     batch: int
@@ -137,6 +154,8 @@ class Progress:
     state: int = 0
     waiting: int = 0
     groups: tuple[GroupState, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    routes: tuple[RouteTurn, ...] = ()
     first_bad: str | None = None
 
 
@@ -275,6 +294,10 @@ def _groups(
     buckets = _buckets(workload, source, manifest, how)
     # Compiled and cached here, for the workers to load.
     warm((), pa.table({}))
+    return _groups_of(buckets, how)
+
+
+def _groups_of(buckets: Buckets, how: How) -> Groups:
     return {
         route: Bucket(generations, buckets.schema, buckets.tick, how).groups
         for route, generations in buckets.routes.items()
@@ -355,7 +378,7 @@ def _finish(
     )
     seen: list[Progress] = []
     account = _Account(seen.append)
-    account.turn_to(_sink(workload, options), {})
+    account.turn_to(_sink(workload, options), _groups_of(buckets, how))
     account.write(states.mapInArrow(buckets.finished, FOUND), batch)
     write_manifest(options.checkpoint, replace(manifest, finished=True))
     return seen[0]
@@ -412,8 +435,25 @@ class _Account:
             state=sum(turn["state"] for turn in turns),
             waiting=sum(turn["waiting"] for turn in turns),
             groups=self._states(),
+            rows=sum((Counter(turn["rows"]) for turn in about if "route" in turn), Counter()),
+            routes=self._routes(about),
             first_bad=next((turn["first"] for turn in about if turn.get("first")), None),
         )
+
+    def _routes(self, about: list[dict[str, Any]]) -> tuple[RouteTurn, ...]:
+        found = {
+            route: RouteTurn(route_key(route), tuple(q for names in groups.values() for q in names))
+            for route, groups in self._groups.items()
+        }
+        for turn in about:
+            if (before := found.get(turn.get("route", ""))) is not None:
+                arrived = before.arrived + turn.get("arrived", 0)  # none does at a stream's end
+                taken = before.taken + turn["taken"]
+                found[turn["route"]] = replace(before, arrived=arrived, taken=taken)
+        for (route, _), turn in self._turns.items():
+            if (before := found.get(route)) is not None:
+                found[route] = replace(before, waiting=before.waiting + turn["waiting"])
+        return tuple(found.values())
 
     def _states(self) -> tuple[GroupState, ...]:
         found = {

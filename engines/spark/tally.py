@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Read = tuple[int, dict[str, int], "tuple[Fault, str] | None"]  # rows, bad ones by kind, the first
 
+Part = tuple[int, dict[str, int], int]
+
 
 class Merging:
     """An accumulator's parameter: what is told last under a name is what holds.
@@ -33,14 +35,23 @@ class Tally:
     def __init__(self, session: SparkSession) -> None:
         param: AccumulatorParam[dict[Any, Any]] = Merging()  # type: ignore[assignment]
         self.accumulator = session.sparkContext.accumulator({}, param)
+        self.queries: tuple[tuple[str, ...], ...] = ()  # of each workload that parts run
+        self.whole: int | None = None  # what Spark reads by itself, and tells nothing of
 
     def splits(self) -> dict[int, Read]:
         """What was read, by the number of the split."""
         return self._told("split")
 
-    def parts(self) -> dict[int, tuple[int, dict[str, int]]]:
-        """Events that came to a part, and rows found by query, for the parts that are done."""
+    def parts(self) -> dict[int, Part]:
+        """Of the parts that are done: events that came, rows found by query, its workload."""
         return self._told("part")
+
+    def read(self) -> int | None:
+        """Rows that have been read from storage; None while that is not known."""
+        if self.whole is not None:  # parts begin when all is read
+            return self.whole if self.parts() else None
+        told = [rows for rows, _, _ in self.splits().values()] + [*self._told("stretch").values()]
+        return sum(told) if told else None
 
     def _told(self, kind: str) -> dict[int, Any]:
         # A copy at once: another thread adds to it.

@@ -61,7 +61,7 @@ class Evaluation:
         yield from self.landing.landed(results, report)
         report.seconds["all"] = time.perf_counter() - began
         report.seconds["cpu"] = time.process_time() - worked
-        self.tally.add({("part", number): (report.events, report.rows)})
+        self.tally.add({("part", number): (report.events, report.rows, part.workload)})
         yield report_row(report)
 
     def _results(self, part: Part, arriving: Arriving, report: Report) -> Iterator[Results]:
@@ -131,9 +131,11 @@ class StoredStretches:
             for number in batch.column(0).to_pylist():
                 stretch = self.stretches[number]
                 part = Part(0, stretch.start, stretch.stop)
-                yield from self.evaluation.evaluate(number, part, self._arriving(stretch))
+                read = [0]
+                yield from self.evaluation.evaluate(number, part, self._arriving(stretch, read))
+                self.evaluation.tally.add({("stretch", number): read[0]})
 
-    def _arriving(self, stretch: Stretch) -> Arriving:
+    def _arriving(self, stretch: Stretch, read: list[int]) -> Arriving:
         workload = self.evaluation.workloads[0]
         reach = SlicedRun(workload, self._tick).reach
         after = -LARGEST_TICK if stretch.start is None else stretch.start - reach.back
@@ -142,6 +144,7 @@ class StoredStretches:
         for group, complete in zip(stretch.groups, following, strict=True):
             inside = group.low > after and group.high < before
             for batch in self.reader.batches(group.split):
+                read[0] += len(batch)
                 keep = np.ones(len(batch), np.bool_)
                 if not inside:
                     keep &= (batch.ticks > after) & (batch.ticks < before)

@@ -83,6 +83,12 @@ def test_a_job_is_launched_waited_for_and_read(client: Client, tmp_path: Path) -
     found = list(client.rows(job.id, "aggregates", page=2))
     assert [row["time"] for row in found] == [10, 20, 30]
     assert client.results(job.id, "abandoned").matches[0].match["c"]["item"] == "case"
+    operators = client.operators(job.id).operators
+    assert {o.about: o.rows_out for o in operators if o.kind in ("scan", "sink")} == {
+        "in the order of ts": 7,
+        "aggregates": 3,
+        "matches": 1,
+    }
     out = tmp_path / "rows.csv"
     assert client.download(job.id, out, "aggregates") == out.stat().st_size
     assert out.read_text().count("\n") == 4
@@ -133,6 +139,7 @@ def test_the_async_client_does_the_same(address: str, tmp_path: Path) -> None:
             names = [event.name async for event in client.follow(job.id)]
             assert names[-3:] == ["aggregates", "matches", "end"]
             done = await client.wait(job.id)
+            assert (await client.operators(done.id)).plan == plan.id
             assert (await client.table(done.id, "matches")).equals(MATCHES)
             times = [row["time"] async for row in client.rows(done.id, "aggregates", page=2)]
             assert times == [10, 20, 30]

@@ -371,6 +371,7 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
         "/v1/jobs",
         "/v1/jobs/{id}",
         "/v1/jobs/{id}/log",
+        "/v1/jobs/{id}/operators",
         "/v1/jobs/{id}/results",
         "/v1/jobs/{id}/events",
         "/healthz",

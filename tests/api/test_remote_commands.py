@@ -65,6 +65,12 @@ def test_the_whole_way_on_the_command_line(server: str, workload: str, tmp_path:
     assert (followed[0][:22], followed[-1]) == ("status: status queued,", "over: succeeded")
     told = sheaf("job", "follow", job["id"], "--no-rows", "--json").stdout.splitlines()
     assert {json.loads(line)["event"] for line in told} == {"status", "end"}
+    operators = [
+        " ".join(line.split()) for line in sheaf("job", "operators", job["id"]).stdout.splitlines()
+    ]
+    assert "output purchases: SEQ(View v, Cart c, Buy b) 1 3 3" in operators
+    assert "succeeded" in operators[0]
+    assert "symbol" in sheaf("job", "operators", job["id"], "--all").stdout
     shown = sheaf("results", job["id"]).stdout
     assert "3 aggregates" in shown
     assert "1 match" in shown

@@ -117,6 +117,11 @@ def test_the_first_rows_are_shown_of_any_number_of_slices(
     assert "the first 20" in whole.stdout
     assert report(whole)["rows"] == report(slices)["rows"]
     assert report(slices)["events"] == 200
+    queries = report(slices)["rows_by_query"]
+    assert queries == report(whole)["rows_by_query"]
+    # As and Bs in turn, a second apart: 100 Bs, and before each five As within 10 s; less at first.
+    assert queries["pairs"] == 5 * 100 - 4 - 3 - 2 - 1
+    assert sum(queries.values()) == sum(report(slices)["rows"].values())
 
 
 def test_queries_that_need_all_events_are_named(sheaf: Sheaf, small: Path, tmp_path: Path) -> None:
@@ -216,6 +221,17 @@ def test_bad_rows(sheaf: Sheaf, small: Path, tmp_path: Path, more: list[str | in
     assert skipped.stdout == sheaf("run", small, "--events", clean).stdout
     assert report(skipped)["skipped"] == 2
     assert "left out 2 rows (1 unparsable, 1 wrong type)" in skipped.stderr
+
+
+@pytest.mark.parametrize("engine", ["local", "oracle"])
+@pytest.mark.parametrize("name", ["e.jsonl", "e.csv"])
+def test_an_empty_file_has_no_events_and_any_columns(
+    sheaf: Sheaf, small: Path, tmp_path: Path, engine: str, name: str
+) -> None:
+    (tmp_path / name).touch()
+    result = sheaf("run", small, "--engine", engine, "--events", tmp_path / name)
+    assert result.exit_code == 0, result.output
+    assert report(result)["rows"] == {"aggregates": 0, "matches": 0}
 
 
 def test_nothing_but_bad_rows(sheaf: Sheaf, small: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,16 @@ def test_results_are_those_of_the_local_engine(
         assert found["total"][kind] == job["rows"][kind] == len(expected) > 0
         written = tmp_path / f"out.{kind}.csv"
         assert read_table(str(written)).num_rows == len(expected)
+    operators = client.get(f"/v1/jobs/{job['id']}/operators").json()["operators"]
+    queries = Counter(row["query"] for kind in ("aggregates", "matches") for row in found[kind])
+    outputs = [o for o in operators if o["kind"] == "output"]
+    assert {o["about"].split(":")[0]: o["rows_out"] for o in outputs} == {
+        query.name: queries[query.name] for query in bound.queries
+    }
+    assert [o["rows_out"] for o in operators if o["kind"] == "scan"] == [2_000]
+    # Behind the scan, what two tasks need is counted twice.
+    engines = [o for o in operators if o["kind"] in ("engine", "partition")]
+    assert all(0 < o["rows_in"] <= (2_000 if engine == "local" else 4_000) for o in engines)
     assert job["files"] == [str(tmp_path / f"out.{kind}.csv") for kind in job["rows"]]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "out.aggregates.csv",

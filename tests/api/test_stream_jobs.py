@@ -346,6 +346,18 @@ def test_a_stream_is_followed_changed_killed_and_stopped(tmp_path: Path) -> None
         ]
         page = client.get(f"/v1/jobs/{id}/results").json()
         assert len(rows) == page["total"]["aggregates"] + page["total"]["matches"]
+        # Of both processes together, and of all queries that there have been.
+        told = client.get(f"/v1/jobs/{id}/operators").json()
+        assert told["plan"] == wanted
+        named = {o["kind"] + " " + o["about"].split(":")[0]: o for o in told["operators"]}
+        of_query = Counter(row["query"] for row in page["aggregates"] + page["matches"])
+        assert told["gone"] == {"lone": of_query["lone"]}
+        for name in ("pairs", "triples"):
+            assert named[f"output {name}"]["rows_out"] == of_query[name] > 0
+        assert named["sink aggregates"]["rows_in"] == page["total"]["aggregates"]
+        assert named["scan in the order of ts"]["rows_out"] == 300
+        partition = named["partition by user"]
+        assert partition["rows_in"] == partition["rows_out"] + partition["state"]["events"] == 300
         whole = pa.concat_tables(tables)
         # Cut off by the end of a slow machine's patience, the last batch would be in the next job.
         seen_upto = max((row["time"] for row in rows if row["query"] == "pairs"), default=-1)

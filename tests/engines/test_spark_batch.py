@@ -9,9 +9,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from api.execution import Stages, run_on_spark
 from engines.columns.needed import needed_columns
 from engines.errors import BadRowError, EventsError
 from engines.events import column_kinds, from_table, read_table
+from engines.faults import Faults
 from engines.how import USUAL
 from engines.local.run import run_local
 from engines.results import Results, sorted_results
@@ -213,6 +215,17 @@ def test_keys_that_are_equal_but_do_not_look_it(spark: "SparkSession", tmp_path:
 def test_no_events(spark: "SparkSession", tmp_path: Path) -> None:
     pq.write_table(sample().slice(0, 0), tmp_path / "e.parquet")
     assert_same(both(spark, document(), tmp_path / "e.parquet"), rows=False)
+    (tmp_path / "e.jsonl").touch()  # without columns, which may thus be any
+    target = FileTarget(str(tmp_path / "r.parquet"))
+    done = run_on_spark(
+        load_workload(document()),
+        str(tmp_path / "e.jsonl"),
+        Stages(),
+        lambda: spark,
+        target,
+        Faults(),
+    )
+    assert (done.events, done.rows, done.numbers) == (0, {}, (0, 0))
 
 
 def test_an_error_in_a_worker_is_said_in_a_sentence(spark: "SparkSession", tmp_path: Path) -> None:

@@ -182,7 +182,8 @@ def test_a_table_of_spark_is_a_target(spark: "SparkSession", stored: str) -> Non
     assert done.numbers == (found.aggregates.num_rows, found.matches.num_rows)
     assert {t.name for t in spark.catalog.listTables() if "partial" in t.name} == set()
     # The last that is told is what was done.
-    assert told[-1].rows_in == sum(done.taken)
+    assert (told[-1].read, told[-1].rows_in) == (done.read, sum(done.taken))
+    assert told[-1].taken == dict.fromkeys((q.name for q in WORKLOAD.queries), told[-1].rows_in)
     assert told[-1].rows_out == done.rows
     assert told[-1].done == told[-1].tasks > 0
     for name in done.names:

@@ -16,6 +16,7 @@ from engines.local.run import run_local
 from engines.local.slices import Reach, Slicing
 from engines.results import Results
 from engines.spark.batch import Done, Settings, run_batch
+from engines.spark.progress import Progress, Told, taken_by_query
 from engines.spark.source import open_source
 from engines.spark.stretches import (
     Group,
@@ -46,11 +47,13 @@ def ran(
     how: Settings,
     folder: Path,
     group: int = 5,
+    told: Told | None = None,
 ) -> tuple[Done, Results]:
     """What a job did over a table that is stored in small groups, and its rows."""
     pq.write_table(table, folder / "events.parquet", row_group_size=group)
     source = open_source(str(folder / "events.parquet"), workload.stream)
-    done = run_batch(spark, workload, source, FileTarget(str(folder / "r.parquet")), USUAL, how)
+    target = FileTarget(str(folder / "r.parquet"))
+    done = run_batch(spark, workload, source, target, USUAL, how, told)
     return done, Results(*(pq.read_table(name) for name in done.names))
 
 
@@ -124,8 +127,10 @@ def test_a_hot_key_is_cut_by_time(spark: "SparkSession", tmp_path: Path) -> None
     )
     table = skewed(8_000)
     how = Settings(spread="shuffle", buckets=6, least_rows=200, slicing=Slicing(1_000))
-    done, there = ran(spark, workload, table, how, tmp_path, group=2_000)
+    told: list[Progress] = []
+    done, there = ran(spark, workload, table, how, tmp_path, group=2_000, told=told.append)
     assert multiset([there]) == multiset([run_local(workload, from_table(table, workload.stream))])
+    assert (told[-1].read, told[-1].taken["ranked"]) == (8_000, 8_000)
     hot = 7_600
     # One part has all events of the key, for the count window; those of the others share it.
     most, *others = sorted(done.taken, reverse=True)
@@ -178,6 +183,14 @@ def test_events_in_order_are_read_where_they_are(spark: "SparkSession", tmp_path
 
 
 # --- planning, without Spark ---------------------------------------------------------------------
+
+
+def test_events_are_counted_for_a_query_in_all_parts_that_it_is_in() -> None:
+    # As where a hot key is cut: all queries, those of windows in time, those of windows in events.
+    workloads = [("a", "b"), ("a",), ("b",)]
+    parts = [(10, {"a": 3}, 0), (7, {"b": 1}, 0), (5, {}, 1), (2, {}, 1), (4, {}, 2)]
+    assert taken_by_query(parts, workloads) == {"a": 24, "b": 21}
+    assert taken_by_query([], workloads) == {"a": 0, "b": 0}
 
 
 def test_there_are_as_many_stretches_as_pay() -> None:

@@ -208,6 +208,15 @@ def test_any_order_and_a_restart_give_the_rows_of_the_stored_stream(
         assert case.rows(kind) == case.expected(kind)
         assert case.rows(kind)
     assert not list((tmp_path / "out" / "late").iterdir())
+    counts = sum((Counter(progress.rows) for progress in case.seen), Counter[str]())
+    found = case.rows("aggregates") + case.rows("matches")
+    assert counts == Counter(dict(row)["query"] for row in found.elements())
+    # Each event has come to each way of keying once, and was given to its queries once.
+    for number, route in enumerate(case.seen[0].routes):
+        keys = zip(*(sample().column(name).to_pylist() for name in route.key), strict=True)
+        with_key = sum(None not in key for key in keys) if route.key else 240
+        turns = [progress.routes[number] for progress in case.seen]
+        assert sum(turn.arrived for turn in turns) == sum(turn.taken for turn in turns) == with_key
     assert [progress.batch for progress in case.seen] == list(range(len(case.seen)))
     with pytest.raises(StateError, match="has been finished"):
         case.run(spark)

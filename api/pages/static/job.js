@@ -2,6 +2,7 @@
 
 import { $, bytes, call, complain, counted, el, get, number, seconds, some } from "./dom.js";
 import { Chart } from "./chart.js";
+import { Operators } from "./operators.js";
 import { Results } from "./results.js";
 
 const LOOK = 1000; // milliseconds between looks at what the process has measured
@@ -22,6 +23,7 @@ const WAYS_OUT = [
 const head = $("#job");
 const id = head.dataset.id;
 const charts = $("#charts");
+const operators = new Operators($("#operators-box"), id);
 const made = {};
 const samples = []; // of progress: seconds since the page began to look, and the part that is done
 const measures = [];
@@ -173,7 +175,7 @@ async function look() {
 
 async function finish() {
   await look();
-  await measure().catch(() => {});
+  await Promise.all([measure(), operators.refresh(true)]).catch(() => {});
   show();
   await showResults();
 }
@@ -193,7 +195,7 @@ function follow() {
   const events = new EventSource(`/v1/jobs/${id}/events?rows=false`);
   const timer = setInterval(async () => {
     try {
-      await measure();
+      await Promise.all([measure(), operators.refresh()]);
       if (job?.mode === "stream") {
         await look();
         await showResults();

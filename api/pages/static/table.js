@@ -3,7 +3,8 @@
 import { counted, el } from "./dom.js";
 
 /**
- * `columns` are { title, css, value(row) for sorting, cell(row) }. `show(rows)` replaces the rows.
+ * `columns` are { title, css, value(row) for sorting, cell(row) }. `show(rows)` replaces the rows, and turns to the
+ * first page or to the one that is named.
  */
 export class Table {
   constructor(box, columns, { size = 25, one = "row", several = "rows", empty = "There are none.", hover = null } = {}) {
@@ -24,9 +25,9 @@ export class Table {
     );
   }
 
-  show(rows) {
+  show(rows, page = 0) {
     this.rows = rows;
-    this.page = 0;
+    this.page = Math.max(0, Math.min(page, Math.ceil(rows.length / this.size) - 1));
     this.draw();
   }
 

@@ -331,9 +331,15 @@ def test_a_job_is_launched_watched_and_its_rows_read(
     assert {"1.0 s", "4.0 s"} <= set(page.texts("#charts .chart:first-child svg text"))
     assert "30" in page.reads("#numbers", "Watermark")
 
+    counts = '{"events": null, "rows": {"purchases": 2}, "taken": {"purchases": 5}}'
+    (jobs / page.address.rsplit("/", 1)[1] / "counts.json").write_text(counts)
+    page.reads("#operators", "purchases: SEQ(View v, Cart c, Buy b)")
+    assert page.texts("#operators tbody tr:first-child td")[:1] == ["partition"]
+
     (jobs / "go").touch()
     page.reads("#status", "succeeded")
     page.reads("#rows .pager", "3 rows")
+    page.until(lambda: page.texts("#operators tbody tr:first-child td")[3:5] == ["7", "7"])
     cells = page.texts("#rows tbody td")
     rows = [cells[i : i + 5] for i in range(0, len(cells), 5)]
     assert rows == [

@@ -1,0 +1,111 @@
+"""What a job has counted so far, whatever runs it: what its plan's operators are shown with.
+
+A job over stored events has a file for it that its process writes; a stream has its account.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from api.jobs.account import Account, key_of
+from api.jobs.folder import write_whole
+from api.jobs.model import Done
+
+EVERY = 0.5  # seconds between two writes
+
+
+@dataclass(frozen=True)
+class Way:
+    """Events that came along one way of keying, for its queries; `waiting` for the watermark."""
+
+    queries: frozenset[str]
+    arrived: int
+    taken: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the state holds that queries have together."""
+
+    queries: frozenset[str]
+    events: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Events read, None while that is not known; rows found, and events `taken`, by query.
+
+    What two tasks of a job have to take is counted twice. Only a stream leaves out `bad` rows and
+    goes on, and has ways, state, and rows of each kind from queries that are no more.
+    """
+
+    events: int | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[str, int] = field(default_factory=dict)
+    bad: int = 0
+    kinds: Mapping[str, int] | None = None
+    ways: tuple[Way, ...] = ()
+    state: tuple[Held, ...] = ()
+
+    def at_end(self, done: Done) -> Counts:
+        """With what the job has done in all."""
+        rows = {query: number for kind in done.rows.values() for query, number in kind.items()}
+        return replace(self, events=done.events, rows=rows)
+
+
+def counts_of(account: Account) -> Counts | None:
+    """What a stream has counted; None before its first batch."""
+    if account.last is None:
+        return None
+    totals, last = account.totals, account.last
+    ways = [
+        Way(
+            frozenset(route["queries"]),
+            totals.arrived[key_of(route)],
+            totals.passed[key_of(route)],
+            route["waiting"],
+        )
+        for route in last.routes
+    ]
+    held = [Held(frozenset(g["queries"]), g["events"], g["bytes"]) for g in last.groups]
+    kinds = {"aggregates": totals.aggregates, "matches": totals.matches}
+    return Counts(
+        totals.events, totals.rows, totals.taken, totals.bad, kinds, tuple(ways), tuple(held)
+    )
+
+
+def read_counts(path: Path) -> Counts | None:
+    """What has been written; None where nothing has."""
+    try:
+        return Counts(**json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+
+
+class Counting:
+    """Writes down what a job has counted, not too often, and what it was at the end in any case."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._at = path, 0.0
+        self._last: dict[str, Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._last is not None:
+            write_whole(self._path, self._last)
+
+    def put(self, events: int | None, rows: Mapping[str, int], taken: Mapping[str, int]) -> None:
+        """It has counted so much in all."""
+        self._last = {"events": events, "rows": dict(rows), "taken": dict(taken)}
+        if time.monotonic() - self._at > EVERY:
+            self._at = time.monotonic()
+            write_whole(self._path, self._last)
