@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -20,13 +21,23 @@ from api.benchmarks.ways import WAYS, make_case
 from api.cli import app
 from engines.results import Results, aggregate_schema, match_schema
 
+OWN_SESSION = ("spark", "live")  # they start Spark, of which a process has one
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "service"])
 def test_each_benchmark_runs(name):
-    result = CliRunner().invoke(app, ["bench", name, "--small", "--json"])
-    assert result.exit_code == 0, result.output
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    arguments = ["bench", name, "--small", "--json"]
+    if name in OWN_SESSION:
+        command = [sys.executable, "-c", "from api.cli import main; main()", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+    else:
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        lines = result.stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
     assert rows
     assert all(row["benchmark"] == name for row in rows)
     measured = [row for row in rows if "seconds" in row]
