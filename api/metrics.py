@@ -13,7 +13,6 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from api.jobs.model import Job
-from optimizer.physical.plan import Plan
 
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 LONG = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600)
@@ -86,11 +85,11 @@ class Metrics:
         registry.register(_JobsNow(jobs))
         ProcessCollector(registry=registry)
 
-    def planned(self, plan: Plan, seconds: float) -> None:
-        self._plans.labels(plan.solver, plan.status).inc()
-        self._planning.labels(plan.solver).observe(seconds)
-        if plan.cost.separate > 0:
-            self._sharing.observe(plan.cost.shared / plan.cost.separate)
+    def planned(self, plan: Mapping[str, Any], seconds: float) -> None:
+        self._plans.labels(plan["solver"], plan["status"]).inc()
+        self._planning.labels(plan["solver"]).observe(seconds)
+        if plan["cost"]["separate"] > 0:
+            self._sharing.observe(plan["cost"]["shared"] / plan["cost"]["separate"])
 
     def ended(self, job: Job) -> None:
         engine = job.request.engine

@@ -16,7 +16,7 @@ from optimizer.bind import bind
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload
 from optimizer.normal_form import normalize
-from optimizer.physical.plan import Plan
+from optimizer.physical.plan import Plan, to_json
 from sharing.planner import make_plan
 from workloads.document import to_document
 from workloads.errors import Diagnostic, SheafError, WorkloadError
@@ -92,10 +92,13 @@ def plan_bound(
     return make_plan(bound, document, wanted.solver, wanted.model, statistics, unit_costs=known())
 
 
-def plan_document(document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]) -> Plan:
-    """The same for a workload that has been checked, from its document."""
+def plan_document(
+    document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path], max_candidates: int
+) -> dict[str, Any]:
+    """The plan as JSON, for a workload that has been checked, from its document."""
     say("reading the queries")
-    return plan_bound(_bound(json.dumps(document)), document, wanted, roots)
+    bound = _bound(json.dumps(document))
+    return to_json(check_candidates(plan_bound(bound, document, wanted, roots), max_candidates))
 
 
 @lru_cache(maxsize=4)

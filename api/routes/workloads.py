@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import yaml
@@ -16,12 +16,10 @@ from api.computing import SMALL, Computing, Watched
 from api.metrics import Metrics
 from api.planning import (
     Checked,
-    check_candidates,
     check_document,
     check_text,
     explain_bound,
     explain_document,
-    plan_bound,
     plan_document,
 )
 from api.problems import ProblemError, responses
@@ -40,7 +38,6 @@ from api.schemas import (
 from api.store import Store, StoredPlan, StoredWorkload
 from api.views import plan_body, task_out, workload_body, workload_out, workload_summary
 from engines.unit_costs import known
-from optimizer.physical.plan import Plan
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
@@ -196,11 +193,10 @@ def post_plan(
     stored = store.workload(id, wanted.version)
     if wanted.sample is not None:
         roots.check(wanted.sample.path)
-    asked = (dict(stored.document), wanted, roots.folders)
+    asked = (dict(stored.document), wanted, roots.folders, settings(request).max_candidates)
     start = time.perf_counter()
 
-    def keep(made: Plan) -> StoredPlan:
-        check_candidates(made, settings(request).max_candidates)
+    def keep(made: Mapping[str, Any]) -> StoredPlan:
         metrics.planned(made, time.perf_counter() - start)
         return store.add_plan(stored, made)
 
@@ -219,7 +215,7 @@ def post_plan(
     if again is not None:
         plan = store.plan(again)
     elif is_quick(stored, wanted) and not computing.is_warm:
-        plan = keep(plan_bound(stored.bound, stored.document, wanted, roots.folders))
+        plan = keep(plan_document(*asked))
     else:
         plan = keep(computing.call(plan_document, *asked))
     remembered(request).put(question, plan.id)

@@ -21,7 +21,7 @@ from api.store.database import Database
 from api.store.schema import PlanRow, VersionRow, WorkloadRow
 from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.plan import Plan, from_json, to_json
+from optimizer.physical.plan import Plan, from_json
 from optimizer.physical.text import render_text
 from workloads.errors import SheafError
 from workloads.loading import load_workload
@@ -168,25 +168,24 @@ class Store:
             row = self._row(session, id)
             return [_workload(row, version) for version in session.scalars(wanted)]
 
-    def add_plan(self, workload: StoredWorkload, plan: Plan) -> StoredPlan:
-        """Keep a plan; the same plan made again, for a later version perhaps, is kept once."""
+    def add_plan(self, workload: StoredWorkload, plan: Mapping[str, Any]) -> StoredPlan:
+        """Keep a plan, as JSON; one made again, for a later version perhaps, is kept once."""
         try:
             return self._add_plan(workload, plan)
         except IntegrityError:
             return self._add_plan(workload, plan)
 
-    def _add_plan(self, workload: StoredWorkload, plan: Plan) -> StoredPlan:
+    def _add_plan(self, workload: StoredWorkload, plan: Mapping[str, Any]) -> StoredPlan:
+        id = plan["id"]
         with self._database.write() as session:
-            row = session.scalar(select(PlanRow).where(PlanRow.id == plan.id).with_for_update())
+            row = session.scalar(select(PlanRow).where(PlanRow.id == id).with_for_update())
             if row is None:
-                row = PlanRow(
-                    id=plan.id, workload=workload.id, created=_now(), document=to_json(plan)
-                )
+                row = PlanRow(id=id, workload=workload.id, created=_now(), document=dict(plan))
                 session.add(row)
             row.version = workload.version
         with self._lock:
             self._changes += 1
-            self._plans.pop(plan.id, None)
+            self._plans.pop(id, None)
         return _plan(row)
 
     def plan(self, id: str) -> StoredPlan:

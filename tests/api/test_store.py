@@ -16,9 +16,17 @@ from sqlalchemy.orm import Session
 
 from api.planning import check_document
 from api.schemas import EXAMPLE_WORKLOAD
-from api.store import Database, Store, StoreError, UnknownIdError, open_database
+from api.store import (
+    Database,
+    Store,
+    StoredWorkload,
+    StoreError,
+    UnknownIdError,
+    open_database,
+)
 from api.store import migrations as steps
 from api.store.schema import Base, PlanRow
+from optimizer.physical.plan import to_json
 from sharing.planner import make_plan
 from workloads.errors import SheafError
 
@@ -35,6 +43,10 @@ def store(database: Database) -> Store:
     return Store(database)
 
 
+def plan_of(workload: StoredWorkload) -> dict[str, Any]:
+    return to_json(make_plan(workload.bound, workload.document))
+
+
 def named(name: str, **more: Any) -> Any:
     return check_document(EXAMPLE_WORKLOAD | {"name": name} | more)
 
@@ -42,7 +54,7 @@ def named(name: str, **more: Any) -> Any:
 def test_what_was_stored_is_there_after_opening_again(address: str) -> None:
     first = open_database(address)
     workload = Store(first).add_workload(*named("kept"))
-    plan = Store(first).add_plan(workload, make_plan(workload.bound, workload.document))
+    plan = Store(first).add_plan(workload, plan_of(workload))
     first.close()
     second = open_database(address)
     store = Store(second)
@@ -55,20 +67,20 @@ def test_what_was_stored_is_there_after_opening_again(address: str) -> None:
 
 def test_what_was_read_before_is_read_again_after_a_change(store: Store) -> None:
     workload = store.add_workload(*named("w"))
-    plan = make_plan(workload.bound, workload.document)
+    plan = plan_of(workload)
     assert store.add_plan(workload, plan).version == 1
-    assert (store.plan(plan.id).version, store.workload(workload.id).version) == (1, 1)
+    assert (store.plan(plan["id"]).version, store.workload(workload.id).version) == (1, 1)
     changed = store.add_workload(*named("w", queries=EXAMPLE_WORKLOAD["queries"][:1]))
     assert store.workload(workload.id).version == 2
     assert store.workload(workload.id, 1).latest == 2
     assert store.add_plan(changed, plan).version == 2
-    assert store.plan(plan.id).version == 2
+    assert store.plan(plan["id"]).version == 2
     assert [plan.version for plan in store.plans().items] == [2]
 
 
 def test_what_was_read_while_it_changed_is_not_kept(store: Store) -> None:
     first = store.add_workload(*named("w"))
-    plan = make_plan(first.bound, first.document)
+    plan = plan_of(first)
     store.add_plan(first, plan)
     second = store.add_workload(*named("w", queries=EXAMPLE_WORKLOAD["queries"][:1]))
     read: list[PlanRow] = []
@@ -76,10 +88,10 @@ def test_what_was_read_while_it_changed_is_not_kept(store: Store) -> None:
     def changed_after_it_was_read(session: Session) -> list[str]:
         read.extend(session.scalars(select(PlanRow)))
         store.add_plan(second, plan)
-        return [plan.id]
+        return [plan["id"]]
 
     assert [found.version for found in store._read_plans(changed_after_it_was_read)] == [1]
-    assert store.plan(plan.id).version == 2
+    assert store.plan(plan["id"]).version == 2
 
 
 def test_lists_come_in_pages(store: Store) -> None:
@@ -103,9 +115,7 @@ def test_lists_come_in_pages(store: Store) -> None:
 
 def test_plans_are_listed_by_workload(store: Store) -> None:
     one, two = (store.add_workload(*named(name)) for name in ("one", "two"))
-    made = {
-        w.id: store.add_plan(w, make_plan(w.bound, w.document)).id for w in (one, two, one, two)
-    }
+    made = {w.id: store.add_plan(w, plan_of(w)).id for w in (one, two, one, two)}
     assert [plan.id for plan in store.plans().items] == [made[one.id], made[two.id]]
     assert [plan.id for plan in store.plans(two.id).items] == [made[two.id]]
 
