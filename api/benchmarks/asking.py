@@ -28,7 +28,7 @@ class Asking:
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> Answer:
         """Send a request, and wait for the whole answer; raises OSError where there is none."""
-        reader, writer = self._idle.pop() if self._idle else await self._opened()
+        reader, writer = self._unused() or await self._opened()
         head = (
             f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{self._port}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -44,6 +44,15 @@ class Asking:
             raise ConnectionError("the connection was closed") from error
         self._idle.append((reader, writer))
         return found
+
+    def _unused(self) -> _Connection | None:
+        """The connection used last; the service closes those that nobody has used for long."""
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof():
+                return reader, writer
+            writer.close()
+        return None
 
     async def _opened(self) -> _Connection:
         return await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 22)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 from contextlib import suppress
@@ -66,6 +67,9 @@ def serve(
     def started(at: int) -> None:
         log_address(host, at)
         app.state.computing.warm()
+        # What has been imported stays: looking through it for garbage would hold up requests.
+        gc.collect()
+        gc.freeze()
 
     server = Server(config, started)
     with suppress(KeyboardInterrupt):  # when all is closed
