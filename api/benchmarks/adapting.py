@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engines.trees.choices import Choice
 
 ADAPTIVE = "adaptive"
-_ROUNDS = 2
+_ROUNDS = 4
 _Seconds = dict[tuple[str, bool], float]
 
 

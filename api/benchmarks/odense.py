@@ -135,8 +135,11 @@ def _kleene(size: Size) -> Iterator[Row]:
 
 
 def _changing(size: Size) -> Iterator[Row]:
-    """Figures 6.10 and 6.11; the thesis changes every 5,000 events, which take us a millisecond."""
-    events = _events(size) // 2
+    """Figures 6.10 and 6.11; the thesis changes every 5,000 events, which take us a millisecond.
+
+    Choosing another plan takes several, so phases are longer.
+    """
+    events = 5 * _events(size)
     names = ("a.volume is high", "b.kind is high, f.kind low", "c.price is high")
     phases = _phases(events)
     table = stocks(dict.fromkeys(NAMES, 1.0), 2 * len(phases) * events, _drawn(), phases)

@@ -169,7 +169,7 @@ def _adaptation(size: Size) -> Iterator[Row]:
     """Query 6 over three streams behind each other, figure 14."""
     from workloads.generators import Phase
 
-    events = 20 * _events(size) if size == "full" else 800
+    events = 40 * _events(size) if size == "full" else 800
     cases = list(query_6_cases().items())[1:]
     phases = [
         Phase(events, weighed(rates), {"price": prices(sun, google)})

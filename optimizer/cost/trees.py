@@ -39,12 +39,13 @@ class Model:
 
     predicate: float = 0.25  # k
     output: float = 1.0  # p
+    vain: float = 0.5  # of a pair that is looked at and does not fit the window
     equality: OneOf["scan", "hash"] = "scan"
     arrivals: OneOf["halves", "poisson"] = "halves"
 
 
 ZSTREAM = Model()
-# What the kernels do: equalities are looked up, and only what is in a window is tried.
+# What the kernels do: equalities are looked up, and what ends in a window is tried.
 COMPILED = Model(equality="hash", arrivals="poisson")
 
 
@@ -66,6 +67,21 @@ def meeting(model: Model, left: int, right: int, ordered: bool) -> float:
     return in_one_window / math.comb(left + right, left) if ordered else in_one_window
 
 
+def looked_at(model: Model, left: int, right: int, ordered: bool) -> float:
+    """How many of the pairs of rows of so many events a join looks at to find those that fit.
+
+    The paper's estimate does not tell them apart. The kernels go over left rows by their end: those
+    that begin too early for the window are looked at in vain, which single events never are. Of m
+    events that fit a window the span is (m - 1) / m of it on average, so a right row leaves 1 / m.
+    A look in vain counts for less than one that leads to predicates and a row.
+    """
+    fitting = meeting(model, left, right, ordered)
+    if not left or not right or model.arrivals == "halves":
+        return fitting
+    near = 1 / right if ordered else 1 + 1 / right
+    return fitting + model.vain * (near - fitting)
+
+
 def join(
     model: Model,
     pairs: float,
@@ -74,7 +90,7 @@ def join(
     equal: float | None,
     made: float,
 ) -> float:
-    """Sequence and conjunction; `pairs` meet in time and key.
+    """Sequence and conjunction; `pairs` are looked at.
 
     `equal` is the selectivity of the equalities that are looked up, None where there are none.
     """

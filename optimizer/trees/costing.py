@@ -187,8 +187,9 @@ class _Walker:
         self, left: _Found, right: _Found, gap: Gap | None, ordered: bool
     ) -> tuple[_Found, float]:
         model, problem = self.problem.model, self.problem
-        pairs = left.rows * right.rows * problem.same_key(left.events, right.events)
-        pairs *= cost.meeting(model, left.events, right.events, ordered)
+        met = left.rows * right.rows * problem.same_key(left.events, right.events)
+        pairs = met * cost.meeting(model, left.events, right.events, ordered)
+        tried = met * cost.looked_at(model, left.events, right.events, ordered)
         new = self._new(left.aliases | right.aliases, left, right)
         made, count, equal = pairs, 0, None
         for predicate in new:
@@ -205,7 +206,7 @@ class _Walker:
                     self.done.add(id(negation))
             pending = tuple(n for n in pending if id(n) not in self.done)
         lookups = right.rows if ordered else left.rows + right.rows
-        own = cost.join(model, pairs, lookups, count, equal, made)
+        own = cost.join(model, tried, lookups, count, equal, made)
         return (
             _Found(
                 left.cost + right.cost + own,

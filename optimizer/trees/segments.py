@@ -80,6 +80,7 @@ class Segments:
         simple = shape in ("bushy", "worst") and not self.far
         self.plain = [simple and not gap.groups and not gap.negations for gap in chain.gaps]
         self._meetings: dict[tuple[int, int], float] = {}
+        self._looks: dict[tuple[int, int], float] = {}
         self.constant = sum(found.cost for found in self.inner.values())
         self._tabulate()
 
@@ -196,6 +197,15 @@ class Segments:
             self._meetings[left, right] = known
         return known
 
+    def _look(self, left: int, right: int) -> float:
+        """How many pairs of rows of so many events are looked at."""
+        known = self._looks.get((left, right))
+        if known is None:
+            known = cost.looked_at(self.problem.model, left, right, ordered=True)
+            known *= self.problem.same_key(left, right)
+            self._looks[left, right] = known
+        return known
+
     def solve(self) -> Solved:
         """Algorithm 5; ties go to the left-deep tree."""
         n = self.size
@@ -237,10 +247,10 @@ class Segments:
     def plain_cost(self, a: int, b: int, r: int) -> float:
         """The operator at a root where nothing stands in the gap, as in most: `_split_cost`."""
         model = self.problem.model
-        meet = self._meet(self.events[a][r - 1], self.events[r][b])
+        look = self._look(self.events[a][r - 1], self.events[r][b])
         count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
         right = self.rows[r][b]
-        tried = self.rows[a][r - 1] * right * meet
+        tried = self.rows[a][r - 1] * right * look
         if self.equalities[a][b] > self.equalities[a][r - 1] + self.equalities[r][b]:
             equal = math.exp(self.equal[a][b] - self.equal[a][r - 1] - self.equal[r][b])
             tried = tried * equal + right
@@ -261,7 +271,8 @@ class Segments:
         """The operator at a root (`calc_inputcost` and `calc_CARD`), and how negations are done."""
         model = self.problem.model
         left, right = self.rows[a][r - 1], self.rows[r][b]
-        pairs = left * right * self._meet(self.events[a][r - 1], self.events[r][b])
+        events = self.events[a][r - 1], self.events[r][b]
+        tried = left * right * self._look(*events)
         gap = self.chain.gaps[r - 1]
         far = self._far(a, b, r) if self.far else []
         made = self.rows[a][b] / self.near[r - 1]
@@ -271,6 +282,7 @@ class Segments:
         count, equal = 0, None
         if gap.groups:
             new = [p for hull, p in self.predicates if a <= hull.first < r <= hull.last <= b]
+            pairs = left * right * self._meet(*events)
             grouped, _ = closure_cost(self.problem, pairs, gap, new)
         else:
             count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
@@ -279,7 +291,7 @@ class Segments:
         found: tuple[float, _Option] | None = None
         for option in self.options[r - 1]:
             rows = made * option.survival
-            own = cost.join(model, pairs, right, count, equal, rows) if grouped is None else grouped
+            own = cost.join(model, tried, right, count, equal, rows) if grouped is None else grouped
             own += option.cost
             for negation in _in_turn(option, far):
                 after = rows * negation.survival

@@ -85,7 +85,7 @@ class Subsets:
         problem, model = self.problem, self.problem.model
         (left_rows, left_events), (right_rows, right_events) = self._rows(left), self._rows(right)
         pairs = left_rows * right_rows * problem.same_key(left_events, right_events)
-        pairs *= cost.meeting(model, left_events, right_events, ordered=False)
+        pairs *= cost.looked_at(model, left_events, right_events, ordered=False)
         count, equal = 0, None
         for mask, predicate in self.predicates:
             if mask & ~(left | right) or not mask & ~left or not mask & ~right:

@@ -432,7 +432,7 @@ def test_what_queries_have_in_common_runs_once() -> None:
 @pytest.mark.parametrize(
     "patterns",
     [
-        ["SEQ(A a, B b, C c)", "SEQ(A a, B b, D d)", "SEQ(A a, B b, E e)"],  # prefix
+        [f"SEQ(A a, B b, {last} c) WHERE a.x = b.k" for last in "CDE"],  # prefix
         ["SEQ(A a, C c, D d)", "SEQ(B b, C c, D d)", "SEQ(E e, C c, D d)"],  # suffix
         [  # middle
             "SEQ(A a, C c, D d, B b) WHERE c.x = d.k",
