@@ -32,7 +32,8 @@ def events(tmp_path: Path) -> Path:
     random = np.random.default_rng(0)
     table = {
         "ts": np.cumsum(random.choice([0, 1, 2, 5], 300)),
-        "kind": random.choice(list("ABC"), 300),
+        # A is rare, so that matches begin with it, and are partial until C comes.
+        "kind": random.choice(list("ABC"), 300, p=[0.2, 0.4, 0.4]),
         "x": random.integers(0, 9, 300),
     }
     pq.write_table(pa.table(table), tmp_path / "events.parquet")

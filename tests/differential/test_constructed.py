@@ -114,7 +114,14 @@ def counted(workload: BoundWorkload, events: Events, how: How) -> tuple[Counts, 
 @pytest.mark.parametrize(
     ("kind", "patterns"),
     [
-        ("prefix", ["SEQ(A a, B b, C c)", "SEQ(A a, B b, D d)", "SEQ(A x, B a, E e)"]),
+        (
+            "prefix",
+            [
+                "SEQ(A a, B b, C c) WHERE a.x = b.x",
+                "SEQ(A a, B b, D d) WHERE a.x = b.x",
+                "SEQ(A x, B a, E e) WHERE x.x = a.x",
+            ],
+        ),
         ("suffix", ["SEQ(A a, C c, D d)", "SEQ(B a, C c, D d)", "SEQ(E a, C c, D d)"]),
         (
             "substring",
@@ -127,11 +134,8 @@ def counted(workload: BoundWorkload, events: Events, how: How) -> tuple[Counts, 
         (  # NEEL section V
             "prefix",
             [
-                "SEQ(A a, B b, D d)",
-                "SEQ(A a, B b, !C c, D d)",
-                "SEQ(A a, B b, !E e, C c, D d)",
-                "SEQ(A a, B b, D d, E e, F f)",
-                "SEQ(A a, B b, D d, E e, G g)",
+                f"SEQ(A a, B b, {rest}) WHERE a.x = b.x"
+                for rest in ("D d", "!C c, D d", "!E e, C c, D d", "D d, E e, F f", "D d, E e, G g")
             ],
         ),
     ],
