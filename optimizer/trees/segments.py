@@ -79,8 +79,7 @@ class Segments:
         self.needs = [self._closure_needs(i, gap) for i, gap in enumerate(chain.gaps)]
         simple = shape in ("bushy", "worst") and not self.far
         self.plain = [simple and not gap.groups and not gap.negations for gap in chain.gaps]
-        self._meetings: dict[tuple[int, int], float] = {}
-        self._looks: dict[tuple[int, int], float] = {}
+        self._known_pairs: dict[tuple[int, int], tuple[float, float]] = {}
         self.constant = sum(found.cost for found in self.inner.values())
         self._tabulate()
 
@@ -170,7 +169,7 @@ class Segments:
             for b in range(a + 1, n):
                 new = self.chain.items[b]
                 before = self.events[a][b - 1]
-                rows = self.rows[a][b - 1] * new.rows * self._meet(before, new.events)
+                rows = self.rows[a][b - 1] * new.rows * self._pairs(before, new.events)[0]
                 count, equal = self.counts[a][b - 1], self.equal[a][b - 1]
                 equalities = self.equalities[a][b - 1]
                 for first, share in leaving[b]:
@@ -188,22 +187,16 @@ class Segments:
                 self.counts[a][b], self.equal[a][b] = count, equal
                 self.equalities[a][b] = equalities
 
-    def _meet(self, left: int, right: int) -> float:
-        """How many pairs of rows of so many events fit together in time and key."""
-        known = self._meetings.get((left, right))
+    def _pairs(self, left: int, right: int) -> tuple[float, float]:
+        """How many pairs of rows of so many events fit in time and key; and are looked at."""
+        known = self._known_pairs.get((left, right))
         if known is None:
-            known = cost.meeting(self.problem.model, left, right, ordered=True)
-            known *= self.problem.same_key(left, right)
-            self._meetings[left, right] = known
-        return known
-
-    def _look(self, left: int, right: int) -> float:
-        """How many pairs of rows of so many events are looked at."""
-        known = self._looks.get((left, right))
-        if known is None:
-            known = cost.looked_at(self.problem.model, left, right, ordered=True)
-            known *= self.problem.same_key(left, right)
-            self._looks[left, right] = known
+            model, same = self.problem.model, self.problem.same_key(left, right)
+            known = (
+                same * cost.meeting(model, left, right, ordered=True),
+                same * cost.looked_at(model, left, right, ordered=True),
+            )
+            self._known_pairs[left, right] = known
         return known
 
     def solve(self) -> Solved:
@@ -247,7 +240,7 @@ class Segments:
     def plain_cost(self, a: int, b: int, r: int) -> float:
         """The operator at a root where nothing stands in the gap, as in most: `_split_cost`."""
         model = self.problem.model
-        look = self._look(self.events[a][r - 1], self.events[r][b])
+        _, look = self._pairs(self.events[a][r - 1], self.events[r][b])
         count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
         right = self.rows[r][b]
         tried = self.rows[a][r - 1] * right * look
@@ -271,8 +264,7 @@ class Segments:
         """The operator at a root (`calc_inputcost` and `calc_CARD`), and how negations are done."""
         model = self.problem.model
         left, right = self.rows[a][r - 1], self.rows[r][b]
-        events = self.events[a][r - 1], self.events[r][b]
-        tried = left * right * self._look(*events)
+        fit, look = self._pairs(self.events[a][r - 1], self.events[r][b])
         gap = self.chain.gaps[r - 1]
         far = self._far(a, b, r) if self.far else []
         made = self.rows[a][b] / self.near[r - 1]
@@ -282,8 +274,7 @@ class Segments:
         count, equal = 0, None
         if gap.groups:
             new = [p for hull, p in self.predicates if a <= hull.first < r <= hull.last <= b]
-            pairs = left * right * self._meet(*events)
-            grouped, _ = closure_cost(self.problem, pairs, gap, new)
+            grouped, _ = closure_cost(self.problem, left * right * fit, gap, new)
         else:
             count = self.counts[a][b] - self.counts[a][r - 1] - self.counts[r][b]
             if self.equalities[a][b] > self.equalities[a][r - 1] + self.equalities[r][b]:
@@ -291,7 +282,9 @@ class Segments:
         found: tuple[float, _Option] | None = None
         for option in self.options[r - 1]:
             rows = made * option.survival
-            own = cost.join(model, tried, right, count, equal, rows) if grouped is None else grouped
+            own = grouped
+            if own is None:
+                own = cost.join(model, left * right * look, right, count, equal, rows)
             own += option.cost
             for negation in _in_turn(option, far):
                 after = rows * negation.survival

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from engines.events import from_table
 from engines.local.run import run_local
+from kernels import joins
 from optimizer.bind import load_bound
-from optimizer.cost.trees import Model
+from optimizer.cost.trees import Model, looked_at, meeting
 from optimizer.ir.query import Query
 from optimizer.statistics import KeyStatistics, MissingStatisticError, Statistics, with_defaults
 from optimizer.trees import (
@@ -486,3 +487,38 @@ def test_poisson_estimates_are_near_what_a_random_stream_holds(parts: str) -> No
     found = run_local(workload, events).matches.num_rows
     estimate = best_tree(workload.queries[0], Statistics(rates), (), POISSON)
     assert estimate.cardinality * span / estimate.seconds == pytest.approx(found, rel=0.2)
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 1), (1, 2), (2, 2)])
+def test_estimates_of_what_joins_look_at_are_near_what_they_do(first: int, then: int) -> None:
+    """Pairs that `first` and `then` events in a row make, the joins of which are known."""
+    rate, width, span, random = 0.4, 6.0, 1500, np.random.default_rng(7)
+    times = np.sort(random.uniform(0, span, random.poisson(4 * rate * span)))
+    position = (times * 1e6).astype(np.int64)
+    kinds = random.integers(0, 4, len(times))
+    sides = (range(first), range(2, 2 + then))
+    left, right = (_in_a_row(position, kinds, side, int(width * 1e6)) for side in sides)
+    none, whole = np.zeros(0, np.int32), np.array([0, len(left.last)])
+    tests = np.zeros(0, np.int8)
+    pairs = joins.count_pairs(
+        position, position, left, whole, right, none, tests, int(width * 1e6), True
+    )
+    model = replace(POISSON, vain=1.0)
+    rows = len(left.last) * len(right.last) * width / span
+    assert pairs.tried == pytest.approx(rows * looked_at(model, first, then, True), rel=0.1)
+    fitting = rows * meeting(model, first, then, True)
+    assert pairs.counts.sum() == pytest.approx(fitting, rel=0.2)
+
+
+def _in_a_row(position: np.ndarray, kinds: np.ndarray, wanted: range, width: int) -> joins.Side:
+    """All events of one type, or pairs of two types in order, by their end."""
+    places = [np.flatnonzero(kinds == kind) for kind in wanted]
+    rows = [
+        (a, b)
+        for b in places[-1]
+        for a in (places[0] if len(wanted) > 1 else (b,))
+        if a <= b and position[b] - position[a] < width
+    ]
+    last = np.array([b for _, b in rows], np.int32)
+    ends = last if len(wanted) == 1 else np.array([a for a, _ in rows], np.int32)
+    return joins.Side(ends, last, np.zeros(0, np.int64), np.zeros((0, len(rows))))
