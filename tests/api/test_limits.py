@@ -261,3 +261,15 @@ def test_a_workload_is_explained(client: httpx.Client) -> None:
     assert len(three["rules"]) == 1
     assert ["A", "B"] in [c["pattern"] for c in found["candidates"]]
     assert any("three" in said and "window" in said for said in found["obstacles"])
+
+
+def test_a_process_that_plans_can_be_ready_before_it_is_needed() -> None:
+    computing = Computing(30, processes=1)
+    assert not computing.is_warm
+    computing.warm()
+    end = time.monotonic() + 60
+    while not computing.is_warm and time.monotonic() < end:
+        time.sleep(0.05)
+    assert computing.is_warm
+    assert computing.call(int, "7") == 7
+    computing.close()
