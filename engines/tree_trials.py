@@ -10,7 +10,7 @@ from engines.columns.instances import Columns
 from engines.events import from_table
 from engines.joins.scan import Limits
 from engines.statistics import measure
-from engines.trees.compile import compile_tree
+from optimizer.physical.compile_tree import compile_tree
 from engines.trees.evaluation import Evaluation
 from engines.trees.picked import Picked
 from engines.trials import MILLISECOND, STREAM, Trial

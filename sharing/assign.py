@@ -13,6 +13,7 @@ from optimizer.cost.counting import Counting, chopconnect, reversible
 from optimizer.cost.operations import UnitCosts, nanoseconds
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
+from optimizer.physical.groups import Device
 from optimizer.physical.operators import Together
 from optimizer.statistics import Statistics
 from optimizer.statistics.known import key_text
@@ -52,7 +53,8 @@ class Assigning:
     most. Classes of up to `exactly` queries that could run together are parted in the best of all
     ways; of larger ones, queries of one key, window and slide run together where that takes the
     least, or those that a negation or a value makes dearer apart from the others, or each alone.
-    Where rates or keys are only assumed the product is taken, as its cost depends least on them.
+    Where rates or keys are only assumed the product is taken, as its cost depends least on them;
+    likewise on an OpenCL `device`, for which the others have no kernels.
     """
 
     statistics: Statistics
@@ -61,6 +63,7 @@ class Assigning:
     segments: float = 0.0
     sharing: bool = True
     exactly: int = 0
+    device: Device = "cpu"
     _known: dict[str, Ranked] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def assigned(self, queries: Sequence[Query]) -> Assigned:
@@ -83,7 +86,8 @@ class Assigning:
         for query in queries:
             place: Hashable = query.name
             if self.sharing:
-                place = query.key if _has_panes(query) else _setting(query)
+                panes = _has_panes(query) and self.device == "cpu"
+                place = query.key if panes else _setting(query)
             found.setdefault(place, []).append(query)
         return found.values()
 
@@ -101,7 +105,8 @@ class Assigning:
         for same in settings.values():
             parted = self._parted([some[i] for i in same], [each[i] for i in same])
             groups += [self._together(group, ranked, len(same)) for group, ranked in parted]
-        if len(groups) > 1 and _has_panes(some[0]) and trusted(some, self.statistics):
+        may_pane = self.device == "cpu" and _has_panes(some[0])
+        if len(groups) > 1 and may_pane and trusted(some, self.statistics):
             panes = self._panes(some)
             if panes.nanoseconds < sum(group.nanoseconds for group in groups):
                 groups = [self._together(some, panes, len(some))]
@@ -174,7 +179,8 @@ class Assigning:
     def _best(self, group: Sequence[Query]) -> Ranked:
         """The cheapest engine for queries of one key, window and slide."""
         allowed: tuple[Engine, ...] = ("product",)
-        if all(map(_is_chain, group)) and trusted(group, self.statistics):
+        on_cpu = self.device == "cpu"
+        if on_cpu and all(map(_is_chain, group)) and trusted(group, self.statistics):
             allowed = ("product", "aseq")
             if len(group) > 1:
                 allowed = ("product", "aseq", "pretree", "chopconnect")

@@ -10,8 +10,9 @@ from optimizer.chains import Chain, chain_of
 from optimizer.ir.pattern import positive_events, print_pattern
 from optimizer.ir.query import Query
 from optimizer.physical.by_engine import by_engine
+from optimizer.physical.groups import CountingGroup, Device
 from optimizer.physical.operators import Together
-from optimizer.physical.plan import Candidate, Cost, Group, Plan
+from optimizer.physical.plan import Candidate, Cost, Plan
 from optimizer.statistics import Statistics
 from sharing.assign import Assigning
 from sharing.benefit import BenefitModel
@@ -22,7 +23,7 @@ from sharing.candidates import Place
 from sharing.choose import Choice, Reason, choose
 from sharing.grouping import lengths
 from sharing.obstacles import obstacles
-from sharing.part import NANOSECONDS, Part, Wanted
+from sharing.part import NANOSECONDS, Part, PlanRequest
 from sharing.steps import QuerySteps, Setting, Step
 
 LISTED_CONFLICTS = 1000  # of one candidate
@@ -31,35 +32,36 @@ MORE_EXACTLY = 9  # the same where an exact solver is asked for
 PROVEN = 1 - 1e-9  # sums of doubles in another order differ in their last digits
 
 
-def counted(queries: Sequence[Query], wanted: Wanted) -> Part:
+def counted(queries: Sequence[Query], request: PlanRequest) -> Part:
     """Plan queries all of which can be counted.
 
     By the thesis' model Chop-Connect saves what the chosen candidates are worth; by the measured
     one the groups' engines save what they take less than each query by itself.
     """
-    known, unit_costs = wanted.statistics, wanted.unit_costs
+    known, unit_costs = request.statistics, request.unit_costs
     steps = [found for query in queries if (found := steps_of(query)) is not None]
     thesis = AseqModel(known.rates, _selectivities(known, steps))
-    by_thesis = wanted.model == "aseq"
+    by_thesis = request.model == "aseq"
     model: BenefitModel = thesis if by_thesis else MeasuredModel(known, unit_costs)
     choice = choose(
-        steps if wanted.sharing else (),
+        steps if request.sharing else (),
         model,
-        wanted.solver,
-        wanted.options,
-        earlier=_earlier(wanted.earlier, steps),
+        request.solver,
+        request.options,
+        earlier=_earlier(request.earlier, steps),
     )
     assigning = Assigning(
         known,
         unit_costs,
         lengths(choice.chopped),
         0.0 if by_thesis else choice.solution.bound,
-        wanted.sharing,
-        EXACTLY if wanted.solver == "greedy" else MORE_EXACTLY,
+        request.sharing,
+        EXACTLY if request.solver == "greedy" else MORE_EXACTLY,
+        request.device,
     )
     each = {query.name: assigning.alone(query) for query in queries}
     groups, nanoseconds, least = assigning.assigned(queries)
-    planned = tuple(_group(group, choice, each) for group in groups)
+    planned = tuple(_group(group, choice, each, request.device) for group in groups)
     candidates, chosen = _candidates(choice)
     if by_thesis:
         solution = choice.solution
@@ -77,7 +79,7 @@ def counted(queries: Sequence[Query], wanted: Wanted) -> Part:
         planned,
         candidates,
         chosen,
-        tuple(map(str, obstacles(steps))) if wanted.sharing else (),
+        tuple(map(str, obstacles(steps))) if request.sharing else (),
         separate,
         shared,
         saved,
@@ -116,10 +118,10 @@ def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Shared]:
         return []
     chosen = set(plan.chosen)
     shared = sorted((c for c in plan.candidates if c.id in chosen), key=lambda c: -c.benefit)
-    wanted = {c.pattern: set(c.queries) for c in shared}
+    earlier = {c.pattern: set(c.queries) for c in shared}
     found = []
     taken: set[tuple[str, int]] = set()  # steps: other engines share pieces that overlap
-    for pattern, names in wanted.items():
+    for pattern, names in earlier.items():
         places, same = [], None
         for query in steps:
             texts = tuple(map(str, query.steps))
@@ -199,15 +201,18 @@ def _pieces(group: Together, choice: Choice) -> _Pieces:
     return pieces
 
 
-def _group(group: Together, choice: Choice, separate: Mapping[str, float]) -> Group:
+def _group(
+    group: Together, choice: Choice, separate: Mapping[str, float], device: Device
+) -> CountingGroup:
     names = tuple(query.name for query in group.queries)
     pieces = _pieces(group, choice)
     cost = Cost(sum(separate[name] for name in names), group.nanoseconds, NANOSECONDS)
-    return Group(
+    return CountingGroup(
         names,
         group.engine,
         group.why,
-        segments=tuple(pieces.segments),
-        uses=pieces.uses,
-        cost=cost,
+        tuple(pieces.segments),
+        pieces.uses,
+        cost,
+        device,
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal as OneOf
 
 from optimizer.cost.operations import UnitCosts
-from optimizer.physical.plan import Candidate, Group, Model, Plan, Solver
+from optimizer.physical.plan import Candidate, Device, Group, Model, Plan, Solver
 from optimizer.statistics import Statistics
+from optimizer.trees.solved import Shape
+from optimizer.trees.tree import Propagation
 from sharing.solve import Options
 
 NANOSECONDS = "nanoseconds per second of stream"
@@ -15,11 +18,12 @@ OPERATIONS = "operations per window"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How to plan: from these statistics, by this model and solver.
+class PlanRequest:
+    """How to plan: from these statistics, by this model and solver, for this device.
 
     Without `sharing` each query is by itself. Exact solvers begin from what an `earlier` plan
-    shared.
+    shared. Without `counting` all queries construct their matches; `shape` is that of their trees,
+    or `stepwise` for none, and `propagation` which events they join: the cheapest way with `auto`.
     """
 
     statistics: Statistics
@@ -29,6 +33,10 @@ class Wanted:
     options: Options
     sharing: bool
     earlier: Plan | None = None
+    device: Device = "cpu"
+    counting: bool = True
+    shape: Shape | OneOf["stepwise"] = "bushy"
+    propagation: Propagation | OneOf["auto"] = "auto"
 
     @property
     def unit(self) -> str:

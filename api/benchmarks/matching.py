@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engines.joins.scan import Limits
     from engines.trees.buffers import Buffer
     from engines.trees.choices import Choice
-    from engines.trees.passdown import Propagation
+    from optimizer.trees.propagation import Propagation
     from engines.trees.picked import Picked
     from optimizer.ir.query import BoundWorkload, Query
     from optimizer.statistics import Statistics

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engines.how import How
-from engines.trees import operators as op
-from engines.trees.common import common_trees
-from engines.trees.compile import Compiled, compile_tree
-from engines.trees.operators import Operator
-from engines.trees.passdown import Passing, Propagation, best_passing, estimate
+from optimizer.physical import joins as op
+from optimizer.trees.quick_sharing import common_trees
+from optimizer.physical.compile_tree import Compiled, compile_tree
+from optimizer.physical.joins import Operator
+from optimizer.trees.propagation import Passing, Propagation, best_passing, estimate
 from engines.trees.planning import choose_tree
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Pattern

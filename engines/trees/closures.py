@@ -13,7 +13,7 @@ from engines.columns.layout import changes_in
 from engines.columns.vectors import Mask
 from engines.trees.buffers import Buffer, Column, chunks
 from engines.trees.conditions import holds
-from engines.trees.operators import Closure, Conditions, Whole
+from optimizer.physical.joins import Closure, Conditions, Whole
 from engines.trees.picked import Picked, Places, TooWideError
 from engines.trees.regions import closing, opening, region
 from workloads.syntax import All, Exactly

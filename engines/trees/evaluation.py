@@ -17,13 +17,13 @@ import numpy as np
 from engines.columns.grouped import Groups
 from engines.joins.scan import Limits, refuse
 from engines.partial import Ledger, PartialLimit, PartialLimitError
-from engines.trees import operators as op
+from optimizer.physical import joins as op
 from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_places, together
 from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
 from engines.trees.limited import dropped, gone, kept_since, most_at_once
 from engines.trees.negation import followed, free, gates, inside, shortened
-from engines.trees.operators import Operator
+from optimizer.physical.joins import Operator
 from engines.trees.picked import Picked, TooWideError
 from engines.trees.search import Search
 from kernels import joins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engines.trees.compile import plain_tree
+from optimizer.physical.compile_tree import plain_tree
 from engines.trees.observed import Running, look
 from engines.trees.picked import Picked
 from optimizer.cost.trees import COMPILED

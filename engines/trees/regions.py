@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.trees.buffers import Buffer, first_of, last_of
-from engines.trees.operators import Gap
+from optimizer.physical.joins import Gap
 from engines.trees.picked import Picked, Places
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from engines.columns.grouped import ranges
 from engines.trees.buffers import Buffer, chunks, paired
 from engines.trees.conditions import holds, prepare
-from engines.trees.operators import Conditions
+from optimizer.physical.joins import Conditions
 from engines.trees.picked import Picked, Places
 from kernels import joins
 

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from optimizer.physical.groups import CountingGroup, Group
+from optimizer.physical.operator import Operator
 from optimizer.physical.pieces import Cover, Piece, computed_once, cover, made_once, steps_of
-from optimizer.physical.plan import Group, Operator, Plan
+from optimizer.physical.plan import Plan
 from optimizer.physical.wording import cpu
 
 _LISTED = 12
@@ -118,7 +120,8 @@ def _block(
     read = {name.removeprefix("!") for output in outputs for name in output.detail["reads"]}
     types = sorted(read, key=lambda name: (-len(name), name))
     steps = steps_of(group) if pieces else {}
-    covered = cover(pieces, steps, most) if not group.trees else _largest(pieces, most)
+    counted = isinstance(group, CountingGroup)
+    covered = cover(pieces, steps, most) if counted else _largest(pieces, most)
     shown = tuple(
         Shown(
             piece,

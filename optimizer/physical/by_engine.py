@@ -15,8 +15,9 @@ from optimizer.cost.counting import Counting
 from optimizer.cost.operations import UnitCosts
 from optimizer.cost.pieces import Costs, step_texts
 from optimizer.ir.query import Query
+from optimizer.physical.groups import CountingGroup
 from optimizer.physical.pieces import steps_of
-from optimizer.physical.plan import Candidate, Group
+from optimizer.physical.plan import Candidate
 from optimizer.statistics.known import Statistics
 
 Chosen = tuple[tuple[Candidate, ...], tuple[str, ...]]
@@ -25,7 +26,7 @@ Chosen = tuple[tuple[Candidate, ...], tuple[str, ...]]
 def by_engine(
     found: Sequence[Candidate],
     chosen: Sequence[str],
-    groups: Sequence[Group],
+    groups: Sequence[CountingGroup],
     queries: Mapping[str, Query],
     statistics: Statistics,
     unit_costs: UnitCosts,
@@ -70,7 +71,7 @@ class _Judge:
 
     def __init__(
         self,
-        group: Group,
+        group: CountingGroup,
         queries: tuple[Query, ...],
         statistics: Statistics,
         unit_costs: UnitCosts,

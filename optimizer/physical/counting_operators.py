@@ -9,16 +9,16 @@ from optimizer.cost.pieces import Costs, Steps, step_texts
 from optimizer.ir.fingerprint import fingerprint
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
+from optimizer.physical.groups import CountingGroup
 from optimizer.physical.operator import Operator, identity
 from optimizer.physical.operators import Graph, setting, spread_of, window_state
 from optimizer.physical.pieces import pieces_of
-from optimizer.physical.plan import Group
 
 COUNTS = {"end": "time", "count": "count"}
 Found = dict[str, tuple[str, float | None]]  # of each query: its operator, and its rows a second
 
 
-def count(graph: Graph, group: Group, queries: Sequence[Query]) -> Found:
+def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> Found:
     """The segments and the engine of a group; what segments do not cost the engine does."""
     first = queries[0]
     by_text = step_texts(queries)
@@ -36,15 +36,16 @@ def count(graph: Graph, group: Group, queries: Sequence[Query]) -> Found:
     inside = {s for steps in known.values() for symbol, gap in steps for s in (symbol, *gap)}
     alone = [graph.events(s, first) for s in symbols if s not in inside or not _covers(group, ids)]
     inputs = tuple(dict.fromkeys([*alone, *sorted(ids.values())]))
-    content = [group.engine, sorted([fingerprint(q), *map(str, setting(q))] for q in queries)]
+    each = sorted([fingerprint(q), *map(str, setting(q)), str(q.slide)] for q in queries)
+    content = [group.engine, group.device, each, *graph.salt(first)]
     total = group.cost.shared if group.cost is not None else spent
     rows = counting.rows if not _by_panes(queries) else _rows_of_panes(graph, queries)
     engine = graph.add(
         Operator(
-            identity("engine", content, inputs),
-            "engine",
+            identity("counter", content, inputs),
+            "counter",
             inputs,
-            {"engine": group.engine, "queries": list(group.queries)},
+            {"engine": group.engine, "device": group.device, "queries": list(group.queries)},
             {"query": "string", **COUNTS},
             ("end",),
             spread_of(first.key, first.window.is_count),
@@ -58,7 +59,7 @@ def count(graph: Graph, group: Group, queries: Sequence[Query]) -> Found:
 
 def _segment(
     graph: Graph,
-    group: Group,
+    group: CountingGroup,
     first: Query,
     piece: tuple[str, ...],
     steps: Steps,
@@ -71,7 +72,7 @@ def _segment(
     symbols = dict.fromkeys(s for symbol, gap in steps for s in (symbol, *sorted(gap, key=str)))
     inputs = tuple([graph.events(symbol, first) for symbol in symbols] + smaller)
     rates = [graph.rate(symbol) for symbol, _ in steps]
-    content = [group.engine, list(piece), setting(first)]
+    content = [group.engine, list(piece), *setting(first), first.slide, *graph.salt(first)]
     return graph.add(
         Operator(
             identity("segment", content, inputs),
@@ -102,7 +103,7 @@ def _parts(piece: tuple[str, ...]) -> list[tuple[str, ...]]:
     ]
 
 
-def _covers(group: Group, ids: Mapping[tuple[str, ...], str]) -> bool:
+def _covers(group: CountingGroup, ids: Mapping[tuple[str, ...], str]) -> bool:
     """Are all queries nothing but segments that are shared?"""
     segments = group.segments or ()
     return bool(ids) and all(

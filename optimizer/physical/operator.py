@@ -18,8 +18,26 @@ from optimizer.ir.query import Window
 from workloads.document import print_nanoseconds
 
 OperatorKind = OneOf[
-    "scan", "symbol", "partition", "events", "segment", "engine", "join", "search", "output", "sink"
+    "scan",  # reading the stream
+    "conditions",  # testing every event against all symbols of the workload, once
+    "symbol",  # a column of the conditions: the events of one symbol
+    "partition",  # keys, and the events in their order
+    "events",  # the events of a symbol in a partition
+    "segment",  # a piece of pattern that a counter counts once for several queries
+    "counter",  # counting the matches of some queries
+    "filter",
+    "join",
+    "negation",
+    "group",  # E+, E^n and ALL E
+    "semijoin",  # events that are left when the last component is passed down to them
+    "union",  # of the readings of an OR
+    "stepwise",  # binding one component after the other
+    "output",  # making the rows of one query
+    "sink",  # sorting and writing the rows of all
 ]
+CONSTRUCTING: tuple[OperatorKind, ...] = (
+    "filter", "join", "negation", "group", "semijoin", "union", "stepwise"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

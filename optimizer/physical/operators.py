@@ -22,6 +22,14 @@ from optimizer.ir.pattern import (
     print_pattern,
 )
 from optimizer.ir.query import Aggregation, BoundWorkload, Query, ReturnAttribute, Window
+from optimizer.physical.groups import (
+    CountingEngine,
+    CountingGroup,
+    DeferredGroup,
+    Group,
+    StepwiseGroup,
+    TreeGroup,
+)
 from optimizer.physical.operator import (
     NONE,
     SINGLE,
@@ -32,7 +40,6 @@ from optimizer.physical.operator import (
     identity,
     state_of,
 )
-from optimizer.physical.plan import Group
 from optimizer.statistics.known import MissingStatisticError, Statistics
 from workloads import expressions as ex
 from workloads.document import print_nanoseconds
@@ -66,7 +73,7 @@ class Together:
     """
 
     queries: tuple[Query, ...]
-    engine: str
+    engine: CountingEngine
     why: str
     nanoseconds: float = 0.0
 
@@ -76,25 +83,23 @@ def operators(
     groups: Sequence[Group],
     statistics: Statistics,
     unit_costs: UnitCosts,
+    sharing: bool = True,
 ) -> tuple[Operator, ...]:
     """The operators of a plan's groups, each after those that it reads."""
     from optimizer.physical.counting_operators import count
-    from optimizer.physical.tree_operators import search, tree
+    from optimizer.physical.tree_operators import stepwise, tree
 
-    graph = Graph(workload, statistics, unit_costs)
+    graph = Graph(workload, statistics, unit_costs, sharing)
     sinks: dict[str, list[str]] = {"aggregates": [], "matches": []}
     for group in groups:
         queries = [graph.queries[name] for name in group.queries]
-        if group.segments is not None:
-            found = count(graph, group, queries)
-        else:
-            trees = group.all_trees
-            found = {
-                query.name: tree(graph, query, trees[query.name])
-                if trees.get(query.name) and group.engine != "joins"
-                else search(graph, query, group)
-                for query in queries
-            }
+        match group:
+            case CountingGroup():
+                found = count(graph, group, queries)
+            case TreeGroup(trees=trees) | DeferredGroup(trees=trees):
+                found = {query.name: tree(graph, query, trees[query.name]) for query in queries}
+            case StepwiseGroup():
+                found = {query.name: stepwise(graph, query, group) for query in queries}
         for query in queries:
             kind = "aggregates" if isinstance(query.output, Aggregation) else "matches"
             sinks[kind].append(graph.output(query, *found[query.name]))
@@ -111,6 +116,7 @@ class Graph:
     workload: BoundWorkload
     statistics: Statistics
     unit_costs: UnitCosts
+    sharing: bool = True
     operators: dict[str, Operator] = field(default_factory=dict)
     queries: dict[str, Query] = field(init=False)
     columns: dict[str, str] = field(init=False)
@@ -119,11 +125,16 @@ class Graph:
         self.queries = {query.name: query for query in self.workload.queries}
         self.columns = _columns(self.workload)
         self._events: dict[tuple[Symbol, tuple[str, ...], bool], str] = {}
+        self._conditions: str | None = None
 
     def add(self, operator: Operator) -> str:
         """The id of an operator, which the plan has from now on."""
         self.operators.setdefault(operator.id, operator)
         return operator.id
+
+    def salt(self, query: Query) -> list[str]:
+        """What tells operators of two queries apart that do the same, where nothing is shared."""
+        return [] if self.sharing else [query.name]
 
     def rate(self, symbol: Symbol) -> float | None:
         """Events a second, where that is known."""
@@ -147,18 +158,38 @@ class Graph:
         scan = identity("scan", [detail, types])
         return self.add(Operator(scan, "scan", (), detail, self.columns, rows=rows))
 
+    def conditions(self) -> str:
+        """Telling which events are of which symbols, of all queries at once."""
+        if self._conditions is None:
+            scan = self.scan()
+            symbols = sorted(
+                {str(e.symbol) for query in self.workload.queries for e in events(query.pattern)}
+            )
+            self._conditions = self.add(
+                Operator(
+                    identity("conditions", symbols, (scan,)),
+                    "conditions",
+                    (scan,),
+                    {"symbols": symbols},
+                    self.columns,
+                    rows=self.operators[scan].rows,
+                )
+            )
+        return self._conditions
+
     def symbol(self, symbol: Symbol) -> str:
-        """Telling which events are of a symbol."""
-        scan = self.scan()
+        """The events of a symbol."""
+        conditions = self.conditions()
         condition = self.workload.stream.types.get(symbol.type)
-        conditions = [*symbol.predicates, *([condition] if condition is not None else [])]
-        read = frozenset().union(*map(ex.attributes, conditions))
+        tests = [*symbol.predicates, *([condition] if condition is not None else [])]
+        read = frozenset().union(*map(ex.attributes, tests))
         detail = {"symbol": str(symbol), "columns": sorted(read & self.columns.keys())}
         return self.add(
             Operator(
-                identity("symbol", str(symbol), (scan,)),
+                # Not by the conditions' id, which changes with every query that is added.
+                identity("symbol", str(symbol), (self.scan(),)),
                 "symbol",
-                (scan,),
+                (conditions,),
                 detail,
                 self.columns,
                 rows=self.rate(symbol),
@@ -271,8 +302,8 @@ def spread_of(key: tuple[str, ...], counted: bool) -> Partitioning:
 
 
 def setting(query: Query) -> list[Any]:
-    """What two operators must agree in to be one, besides what they compute."""
-    return [query.window.size, query.window.is_count, query.slide]
+    """The window that two operators must agree in to be one, besides what they compute."""
+    return [query.window.size, query.window.is_count]
 
 
 def window_state(query: Query, what: str) -> State:

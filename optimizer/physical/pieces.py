@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from optimizer.physical.plan import Candidate, Group, Plan
+from optimizer.physical.groups import CountingGroup, DeferredGroup, Group, TreeGroup
+from optimizer.physical.plan import Candidate, Plan
 
 Steps = Mapping[str, Sequence[str]]  # of each query
 
@@ -46,7 +47,10 @@ def made_once(plan: Plan) -> dict[int, list[Piece]]:
     chosen = set(plan.chosen)
     found: dict[int, list[Piece]] = {}
     numbers = {
-        query: i for i, group in enumerate(plan.groups) for query in group.queries if group.trees
+        query: i
+        for i, group in enumerate(plan.groups)
+        for query in group.queries
+        if isinstance(group, TreeGroup | DeferredGroup)
     }
     for c in plan.candidates:
         if c.id in chosen and c.queries[0] in numbers:
@@ -57,10 +61,11 @@ def made_once(plan: Plan) -> dict[int, list[Piece]]:
 
 def steps_of(group: Group) -> dict[str, tuple[str, ...]]:
     """The steps of each query, as far as it is a sequence of them; else it is a step of its own."""
-    segments = group.segments or ()
+    if not isinstance(group, CountingGroup):
+        return {}
     return {
-        name: tuple(step for number in numbers for step in segments[number])
-        for name, numbers in (group.uses or {}).items()
+        name: tuple(step for number in numbers for step in group.segments[number])
+        for name, numbers in group.uses.items()
     }
 
 
@@ -158,7 +163,7 @@ def _at(piece: Piece, steps: Sequence[str]) -> Iterator[int]:
 
 def pieces_of(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The queries of each piece that the group's engine computes once, shorter pieces first."""
-    if len(group.queries) < 2:
+    if len(group.queries) < 2 or not isinstance(group, CountingGroup):
         return {}
     match group.engine:
         case "product" | "panes":
@@ -219,13 +224,13 @@ def _longest(
     return {piece: queries for piece, queries in shared.items() if piece not in parts}
 
 
-def _used(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
+def _used(group: CountingGroup) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The segments that several queries are made of."""
     users: dict[int, list[str]] = {}
-    for name, numbers in (group.uses or {}).items():
+    for name, numbers in group.uses.items():
         for number in dict.fromkeys(numbers):
             users.setdefault(number, []).append(name)
-    segments = group.segments or ()
+    segments = group.segments
     return {segments[n]: tuple(names) for n, names in sorted(users.items()) if len(names) > 1}
 
 

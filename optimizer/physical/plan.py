@@ -11,6 +11,17 @@ from typing import Any
 from typing import Literal as OneOf
 
 from optimizer.physical.errors import PlanError
+from optimizer.physical.groups import (
+    Cost,
+    CountingGroup,
+    DeferredGroup,
+    Device,
+    Group,
+    StepwiseGroup,
+    TreeGroup,
+    group_document,
+    group_fields,
+)
 from optimizer.physical.operator import Operator, OperatorKind
 from optimizer.physical.sanity import check
 
@@ -18,6 +29,9 @@ __all__ = [
     "VERSION",
     "Candidate",
     "Cost",
+    "CountingGroup",
+    "DeferredGroup",
+    "Device",
     "Group",
     "Model",
     "Operator",
@@ -25,25 +39,19 @@ __all__ = [
     "Plan",
     "PlanError",
     "Solver",
+    "SparkLayout",
     "Status",
+    "StepwiseGroup",
+    "TreeGroup",
     "from_json",
     "to_json",
 ]
 
-VERSION = 4
+VERSION = 5
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
 Status = OneOf["optimal", "feasible"]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the workload costs query by query, and as planned; `unit` says of what."""
-
-    separate: float
-    shared: float
-    unit: str
 
 
 @dataclass(frozen=True)
@@ -65,31 +73,15 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Queries that run together: `segments` for counting, `tree` for detection, and why.
+class SparkLayout:
+    """How events are spread over Spark's tasks; None is decided by the events and the cluster.
 
-    `uses` says which of the segments, by number, each query is made of. Where several queries are
-    run as trees `trees` has one for each; equal parts of them are made once. `cost` is what the
-    group takes by the measured model, and what its queries would take one by one. Trees that are
-    `provisional` rest on assumed statistics: they are chosen again on the events at hand.
+    `spread` is by stretches of time as they are stored, or by a shuffle to parts; `buckets` are
+    those of each key.
     """
 
-    queries: tuple[str, ...]
-    engine: str
-    why: str
-    segments: tuple[tuple[str, ...], ...] | None = None
-    tree: Mapping[str, Any] | None = None
-    uses: Mapping[str, tuple[int, ...]] | None = None
-    trees: Mapping[str, Mapping[str, Any]] | None = None
-    cost: Cost | None = None
-    provisional: bool | None = None
-
-    @property
-    def all_trees(self) -> dict[str, Mapping[str, Any]]:
-        """The tree of each of its queries, where it runs trees."""
-        if self.trees is not None:
-            return dict(self.trees)
-        return {self.queries[0]: self.tree} if self.tree else {}
+    spread: OneOf["auto", "time", "shuffle"] = "auto"
+    buckets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,7 @@ class Plan:
     `objective` is what sharing saves and `bound` what it could save at most, in the cost's unit.
     `document` is the workload itself, `rates` and `statistics` are what the costs rest on, and
     `assumed` names what of it nobody gave. `obstacles` say what queries have in common and cannot
-    share all the same.
+    share all the same. Without `sharing` no operator behind the partitions has two readers.
     """
 
     workload: str
@@ -119,6 +111,8 @@ class Plan:
     obstacles: tuple[str, ...]
     document: Mapping[str, Any]
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    sharing: bool = True
+    spark: SparkLayout = field(default_factory=SparkLayout)
 
     def __post_init__(self) -> None:
         check(self.queries, (group.queries for group in self.groups), self.operators)
@@ -136,25 +130,21 @@ class Plan:
 
 def to_json(plan: Plan) -> dict[str, Any]:
     """The plan as plain values, `version` and `id` first."""
-    groups = [
-        {key: value for key, value in _plain(group).items() if value is not None}
-        for group in plan.groups
-    ]
-    content = {"version": VERSION, "id": plan.id, **_plain(plan), "groups": groups}
+    content = {"version": VERSION, "id": plan.id, **_plain(plan)}
     plain: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
     return plain
 
 
-def _plain(value: Plan | Candidate | Group | Operator | Cost) -> dict[str, Any]:
+def _plain(value: Plan | Candidate | Operator) -> dict[str, Any]:
     """Its fields, and the fields of its parts; `asdict` would copy each of their lists as well."""
     found = {field.name: getattr(value, field.name) for field in fields(value)}
     match value:
         case Plan():
-            for name in ("candidates", "groups", "operators"):
+            for name in ("candidates", "operators"):
                 found[name] = list(map(_plain, found[name]))
-            found["cost"] = _plain(value.cost)
-        case Group():
-            found["cost"] = None if value.cost is None else _plain(value.cost)
+            found["groups"] = list(map(group_document, value.groups))
+            found["cost"] = asdict(value.cost)
+            found["spark"] = asdict(value.spark)
         case Operator():
             found["partitioning"] = asdict(value.partitioning)
             found["state"] = asdict(value.state)
@@ -175,6 +165,9 @@ def from_json(document: Mapping[str, Any]) -> Plan:
             "make it again from its workload"
         )
     content = {k: v for k, v in document.items() if k not in ("version", "id")}
+    groups = content.get("groups")
+    if isinstance(groups, list) and all(isinstance(group, Mapping) for group in groups):
+        content["groups"] = [group_fields(group) for group in groups]
     try:
         return TypeAdapter(Plan).validate_python(content)
     except ValidationError as error:

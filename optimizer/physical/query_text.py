@@ -65,6 +65,8 @@ def _said(operator: Operator) -> str:
     match operator.kind:
         case "scan":
             return f"scan of {', '.join(operator.schema)}"
+        case "conditions":
+            return f"conditions of {len(detail['symbols'])} symbols, tested once"
         case "symbol":
             return f"symbol {detail['symbol']}"
         case "partition":
@@ -74,14 +76,15 @@ def _said(operator: Operator) -> str:
             return f"events {detail['symbol']} {operator.partitioning}"
         case "segment":
             return f"segment {', '.join(detail['steps'])}, counted once; {operator.state}"
-        case "engine":
+        case "counter":
             called = ENGINES.get(detail["engine"], detail["engine"])
-            return f"engine: {called}; {operator.state}"
-        case "join":
+            on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
+            return f"counter: {called}{on}; {operator.state}"
+        case "filter" | "join" | "negation" | "group" | "semijoin":
             on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
-            return f"join {detail['pattern']}{on}; {operator.state}"
-        case "search":
-            return f"search {detail['pattern']}; {operator.state}"
+            return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"
+        case "union" | "stepwise":
+            return f"{operator.kind} {detail['pattern']}; {operator.state}"
         case "output":
             return f"output {', '.join(detail['gives'])}"
         case "sink":

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.physical.errors import PlanError
-from optimizer.physical.operator import Operator, OperatorKind
+from optimizer.physical.operator import CONSTRUCTING, Operator, OperatorKind
 
-_FOUND: tuple[OperatorKind, ...] = ("engine", "join", "search", "events")
+_MATCHES: tuple[OperatorKind, ...] = ("events", *CONSTRUCTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,18 @@ class _Needs:
     alike: bool = False
 
 
+_JOINED = _Needs(_MATCHES, order="end", alike=True)
 _NEEDS: Mapping[OperatorKind, _Needs] = {
     "scan": _Needs((), 0, 0),
-    "symbol": _Needs(("scan",), 1, 1),
+    "conditions": _Needs(("scan",), 1, 1),
+    "symbol": _Needs(("conditions",), 1, 1),
     "partition": _Needs(("scan",), 1, 1),
     "events": _Needs(("partition", "symbol"), 2, 2),
     "segment": _Needs(("events", "segment"), order="end", alike=True),
-    "engine": _Needs(("events", "segment"), order="end", alike=True),
-    "join": _Needs(("events", "join"), order="end", alike=True),
-    "search": _Needs(("events",), order="end", alike=True),
-    "output": _Needs(_FOUND, 1, 1, order="end", alike=True),
+    "counter": _Needs(("events", "segment"), order="end", alike=True),
+    "stepwise": _Needs(("events",), order="end", alike=True),
+    "output": _Needs(("counter", *_MATCHES), 1, 1, order="end", alike=True),
+    **{kind: _JOINED for kind in CONSTRUCTING if kind != "stepwise"},
     "sink": _Needs(("output",)),
 }
 

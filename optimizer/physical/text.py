@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from optimizer.cost.choice import CALLED
+from optimizer.physical.groups import CountingGroup, Group
 from optimizer.physical.operator import Operator
 from optimizer.physical.pieces import Piece, computed_once
-from optimizer.physical.plan import Group, Plan
+from optimizer.physical.plan import Plan
 from optimizer.physical.ways import Ways
 from optimizer.physical.wording import LISTED, amount, cpu, number, rate, some, times
 
@@ -20,7 +21,8 @@ ENGINES: dict[str, str] = {
     **{str(engine): called for engine, called in CALLED.items()},
     "aseq": "A-Seq",
     "trees": "a tree of joins",
-    "joins": "joining one component after the other",
+    "deferred-trees": "a tree of joins that is chosen on the events",
+    "stepwise": "joining one component after the other",
 }
 
 
@@ -251,7 +253,7 @@ class Text:
         for name in self.plan.queries:
             group = self.ways.groups[name]
             parts = [f"[{what}] with {self._some(others, _FEW)}" for what, others in shares[name]]
-            if len(group.queries) > 1 and group.segments is not None:
+            if len(group.queries) > 1 and isinstance(group, CountingGroup):
                 others = [other for other in group.queries if other != name]
                 parts.insert(0, f"counted with {self._some(others, _FEW)}")
             if parts:

@@ -1,60 +1,96 @@
-"""The operators of queries that construct matches: a join for each node of their trees.
+"""The operators of queries that construct matches: those that their trees are compiled to.
 
-A node's id rests on what it joins and on the conditions that it decides, with numbers for
-components, so that the same subtree of two queries of one key and window is one operator.
+A node's id rests on what it does and on what it reads, with numbers for components, so that the
+same subtree of two queries of one key and window is one operator, here as when it runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple, get_args
 
-from optimizer.canonical import canonical
 from optimizer.cost.trees import COMPILED
-from optimizer.ir.alternatives import alternatives
 from optimizer.ir.fingerprint import fingerprint
 from optimizer.ir.pattern import Symbol, events, positive_events, print_pattern
 from optimizer.ir.query import Query
-from optimizer.physical.operator import Operator, identity
+from optimizer.physical import joins
+from optimizer.physical.groups import StepwiseGroup
+from optimizer.physical.operator import Operator, OperatorKind, identity
 from optimizer.physical.operators import Graph, setting, spread_of, window_state
-from optimizer.physical.plan import Group
+from optimizer.physical.reading_tree import ReadingTree, reading_trees
 from optimizer.statistics import MissingStatisticError
 from optimizer.trees import TreeError
 from optimizer.trees.compile import compile_query
 from optimizer.trees.costing import walk_cost
 from optimizer.trees.document import from_document
-from optimizer.trees.pieces import Reading
-from optimizer.trees.printing import print_tree
-from optimizer.trees.tree import KSeq, Leaf, NSeq, OrMerge, Shared, Tree, bound, children
+from optimizer.trees.propagation import estimate_tree
+from optimizer.trees.tree import Tree, without_passing
 from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.printer import print_expression
+from workloads.syntax import All, Exactly, Plus
 
 MATCHED = {"start": "time", "end": "time"}
-Found = tuple[str, float | None]  # an operator, and its rows a second
+OperatorRows = tuple[str, float | None]  # an operator, and its rows a second
+KINDS: Mapping[type[joins.Operator], OperatorKind] = {
+    joins.Scan: "events",
+    joins.Keep: "filter",
+    joins.Join: "join",
+    joins.Reached: "semijoin",
+    joins.Closure: "group",
+    joins.Whole: "group",
+}  # the others are negations
 
 
-def tree(graph: Graph, query: Query, document: Mapping[str, Any]) -> Found:
-    """The joins of a query's tree, from its leaves to its root."""
-    root = from_document(document)
-    made = _Joins(graph, query, _costs(graph, query, root)).node(root)
-    return made.id, graph.operators[made.id].rows
+def tree(graph: Graph, query: Query, document: Mapping[str, Any]) -> OperatorRows:
+    """The operators of a query's trees, from their leaves to the root."""
+    readings = reading_trees(query, from_document(document))
+    made = [add_reading(graph, query, reading) for reading in readings]
+    rows = [graph.operators[ids[reading.compiled.operator]].rows
+            for ids, reading in zip(made, readings, strict=True)]  # fmt: skip
+    total = None if None in rows else sum(row for row in rows if row is not None)
+    roots = [ids[r.compiled.operator] for ids, r in zip(made, readings, strict=True)]
+    if len(roots) == 1:
+        return roots[0], total
+    # Each reading gives its own rows, so that equal ones come more than once.
+    inputs = tuple(dict.fromkeys(roots))
+    union = graph.add(
+        Operator(
+            identity("union", [*setting(query), roots, *graph.salt(query)], inputs),
+            "union",
+            inputs,
+            {"pattern": print_pattern(query.pattern), "queries": [query.name]},
+            MATCHED,
+            ("end",),
+            spread_of(query.key, query.window.is_count),
+            window_state(query, "partial matches"),
+            0.0,
+            total,
+        )
+    )
+    return union, total
 
 
-def search(graph: Graph, query: Query, group: Group) -> Found:
+def add_reading(graph: Graph, query: Query, reading: ReadingTree) -> dict[joins.Operator, str]:
+    """The ids of all operators of a reading's tree, which the graph has from now on."""
+    return _Reading(graph, query, _expected(graph, reading)).ids_below(reading.compiled.operator)
+
+
+def stepwise(graph: Graph, query: Query, group: StepwiseGroup) -> OperatorRows:
     """A query whose matches are found one component after the other."""
     symbols = dict.fromkeys(event.symbol for event in events(query.pattern))
     inputs = tuple(graph.events(symbol, query) for symbol in symbols)
     bindings = {f"c{i}": "event" for i, _ in enumerate(positive_events(query.pattern), 1)}
-    root = from_document(group.all_trees[query.name]) if group.all_trees else None
-    found = _costs(graph, query, root).get(root) if root is not None else None
-    rows = None if found is None else found.rows
+    rows = None
+    if group.tree:
+        root = from_document(group.tree)
+        costs = _costs(graph, query, root)
+        rows = costs[root].rows if root in costs else None
     made = graph.add(
         Operator(
-            identity("search", [fingerprint(query), setting(query)], inputs),
-            "search",
+            stepwise_id(graph, query, inputs),
+            "stepwise",
             inputs,
             {"pattern": print_pattern(query.pattern), "queries": [query.name]},
             MATCHED | bindings,
@@ -68,6 +104,12 @@ def search(graph: Graph, query: Query, group: Group) -> Found:
     return made, rows
 
 
+def stepwise_id(graph: Graph, query: Query, inputs: tuple[str, ...]) -> str:
+    """The id of the operator that binds a query's components one after the other."""
+    content = [fingerprint(query), *setting(query), query.slide, *graph.salt(query)]
+    return identity("stepwise", content, inputs)
+
+
 class _Expected(NamedTuple):
     """What a node is expected to take and to give, both in a second of stream."""
 
@@ -75,115 +117,156 @@ class _Expected(NamedTuple):
     rows: float
 
 
-def _costs(graph: Graph, query: Query, root: Tree) -> dict[Tree, _Expected]:
-    """By node; nothing where the tree's costs cannot be told.
-
-    A query with an OR has a tree for each of its readings, and their rows are put together.
-    """
-    patterns = alternatives(query.pattern)
-    if len(patterns) > 1 and isinstance(root, OrMerge) and len(root.parts) == len(patterns):
-        found: dict[Tree, _Expected] = {}
-        for pattern, part in zip(patterns, root.parts, strict=True):
-            found |= _costs_of(graph, Reading.of(query, pattern).asked, part)
-        rows = [found[part].rows for part in root.parts if part in found]
-        return {**found, root: _Expected(0.0, sum(rows))} if rows else {}
-    return _costs_of(graph, query, root)
+def _expected(graph: Graph, reading: ReadingTree) -> dict[joins.Operator, _Expected]:
+    """By operator; nothing where the tree's costs cannot be told."""
+    nodes = reading.compiled.nodes
+    found = _costs(graph, reading.asked, reading.tree)
+    return {nodes[node]: each for node, each in found.items() if node in nodes}
 
 
-def _costs_of(graph: Graph, query: Query, root: Tree) -> dict[Tree, _Expected]:
+def _costs(graph: Graph, asked: Query, root: Tree) -> dict[Tree, _Expected]:
+    """By node of a tree; nothing where its costs cannot be told."""
+    joined, _ = without_passing(root)
     try:
-        problem = compile_query(query, graph.statistics, (), COMPILED)
-        steps = walk_cost(problem, root)
+        problem = compile_query(asked, graph.statistics, (), COMPILED)
+        steps = walk_cost(problem, joined)
+        costs = estimate_tree(asked, root, graph.statistics).costs
     except (TreeError, UnsupportedError, MissingStatisticError):
         return {}
     each, touched = problem.seconds, graph.unit_costs.each.joined
-    return {s.node: _Expected(touched * s.own / each, s.rows / each) for s in steps}
-
-
-class _Made(NamedTuple):
-    """An operator, and the aliases of its components in their order, negated ones included."""
-
-    id: str
-    aliases: tuple[str, ...]
+    return {
+        step.node: _Expected(touched * own / each, step.rows / each)
+        for step, own in zip(steps, costs, strict=True)
+    }
 
 
 @dataclass
-class _Joins:
+class _Reading:
     graph: Graph
     query: Query
-    costs: Mapping[Tree, _Expected]
+    expected: Mapping[joins.Operator, _Expected]
 
-    def __post_init__(self) -> None:
-        self.symbols: dict[str, Symbol] = {}
-        for event in events(self.query.pattern):
-            self.symbols.setdefault(event.alias, event.symbol)
+    def ids_below(self, root: joins.Operator) -> dict[joins.Operator, str]:
+        self._ids: dict[joins.Operator, str] = {}
+        self._add(root)
+        return self._ids
 
-    def node(self, tree: Tree) -> _Made:
-        """The operator of a node, after those below it."""
-        if isinstance(tree, Leaf):
-            return self._leaf(tree.alias)
-        if isinstance(tree, Shared):
-            raise TreeError(f"the tree of {self.query.name} reads {tree.name}, which has no tree")
-        below = self._below(tree)
-        aliases = tuple(alias for made in below for alias in made.aliases)
-        decided = self._decided(aliases, below)
-        content = [type(tree).__name__, self._more(tree), self._numbered(decided, aliases)]
-        inputs = tuple(made.id for made in below)
-        expected = self.costs.get(tree)
-        bindings = {f"c{i}": "event" for i, _ in enumerate(sorted(bound(tree)), 1)}
-        pattern = print_tree(tree, {alias: str(s) for alias, s in self.symbols.items()})
-        conditions = [print_expression(condition) for condition in decided]
-        operator = Operator(
-            identity("join", [content, setting(self.query)], inputs),
-            "join",
-            inputs,
-            {"pattern": pattern, "operator": type(tree).__name__, "conditions": conditions},
-            MATCHED | bindings,
-            ("end",),
-            spread_of(self.query.key, self.query.window.is_count),
-            window_state(self.query, "partial matches"),
-            0.0 if expected is None else expected.cost,
-            None if expected is None else expected.rows,
+    def _add(self, operator: joins.Operator) -> str:
+        """The id of an operator, after those below it."""
+        if operator in self._ids:
+            return self._ids[operator]
+        if isinstance(operator, joins.Scan):
+            made = self.graph.events(operator.symbol, self.query)
+        else:
+            made = self._made(operator)
+        self._ids[operator] = made
+        return made
+
+    def _made(self, operator: joins.Operator) -> str:
+        below = [self._add(part) for part in joins.inputs(operator)]
+        if isinstance(operator, joins.Closure | joins.Whole):
+            below.append(self.graph.events(operator.symbol, self.query))
+        inputs = tuple(dict.fromkeys(below))
+        kind = KINDS.get(type(operator), "negation")
+        window = [self.query.window.size, self.query.window.is_count]
+        content = [content_of(operator), below, window, *self.graph.salt(self.query)]
+        expected = self.expected.get(operator)
+        bindings = {f"c{i}": "event" for i in range(1, _components(operator) + 1)}
+        return self.graph.add(
+            Operator(
+                identity(kind, content, inputs),
+                kind,
+                inputs,
+                {
+                    "pattern": print_operator(operator),
+                    "operator": type(operator).__name__,
+                    "conditions": _conditions(operator),
+                },
+                MATCHED | bindings,
+                ("end",),
+                spread_of(self.query.key, self.query.window.is_count),
+                window_state(self.query, "partial matches"),
+                0.0 if expected is None else expected.cost,
+                None if expected is None else expected.rows,
+            )
         )
-        return _Made(self.graph.add(operator), aliases)
 
-    def _leaf(self, alias: str) -> _Made:
-        return _Made(self.graph.events(self.symbols[alias], self.query), (alias,))
 
-    def _below(self, tree: Tree) -> list[_Made]:
-        if isinstance(tree, KSeq):
-            start = [] if tree.start is None else [self.node(tree.start)]
-            groups = [self._leaf(closure.alias) for closure in tree.closures]
-            return [*start, *groups, *([] if tree.end is None else [self.node(tree.end)])]
-        return list(map(self.node, children(tree)))
+def content_of(operator: joins.Operator) -> list[Any]:
+    """What an operator does, without what it reads, as plain values."""
+    found: list[Any] = [type(operator).__name__]
+    for field in fields(operator):
+        value = getattr(operator, field.name)
+        if isinstance(value, _OPERATORS) and field.name != "found":
+            continue
+        found.append(_plain(value))
+    return found
 
-    def _decided(self, aliases: tuple[str, ...], below: list[_Made]) -> list[ex.Expression]:
-        """The conditions that can be decided here, and could not be below."""
-        here = set(aliases)
-        inner = [set(made.aliases) for made in below]
-        return [
-            condition
-            for condition in self.query.conditions
-            if (named := ex.aliases(condition)) <= here
-            and not any(named <= known for known in inner)
-        ]
 
-    @staticmethod
-    def _numbered(conditions: list[ex.Expression], aliases: tuple[str, ...]) -> list[str]:
-        numbers: dict[str, str] = {}
-        for i, alias in enumerate(aliases, 1):
-            numbers.setdefault(alias, f"c{i}")
-        renamed = map(partial(ex.rename, names=numbers), conditions)
-        return sorted(print_expression(canonical(condition)) for condition in renamed)
+_OPERATORS = get_args(joins.Operator)
+_EXPRESSIONS = get_args(ex.Expression)
 
-    @staticmethod
-    def _more(tree: Tree) -> Any:
-        """What tells nodes of one kind apart besides their inputs."""
-        match tree:
-            case NSeq(side=side):
-                return side
-            case KSeq(start, closures, end):
-                groups = [str(closure.quantifier) for closure in closures]
-                return [start is not None, groups, end is not None]
-            case _:
-                return None
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _EXPRESSIONS):
+        return print_expression(value)
+    if isinstance(value, Symbol):
+        return str(value)
+    if isinstance(value, tuple) and not is_dataclass(value):
+        return [_plain(part) for part in value]
+    if is_dataclass(value):
+        parts = [_plain(getattr(value, field.name)) for field in fields(value)]
+        return [type(value).__name__, *parts]
+    return value
+
+
+def print_operator(operator: joins.Operator) -> str:
+    """What an operator puts together, with symbols for components: `((A ; B) ; C)`."""
+    match operator:
+        case joins.Scan(symbol):
+            return str(symbol)
+        case joins.Keep(part) | joins.Reached(part) | joins.Whole(part):
+            return print_operator(part)
+        case joins.Join(left, right, ordered):
+            sign = ";" if ordered else "&"
+            return f"({print_operator(left)} {sign} {print_operator(right)})"
+        case joins.Push(part, negation, side):
+            absent = f"!{print_operator(negation)}"
+            both = (absent, print_operator(part))
+            return f"NSEQ({' ; '.join(both if side == 'left' else reversed(both))})"
+        case joins.Absent(part, negation) | joins.Shorten(part, negation):
+            return f"NEG({print_operator(part)}, !{print_operator(negation)})"
+        case joins.Closure(part, symbol, quantifier):
+            group = str(symbol)
+            match quantifier:
+                case Plus():
+                    group += "+"
+                case Exactly(count):
+                    group += f"^{count}"
+                case All():
+                    group = f"ALL {group}"
+                case _:
+                    pass
+            return f"KSEQ({group})" if part is None else f"KSEQ({print_operator(part)} ; {group})"
+        case joins.Inside(negation):
+            return "" if negation is None else print_operator(negation)
+        case joins.Lacking(part, found):
+            return f"NEG({print_operator(part)}, !{print_operator(found)})"
+
+
+def _conditions(operator: joins.Operator) -> list[str]:
+    found = getattr(operator, "conditions", ()) or getattr(operator, "tests", ())
+    return [print_expression(condition) for condition in found]
+
+
+def _components(operator: joins.Operator) -> int:
+    """How many components its rows bind."""
+    match operator:
+        case joins.Join(left, right):
+            return _components(left) + _components(right)
+        case joins.Closure(part):
+            return 1 if part is None else 1 + _components(part)
+        case joins.Scan() | joins.Inside():
+            return 1
+        case _:
+            return _components(joins.inputs(operator)[0])

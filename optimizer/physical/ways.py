@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from optimizer.physical.operator import Operator
-from optimizer.physical.plan import Group, Plan
+from optimizer.physical.groups import Group
+from optimizer.physical.operator import CONSTRUCTING, Operator
+from optimizer.physical.plan import Plan
 
 
 class Ways:
@@ -49,7 +50,9 @@ class Ways:
     @cached_property
     def shared_joins(self) -> list[Operator]:
         """Joins of several queries, the largest of those that the same queries have."""
-        found = [o for o in self.plan.operators if o.kind == "join" and len(self.queries[o.id]) > 1]
+        found = [
+            o for o in self.plan.operators if o.kind in CONSTRUCTING and len(self.queries[o.id]) > 1
+        ]
         inner = {
             source for o in found for source in o.inputs
             if self.queries[source] == self.queries[o.id]

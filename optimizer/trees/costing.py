@@ -33,6 +33,7 @@ from optimizer.trees.tree import (
     NegTop,
     NSeq,
     OrMerge,
+    Passed,
     SeqJoin,
     Shared,
     Side,
@@ -167,6 +168,8 @@ class _Walker:
                 return self._filtered(tree, depth)
             case KSeq():
                 return self._closure(tree, depth)
+            case Passed():
+                raise TreeError("what is passed down to a tree stands above all of it")
 
     # --- joins ---------------------------------------------------------------------------------
 

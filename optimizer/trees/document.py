@@ -13,6 +13,7 @@ from optimizer.trees.tree import (
     NegTop,
     NSeq,
     OrMerge,
+    Passed,
     SeqJoin,
     Shared,
     Tree,
@@ -48,6 +49,8 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
             }
         case NegTop(part, negation):
             return {"operator": "NEG", "parts": [of(part)], "negation": of(negation)}
+        case Passed(part, way):
+            return {"operator": "PASSED", "parts": [of(part)], "way": way}
         case KSeq(start, closures, end):
             return {
                 "operator": "KSEQ",
@@ -87,6 +90,8 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return NSeq(from_document(part), from_document(negation), side)
         case {"operator": "NEG", "parts": [part], "negation": negation}:
             return NegTop(from_document(part), from_document(negation))
+        case {"operator": "PASSED", "parts": [part], "way": "pull" | "pass-down" as way}:
+            return Passed(from_document(part), way)
         case {"operator": "KSEQ", "parts": [start, end], "closures": [*closures]}:
             return KSeq(
                 None if start is None else from_document(start),

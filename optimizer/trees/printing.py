@@ -14,6 +14,7 @@ from optimizer.trees.tree import (
     NegTop,
     NSeq,
     OrMerge,
+    Passed,
     SeqJoin,
     Shared,
     Tree,
@@ -47,6 +48,8 @@ def print_tree(tree: Tree, labels: Labels | None = None) -> str:
             return f"NSEQ({of(part)} ; !{of(negation)})"
         case NegTop(part, negation):
             return f"NEG({of(part)}, !{of(negation)})"
+        case Passed(part, way):
+            return f"{of(part)} by {way}"
         case KSeq(start, closures, end):
             sides = [None if side is None else of(side) for side in (start, end)]
             groups = [print_closure(closure, names) for closure in closures]
@@ -96,6 +99,8 @@ def _operator(tree: Tree, labels: Labels) -> str:
             return f"NSEQ with !{print_tree(negation, labels)} on its {side}"
         case NegTop(_, negation):
             return f"NEG of !{print_tree(negation, labels)}"
+        case Passed(_, way):
+            return f"events by {way}"
         case KSeq(_, closures):
             return f"KSEQ of {', '.join(print_closure(c, labels) for c in closures)}"
         case _:

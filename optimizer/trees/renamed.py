@@ -13,6 +13,7 @@ from optimizer.trees.tree import (
     NegTop,
     NSeq,
     OrMerge,
+    Passed,
     SeqJoin,
     Shared,
     Tree,
@@ -42,6 +43,8 @@ def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | No
             return NSeq(of(part), of(negation), side)
         case NegTop(part, negation):
             return NegTop(of(part), of(negation))
+        case Passed(part, way):
+            return Passed(of(part), way)
         case KSeq(start, closures, end):
             return KSeq(
                 None if start is None else of(start),

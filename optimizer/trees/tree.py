@@ -11,6 +11,7 @@ from workloads.errors import SheafError
 from workloads.syntax import Quantifier
 
 Side = OneOf["left", "right"]
+Propagation = OneOf["push", "pull", "pass-down"]
 
 
 class TreeError(SheafError):
@@ -97,7 +98,19 @@ class KSeq:
     end: Tree | None
 
 
-Tree: TypeAlias = Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The root of a tree whose events are thinned out by the last component before they are joined.
+
+    With `pull` only such events are joined as the last component can follow; with `pass-down` also
+    its conditions with each component are tested (Odense thesis, sections 4.1 to 4.4).
+    """
+
+    part: Tree
+    way: OneOf["pull", "pass-down"]
+
+
+Tree: TypeAlias = Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Passed
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:
@@ -111,8 +124,20 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return parts
         case NSeq(part, negation) | NegTop(part, negation):
             return (part, negation)
+        case Passed(part):
+            return (part,)
         case KSeq(start, _, end):
             return tuple(side for side in (start, end) if side is not None)
+
+
+def without_passing(tree: Tree) -> tuple[Tree, Propagation]:
+    """A reading's tree of joins, and which events are joined."""
+    return (tree.part, tree.way) if isinstance(tree, Passed) else (tree, "push")
+
+
+def readings_of(tree: Tree) -> tuple[Tree, ...]:
+    """The tree of each reading of a query's ORs."""
+    return tree.parts if isinstance(tree, OrMerge) else (tree,)
 
 
 def walk(tree: Tree) -> Iterator[Tree]:
@@ -133,7 +158,7 @@ def bound(tree: Tree) -> frozenset[str]:
             return bound(left) | bound(right)
         case OrMerge(parts):
             return frozenset().union(*map(bound, parts))
-        case NSeq(part) | NegTop(part):
+        case NSeq(part) | NegTop(part) | Passed(part):
             return bound(part)
         case KSeq(start, closures, end):
             sides = [bound(side) for side in (start, end) if side is not None]

@@ -17,7 +17,7 @@ from engines.joins.scan import Limits
 from engines.trees import passdown, tree_tables
 from engines.trees.adaptive import Adaptive
 from engines.trees.evaluation import Counts
-from engines.trees.passdown import last_component
+from optimizer.trees.propagation import last_component
 from optimizer.bind import load_bound
 from tests.differential.test_local import events_of
 from tests.differential.test_trees import (

@@ -21,7 +21,7 @@ from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from engines.trees import common, refusal, tree_tables
-from engines.trees.compile import compile_tree
+from optimizer.physical.compile_tree import compile_tree
 from engines.trees.evaluation import Counts, Evaluation
 from engines.trees.picked import Picked
 from optimizer.bind import load_bound

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from engines.trees.operators import Conditions, End
 from optimizer.ir.pattern import Event
+from optimizer.physical.joins import Conditions, End
 from optimizer.places import Place
 from optimizer.trees import KSeq, Tree
 from optimizer.trees.tree import bound, walk

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engines.trees import operators as op
-from engines.trees.grouping import ends_of, in_turn, late_groups, nearest, tests_of
-from engines.trees.operators import Conditions, Operator
 from optimizer.canonical import canonical
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, Symbol, positive_events
+from optimizer.physical import joins as op
+from optimizer.physical.group_order import ends_of, in_turn, late_groups, nearest, tests_of
+from optimizer.physical.joins import Conditions, Operator
 from optimizer.places import Place, places
 from optimizer.trees import AndJoin, Closure, KSeq, Leaf, NegTop, NSeq, SeqJoin, Tree, TreeError
 from optimizer.trees.negated import depends, negated_choices
+from optimizer.trees.propagation import Reach
 from optimizer.trees.tree import Side, bound
 from workloads import expressions as ex
 from workloads.printer import print_expression
@@ -29,14 +30,12 @@ class Compiled(NamedTuple):
     aliases: tuple[str, ...]
 
 
-class Reach(NamedTuple):
-    """Only such events are joined as the component `last` can follow, which ends every match.
+class CompiledTree(NamedTuple):
+    """The operators of a tree, and the operator that each of its nodes has become."""
 
-    `passing`: by the conditions that tie the two, besides the window; and only where there are any.
-    """
-
-    last: str
-    passing: bool
+    operator: Operator
+    aliases: tuple[str, ...]
+    nodes: Mapping[Tree, Operator]
 
 
 def compile_tree(
@@ -45,14 +44,16 @@ def compile_tree(
     conditions: Conditions,
     reach: Reach | None = None,
     windows: bool = False,
-) -> Compiled:
+) -> CompiledTree:
     """The operators of a tree; raises `TreeError` where it does not evaluate the pattern.
 
     With `windows` negations at its edges look at each window of a match, and not at its own.
     """
-    found = _Compiler.of(pattern, conditions, reach, windows).whole(tree)
+    compiler = _Compiler.of(pattern, conditions, reach, windows)
+    found = compiler.whole(tree)
     constants = tuple(c for c in conditions if not ex.aliases(c))
-    return found._replace(operator=_kept(found.operator, constants))
+    operator = _kept(found.operator, constants)
+    return CompiledTree(operator, found.aliases, {**compiler.nodes, tree: operator})
 
 
 def plain_tree(pattern: Pattern) -> Tree:
@@ -112,6 +113,7 @@ class _Compiler:
     late: frozenset[str] = frozenset()  # groups that are bound behind all else
     postponed: list[tuple[Place, Tree]] = field(default_factory=list)  # negations that wait so long
     unsettled: list[str] = field(default_factory=list)  # groups whose ends are to be checked
+    nodes: dict[Tree, Operator] = field(default_factory=dict)  # what each node has become
 
     @staticmethod
     def of(
@@ -143,6 +145,12 @@ class _Compiler:
 
     def _visit(self, tree: Tree) -> Compiled | None:
         """The operators of a subtree; None where all that it binds is late."""
+        found = self._compiled(tree)
+        if found is not None:
+            self.nodes[tree] = found.operator
+        return found
+
+    def _compiled(self, tree: Tree) -> Compiled | None:
         match tree:
             case Leaf(alias):
                 return Compiled(self._reached(alias), (alias,))
@@ -304,7 +312,9 @@ class _Compiler:
         assert isinstance(place.leaf, Neg)
         if depends(place.leaf, self.conditions):
             return self._lacking(part, place, choice, tree)
-        negation = _Compiler.of(choice, self.conditions).whole(tree)
+        within = _Compiler.of(choice, self.conditions)
+        negation = within.whole(tree)
+        self.nodes |= within.nodes
         inside = frozenset(negation.aliases)
         around = self.own | self.outer | inside
         tying = [

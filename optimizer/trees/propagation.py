@@ -16,28 +16,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal as OneOf
+from typing import NamedTuple
 
-from engines.trees.compile import Reach
 from optimizer.cost.trees import COMPILED
 from optimizer.ir.pattern import Event, Neg, Seq, Symbol, positive_events
 from optimizer.ir.query import Query
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.predicates import symbols_of
-from optimizer.trees import Leaf, SeqJoin, Tree, best_tree
+from optimizer.trees.best import best_tree
 from optimizer.trees.compile import compile_query
 from optimizer.trees.costing import Step, walk_cost
-from optimizer.trees.tree import bound
+from optimizer.trees.tree import Leaf, Passed, Propagation, SeqJoin, Tree, bound, without_passing
 from workloads import expressions as ex
 from workloads.syntax import One
-
-Propagation = OneOf["push", "pull", "pass-down"]
 
 LOOK = 4.0  # events touched: what it costs to look for what follows an event
 SAVING = 0.2  # of the cost, which passing down must save, as the estimate is a rough one
 # Events that a query must touch for it to be worth to look for another plan.
 WORTH = 500_000
 FREQUENT = 3.0  # last events in a window: hardly any event is without one
+
+
+class Reach(NamedTuple):
+    """Only such events are joined as the component `last` can follow, which ends every match.
+
+    `passing`: by the conditions that tie the two, besides the window; and only where there are any.
+    """
+
+    last: str
+    passing: bool
 
 
 @dataclass(frozen=True)
@@ -155,18 +162,24 @@ def _tying(asked: Query, last: str) -> Iterator[tuple[str, ex.Expression]]:
                     yield event.alias, condition
 
 
+def estimate_tree(asked: Query, tree: Tree, statistics: Statistics) -> Estimate:
+    """What a tree costs, with what is passed down to it."""
+    joins, way = without_passing(tree)
+    return estimate(Passing(asked, way), joins, statistics)
+
+
 def best_passing(
-    asked: Query, tree: Tree, statistics: Statistics
-) -> tuple[Tree, Propagation] | None:
+    asked: Query, tree: Tree, statistics: Statistics, worth: float = WORTH
+) -> Passed | None:
     """A tree and what is passed down to it, where that is cheaper by far than the given tree.
 
-    None where it is not, or where there is too little to do to find out.
+    None where it is not, or where fewer events than `worth` would be touched.
     """
     last = last_component(asked)
     if last is None or len(list(positive_events(asked.pattern))) < 3:
         return None
     pushed = estimate(Passing(asked, "push"), tree, statistics)
-    if pushed.per_second * (statistics.span or 1.0) < WORTH:
+    if pushed.per_second * (statistics.span or 1.0) < worth:
         return None
     tied = any(_tying(asked, last.alias))
     ends = statistics.rate(last.symbol) * pushed.seconds * statistics.key(asked.key).together(2)
@@ -181,7 +194,9 @@ def best_passing(
     if not options:
         return None
     cost, found, way = min(options, key=lambda option: option[0])
-    return (found, way) if cost < (1 - SAVING) * pushed.per_second else None
+    if way == "push" or cost >= (1 - SAVING) * pushed.per_second:
+        return None
+    return Passed(found, way)
 
 
 def _other_trees(
