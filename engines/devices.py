@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from typing import Literal as OneOf
 
-from engines.how import How
+from engines.account import Fallbacks
 from workloads.errors import SheafError
 
 _MISSING = "install what is missing, or leave --device out"
@@ -85,14 +84,23 @@ def choose(wanted: OneOf["auto", "cpu", "opencl"]) -> OneOf["cpu", "opencl"]:
     return "opencl" if any(info.is_gpu for info in devices) else "cpu"
 
 
-def opencl_handle(how: How) -> Any:
-    """The OpenCL device that `how` asks for, or None: the processor computes."""
-    if how.device != "opencl":
+@dataclass(frozen=True)
+class DeviceRequest:
+    """A device that is asked for; with `insist` it is an error if it cannot be had."""
+
+    device: OneOf["cpu", "opencl"] = "cpu"
+    insist: bool = False
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+
+
+def opencl_handle(request: DeviceRequest) -> Any:
+    """The OpenCL device that is asked for, or None: the processor computes."""
+    if request.device != "opencl":
         return None
     devices, why = opencl_devices()
     if devices:
         return devices[_given(len(devices))].handle
-    return give_up(how, why)
+    return give_up(request, why)
 
 
 def _given(number: int) -> int:
@@ -109,8 +117,8 @@ def _given(number: int) -> int:
     return int(text)
 
 
-def give_up(how: How, why: str) -> None:
-    """A device that does not work: an error if it was asked for by name, else a warning."""
-    if how.insist:
+def give_up(request: DeviceRequest, why: str) -> None:
+    """A device that does not work: an error if it was asked for by name, else a fallback."""
+    if request.insist:
         raise DeviceError(f"{why}; {_MISSING}")
-    warnings.warn(f"{why}: computing on the CPU instead", RuntimeWarning, stacklevel=2)
+    request.fallbacks.add(f"{why}: computing on the CPU instead")

@@ -13,7 +13,7 @@ SheafError
 └── SessionInUseError  a second Spark session at the same time (session.py)
 """
 
-from workloads.errors import SheafError
+from workloads.errors import SheafError, TooLargeError, UnsupportedError
 
 
 class EventsError(SheafError):
@@ -30,3 +30,12 @@ class ResultsError(SheafError):
 
 class StateError(SheafError):
     """A saved state that cannot be gone on with."""
+
+
+def named_error(error: UnsupportedError, query: str) -> SheafError:
+    """The error with the query's name in front, where it does not say it yet."""
+    text = str(error)
+    if text.startswith(f"query {query} "):
+        return error
+    kind = TooLargeError if isinstance(error, TooLargeError) else UnsupportedError
+    return kind(f"query {query}: {text}")

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engines.columns.instances import Columns
+from engines.context import RunContext
 from engines.events import from_table
-from engines.joins.scan import Limits
 from engines.statistics import measure
-from optimizer.physical.compile_tree import compile_tree
 from engines.trees.evaluation import Evaluation
 from engines.trees.picked import Picked
 from engines.trials import MILLISECOND, STREAM, Trial
 from optimizer.bind import load_bound
 from optimizer.cost.trees import COMPILED
 from optimizer.ir.pattern import events as components
+from optimizer.physical.compile_tree import compile_tree
 from optimizer.trees import best_tree
 
 EVENTS = 20_000
@@ -53,7 +53,7 @@ def joined(enough: float) -> Iterator[Joined]:
         operator = compile_tree(best.tree, asked.pattern, asked.conditions).operator
         least, start = float("inf"), time.perf_counter()
         for done in range(MOST_ROUNDS + 1):
-            evaluation = Evaluation(picked, width, asked.name, Limits())
+            evaluation = Evaluation(picked, width, asked.name, RunContext())
             before = time.thread_time()
             for _ in evaluation.matches(operator):
                 pass

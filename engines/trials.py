@@ -91,7 +91,7 @@ class Ready:
         found: Counted | None
         if engine == "panes":
             each = [self.width] * len(self.plan.queries), [self.slide] * len(self.plan.queries)
-            found = panes.count_panes(*common, *each, always=True)
+            found = panes.count_panes(*common, *each)
         elif engine == "chopconnect":
             found = chopconnect.count(*common, *span, lengths=self.trial.lengths)
         elif engine == "product":

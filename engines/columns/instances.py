@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.account import Account
 from engines.columns.evaluate import evaluate
 from engines.columns.vectors import Mask, Vector, truth
 from engines.events import Events
@@ -29,10 +30,24 @@ class Columns:
 
     All strings share one sorted dictionary. The code of its i-th entry is 2i + 1, so that a
     constant that is not in it takes the even number between its neighbours and compares right.
+    Testing events against symbols is charged to `operator`.
     """
 
-    def __init__(self, workload: BoundWorkload, events: Events) -> None:
+    def __init__(
+        self,
+        workload: BoundWorkload,
+        events: Events,
+        account: Account | None = None,
+        operator: str = "conditions",
+    ) -> None:
         self.events = events
+        self.counts: dict[ir.Symbol, int] = {}  # of instances, as far as they are known
+        self._account, self._operator = account or Account(), operator
+        with self._account.charge(self._operator):
+            self._read_texts(workload)
+
+    def _read_texts(self, workload: BoundWorkload) -> None:
+        events = self.events
         self._stream = workload.stream
         self._vectors: dict[str, Vector] = {}
         self._masks: dict[ir.Symbol, Mask] = {}
@@ -81,10 +96,12 @@ class Columns:
     def instances(self, symbol: ir.Symbol) -> Mask:
         """Which events are of a symbol's type and satisfy its predicates."""
         if symbol not in self._masks:
-            found = self._of_type(symbol.type)
-            for predicate in symbol.predicates:
-                found = found & self._test(predicate)
-            self._masks[symbol] = found
+            with self._account.charge(self._operator):
+                found = self._of_type(symbol.type)
+                for predicate in symbol.predicates:
+                    found = found & self._test(predicate)
+                self._masks[symbol] = found
+                self.counts[symbol] = int(np.count_nonzero(found))
         return self._masks[symbol]
 
     def symbol_sets(
@@ -94,6 +111,20 @@ class Columns:
 
         Types that only the type column names cost nothing: its codes are the numbers.
         """
+        with self._account.charge(self._operator):
+            codes, sets = self._symbol_sets(symbols)
+            if any(symbol not in self.counts for symbol in symbols):
+                numbers = np.bincount(codes, minlength=len(sets)).tolist()
+                for symbol in symbols:
+                    self.counts[symbol] = sum(
+                        number for found, number in zip(sets, numbers, strict=True)
+                        if symbol in found
+                    )  # fmt: skip
+        return codes, sets
+
+    def _symbol_sets(
+        self, symbols: Sequence[ir.Symbol]
+    ) -> tuple[npt.NDArray[np.int64], list[frozenset[ir.Symbol]]]:
         named: dict[str, list[ir.Symbol]] = {}
         tested = []
         for symbol in symbols:

@@ -18,10 +18,11 @@ from engines.columns.instances import Columns
 from engines.columns.layout import Layout
 from engines.counting.explore import Letters
 from engines.counting.plan import Plan
-from engines.counting.prepare import Counted, counted, may_overflow, nothing, prepare
+from engines.counting.prepare import Counted, Prepared, counted, may_overflow, nothing, prepare
 from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, where
 from kernels import chopconnect as kernel
+from kernels.groups import Rows
 from kernels.state import empty
 from optimizer.automaton import Symbols
 from optimizer.chains import Chain, chain_of
@@ -57,6 +58,14 @@ def count(
     if not len(prepared.used):
         return nothing(plan)
     dual = may_overflow(plan, prepared, width)
+    rows = connected_rows(plan, prepared, width, slide, dual, lengths)
+    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+
+
+def connected_rows(
+    plan: Plan, prepared: Prepared, width: int, slide: int, dual: bool, lengths: Lengths | None
+) -> Rows:
+    """The rows of the plan's queries, each in segments of these lengths, or whole."""
     chopped = [chop(query, lengths or {}) for query in plan.queries]
     gates = [_chain(query).gate for query in plan.queries]
     segments = segments_of(chopped, gates, _wanted(plan), prepared.letters)
@@ -67,7 +76,7 @@ def count(
         dual,
         plan.most_values,
     )
-    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+    return rows
 
 
 def chop(query: Query, lengths: Lengths) -> tuple[Segment, ...]:

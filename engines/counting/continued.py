@@ -2,14 +2,14 @@
 
 The state is what the window still holds: of each key the groups of events that a later window can
 reach, as the symbols they are instances of and the values that are aggregated. It knows nothing of
-counters, so it is the same for every engine, device and plan: each batch, the counters of the keys
-that it brings news of are made anew from it. As an Arrow table it has one row for each key.
+counters, so it is the same for every engine, device and plan: each batch, the plan's engine makes
+the counters of the keys that it brings news of anew. As an Arrow table it has one row for each key.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,14 @@ import pyarrow.compute as pc
 
 from engines.columns.arranged import Arranged
 from engines.columns.keys import KeyTexts
+from engines.context import RunContext
+from engines.counting.chopconnect import connected_rows
 from engines.counting.plan import Plan
 from engines.counting.prepare import (
     Counted,
     Prepared,
     Spoken,
+    counted,
     counted_by_query,
     joined_queries,
     may_overflow,
@@ -31,12 +34,15 @@ from engines.counting.prepare import (
     spoken,
     with_letters,
 )
-from engines.counting.product import Compiled, parts_of, room_for, run_product
+from engines.counting.pretree import tree_rows
+from engines.counting.product import Compiled, Kernels, on_device, parts_of, room_for, run_product
 from engines.counting.rows import Selected, result_tables
+from engines.devices import DeviceRequest
 from engines.errors import StateError
-from kernels.groups import Groups
+from engines.program import CountingUnit
+from kernels.groups import Groups, Rows
 from optimizer.automaton import Symbols
-from optimizer.ir.query import Query, whole_ticks
+from optimizer.ir.query import whole_ticks
 from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]
@@ -63,20 +69,88 @@ class State:
         return len(self.keys)
 
 
+class _Counter:
+    """A unit that counts over the state, with tables that are kept while its letters stay."""
+
+    def __init__(self, unit: CountingUnit, inputs: Mapping[str, int]) -> None:
+        self.unit, self.plan, self.compiled = unit, Plan(unit.queries), Compiled()
+        # Where its values stand among those of all units.
+        self.inputs = np.array([inputs[name] for name in self.plan.inputs], np.int64)
+
+    def count(
+        self, prepared: Prepared, batch: _Arrived, width: int, slide: int, device: DeviceRequest
+    ) -> Counted:
+        """The rows that no earlier batch has given."""
+        plan, unit = self.plan, self.unit
+        dual = may_overflow(plan, prepared, width)
+        match unit.engine:
+            case "product":
+                return self._product(prepared, batch, width, slide, dual, device)
+            case "aseq":
+                rows = tree_rows(plan, prepared, width, slide, dual, None)
+            case "pretree":
+                rows = tree_rows(plan, prepared, width, slide, dual)
+            case "chopconnect":
+                rows = connected_rows(plan, prepared, width, slide, dual, unit.lengths)
+            case _:
+                raise AssertionError(f"{unit.engine} has no state of symbols")
+        run = batch.group_run[rows.group]
+        if slide:
+            new = rows.boundary > batch.since[run]
+        else:
+            new = rows.group >= batch.run[run] + batch.begun[run]
+        return counted(prepared, None, Rows(*(column[new] if len(column) else column
+                                              for column in rows)), dual)  # fmt: skip
+
+    def _product(
+        self,
+        prepared: Prepared,
+        batch: _Arrived,
+        width: int,
+        slide: int,
+        dual: bool,
+        device: DeviceRequest,
+    ) -> Counted:
+        plan = self.plan
+
+        def run(kernels: Kernels) -> Counted:
+            found = []
+            for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
+                start, rows = run_product(
+                    plan,
+                    prepared,
+                    part,
+                    batch.begun,
+                    batch.since,
+                    width,
+                    slide,
+                    dual,
+                    self.compiled,
+                    kernels,
+                )
+                found.append(counted_by_query(prepared, None, start, rows, dual))
+            return found[0] if len(found) == 1 else joined_queries(found)
+
+        return on_device(device, run)
+
+
 class Continued:
-    """Queries of one key, window and slide that are counted together.
+    """Units of one key, window and slide, counted over one state.
 
     Batches come in the order of time, and events of one time in one batch.
     """
 
-    def __init__(self, queries: Sequence[Query], tick: int) -> None:
-        self.queries = tuple(queries)
-        window, slide = queries[0].window, queries[0].slide or 0
+    def __init__(
+        self, units: Sequence[CountingUnit], tick: int, context: RunContext | None = None
+    ) -> None:
+        self.queries = tuple(query for unit in units for query in unit.queries)
+        window, slide = self.queries[0].window, self.queries[0].slide or 0
         self._is_count = window.is_count
         self._width = window.ticks(tick)
         self._slide = slide if window.is_count else whole_ticks(slide, tick, "slide")
-        self._plan = Plan(queries)
-        self._compiled = Compiled()
+        self._plan = Plan(self.queries)
+        self._counters = [_Counter(unit, self._plan.inputs) for unit in units]
+        self._context = context or RunContext()
         self.clear()
 
     def clear(self) -> None:
@@ -97,17 +171,25 @@ class Continued:
             return gone
         return min(gone, (int(self.state.since.min()) // self._slide + 1) * self._slide)
 
-    def add(self, arranged: Arranged, until: int | None) -> list[pa.Table]:
+    def add(
+        self, arranged: Arranged, until: int | None, outputs: Mapping[str, str] | None = None
+    ) -> list[pa.Table]:
         """The rows of each query that are certain once all events up to `until` have come.
 
-        None means that no more will come.
+        None means that no more will come. `outputs` are the operators that rows are charged to.
         """
-        new = spoken(self._plan, arranged.columns, arranged.layout)
-        batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
-        counted = self._count(batch, until)
-        places = _Places(batch, counted, self._slide, self._is_count)
-        tables = result_tables(self.queries, counted, places)
+        account = self._context.account
+        with account.charge(self._counters[0].unit.operator):
+            new = spoken(self._plan, arranged.columns, arranged.layout)
+            batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
         limit = self._limit(batch, until)
+        tables = []
+        for counter in self._counters:
+            with account.charge(counter.unit.operator):
+                found = self._count(counter, batch, limit)
+            account.count(counter.unit.operator, len(new.used), len(found.group))
+            places = _Places(batch, found, self._slide, self._is_count)
+            tables += result_tables(counter.unit.queries, found, places, account, outputs)
         self.state = batch.left(limit - self._width, limit)
         return tables
 
@@ -192,8 +274,8 @@ class Continued:
     def _inputs(self) -> list[str]:
         return list(self._plan.inputs)
 
-    def _count(self, batch: _Arrived, until: int | None) -> Counted:
-        plan, width, slide = self._plan, self._width, self._slide
+    def _count(self, counter: _Counter, batch: _Arrived, limit: Int64s) -> Counted:
+        plan = counter.plan
         named = with_letters(plan, batch.codes, batch.sets, batch.event)
         if named is None:
             raise TooLargeError(
@@ -203,24 +285,19 @@ class Continued:
         letters, stay_letter, move_letter = named
         groups = Groups(
             run=batch.run,
-            limit=self._limit(batch, until),
+            limit=limit,
             position=batch.position,
             stay_letter=stay_letter,
             event=batch.event,
             move_letter=move_letter,
-            inputs=batch.inputs,
+            inputs=batch.inputs[counter.inputs],
         )
         prepared = Prepared(len(plan.queries), batch.last_row, groups, letters)
         if not len(groups.position):
             return nothing(plan)
-        dual = may_overflow(plan, prepared, width)
-        found = []
-        for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
-            start, rows = run_product(
-                plan, prepared, part, batch.begun, batch.since, width, slide, dual, self._compiled
-            )
-            found.append(counted_by_query(prepared, None, start, rows, dual))
-        return found[0] if len(found) == 1 else joined_queries(found)
+        unit = counter.unit
+        device = self._context.device_of(unit.device)
+        return counter.count(prepared, batch, self._width, self._slide, device)
 
     def _limit(self, batch: _Arrived, until: int | None) -> Int64s:
         """Up to which boundary rows are due, by run."""

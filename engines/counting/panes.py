@@ -28,14 +28,12 @@ from engines.counting.prepare import (
 from engines.counting.product import from_the_beginning, parts_of
 from kernels import product as kernel
 from kernels.groups import Segments
-from kernels.panes import Cuts, panes_of, slide_panes
+from kernels.panes import panes_of, slide_panes
 from kernels.windows import boundaries, most_of_letters
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 Panes = tuple[Int64s, Int64s]  # row pointers by run, and where each pane ends
-
-MAX_BYTES = 1 << 28  # of the panes of a longest window
 
 FEWEST = 3  # events in a pane, on average, below which panes are not even looked at
 
@@ -118,17 +116,13 @@ def count_panes(
     layout: Layout,
     widths: Sequence[int],
     slides: Sequence[int],
-    always: bool = False,
 ) -> Counted | None:
     """Count all queries of the plan over a layout, each with its own window and slide in time.
 
-    None where the stream makes that impossible, and where products apart are cheaper; the second
-    is not asked if `always`.
+    None where the stream makes that impossible.
     """
     spans = [Span(*pair) for pair in zip(widths, slides, strict=True)]
     cuts = cuts_of(spans)
-    if not always and _too_many(layout, cuts):
-        return None
     prepared = prepare(plan, columns, layout, max(widths), False)
     if prepared is None:
         return None
@@ -142,11 +136,6 @@ def count_panes(
     tables = compile_panes(plan.terms, spans, prepared.letters)
     work = work_of(plan, prepared, tables, panes, safe)
     levels = best_levels(work)
-    if not always and (
-        16 * work.most_panes * work.counters > MAX_BYTES
-        or together(work, levels) >= separately(work)
-    ):
-        return None
     windows = {part.span: part.windows for part in work.apart}
     room = np.array([windows[span] for span in spans], np.int64)
     found = []
@@ -172,12 +161,6 @@ def _safe(plan: Plan, prepared: Prepared, spans: Sequence[Span]) -> int:
             break
         safe = width
     return safe
-
-
-def _too_many(layout: Layout, cuts: Cuts) -> bool:
-    """Are there too few events in a pane, even if queries spoke of all of them?"""
-    _, stop = panes_of(layout.starts, layout.position, cuts)
-    return len(layout.position) < FEWEST * len(stop)
 
 
 def work_of(plan: Plan, prepared: Prepared, tables: PaneTables, panes: Panes, safe: int) -> Work:

@@ -50,6 +50,7 @@ class Counted:
     approximate: Float64s
     exact: npt.NDArray[np.bool_]
     values: Float64s
+    events: int = 0  # that were looked at
 
     @property
     def query(self) -> Int64s:
@@ -157,7 +158,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def counted(
-    prepared: Prepared, layout: Layout, rows: Rows, dual: bool, by_rank: bool = False
+    prepared: Prepared, layout: Layout | None, rows: Rows, dual: bool, by_rank: bool = False
 ) -> Counted:
     """A kernel's rows as results. `by_rank`: its boundaries are ranks, evaluated per slide."""
     number = rows.query
@@ -239,22 +240,26 @@ def _counted(
         # The window may end with an event that no query speaks of.
         last = layout.rows_until(layout.partition[last[group]], boundary) - 1
         group = np.arange(len(group))
-    return Counted(ends, group, last, boundary, counts, approximate, exact, values)
+    events = len(prepared.used)
+    return Counted(ends, group, last, boundary, counts, approximate, exact, values, events)
 
 
 def joined_queries(parts: Sequence[Counted]) -> Counted:
     """The results of queries that were counted in parts, one part after the other."""
     starts = np.cumsum([0, *(part.ends[-1] for part in parts)])
     lasts = np.cumsum([0, *(len(part.last) for part in parts)])
+    ends = [p.ends[1:] + start for p, start in zip(parts, starts, strict=False)]
+    groups = [p.group + first for p, first in zip(parts, lasts, strict=False)]
     return Counted(
-        np.concatenate(
-            [[0], *(p.ends[1:] + start for p, start in zip(parts, starts, strict=False))]
-        ),
-        np.concatenate([p.group + first for p, first in zip(parts, lasts, strict=False)]),
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("last", "boundary", "counts", "approximate", "exact", "values")
-        ),
+        ends=np.concatenate([[0], *ends]),
+        group=np.concatenate(groups),
+        last=np.concatenate([part.last for part in parts]),
+        boundary=np.concatenate([part.boundary for part in parts]),
+        counts=np.concatenate([part.counts for part in parts]),
+        approximate=np.concatenate([part.approximate for part in parts]),
+        exact=np.concatenate([part.exact for part in parts]),
+        values=np.concatenate([part.values for part in parts]),
+        events=max(part.events for part in parts),
     )
 
 

@@ -59,9 +59,7 @@ def count(
 
     The rows of each query come in order, one query's after another's as the trees come.
     """
-    return count_trees(
-        plan, columns, layout, width, slide, is_count, lambda chain: chain.components[0].symbol
-    )
+    return count_trees(plan, columns, layout, width, slide, is_count, by_start)
 
 
 def count_trees(
@@ -80,6 +78,24 @@ def count_trees(
     if not len(prepared.used):
         return nothing(plan)
     dual = may_overflow(plan, prepared, width)
+    rows = tree_rows(plan, prepared, width, slide, dual, together)
+    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+
+
+def by_start(chain: Chain) -> object:
+    """What queries of one tree have in common: the symbol that they begin with."""
+    return chain.components[0].symbol
+
+
+def tree_rows(
+    plan: Plan,
+    prepared: Prepared,
+    width: int,
+    slide: int,
+    dual: bool,
+    together: Callable[[Chain], object] | None = by_start,
+) -> Rows:
+    """The rows of the plan's queries, with a tree for each value of `together`, or each query."""
     trees: dict[object, list[Member]] = defaultdict(list)
     for q, query in enumerate(plan.queries):
         chain = chain_of(query)
@@ -90,7 +106,7 @@ def count_trees(
         _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, slide, dual)
         for members in trees.values()
     ]
-    return counted(prepared, layout, joined(found), dual, by_rank=slide > 0 and is_count)
+    return joined(found)
 
 
 def _run(

@@ -27,8 +27,7 @@ from engines.counting.prepare import (
     nothing,
     prepare,
 )
-from engines.devices import give_up, opencl_handle
-from engines.how import USUAL, How
+from engines.devices import DeviceRequest, give_up, opencl_handle
 from kernels import product as kernel
 from kernels import product_opencl, reversible, reversible_opencl
 from kernels.groups import Groups, Segments
@@ -39,6 +38,7 @@ __all__ = ["Counted", "Plan", "count", "value_columns"]
 
 Int64s = npt.NDArray[np.int64]
 
+ON_CPU = DeviceRequest()
 MAX_ROWS = 50_000_000  # that are made room for at once
 
 
@@ -59,7 +59,7 @@ def count(
     width: int,
     slide: int,
     is_count: bool,
-    how: How = USUAL,
+    request: DeviceRequest = ON_CPU,
 ) -> Counted | None:
     """Count all queries of the plan over a layout; None where the stream makes that impossible.
 
@@ -87,12 +87,17 @@ def count(
             found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
         return found[0] if len(found) == 1 else joined_queries(found)
 
-    device = opencl_handle(how)
+    return on_device(request, run)
+
+
+def on_device(request: DeviceRequest, run: Callable[[Kernels], Counted]) -> Counted:
+    """What `run` counts with the kernels of a device; on the CPU where that fails."""
+    device = opencl_handle(request)
     if device is not None:
         try:
             return run(_on_device(device))
         except _DeviceFailedError as error:
-            give_up(how, f"the OpenCL device failed: {error}")
+            give_up(request, f"the OpenCL device failed: {error}")
     return run(CPU)
 
 

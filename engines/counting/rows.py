@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engines.account import Account
 from engines.columns.arranged import Arranged
 from engines.columns.evaluate import evaluate
 from engines.columns.instances import Columns
@@ -18,60 +19,102 @@ from engines.columns.vectors import Vector, truth
 from engines.counting import aseq, chopconnect, pretree
 from engines.counting.panes import count_panes
 from engines.counting.product import Counted, Plan, count, value_columns
-from engines.how import USUAL, How
+from engines.devices import DeviceRequest
+from engines.program import CountingUnit
 from engines.results import aggregate_schema
 from engines.text import repeated
 from optimizer.ir.query import Aggregation, Query, whole_ticks
+from optimizer.physical.groups import CountingEngine
 from workloads import expressions as ex
 
 Selected: TypeAlias = slice | npt.NDArray[np.int64]
+ON_CPU = DeviceRequest()
+
+
+Runner: TypeAlias = Callable[[CountingUnit, Plan, Arranged, DeviceRequest], "Counted | None"]
 
 
 def counted_rows(
-    queries: Sequence[Query],
+    unit: CountingUnit,
     arranged: Arranged,
-    how: How = USUAL,
-    engine: str = "product",
-    lengths: Mapping[str, Sequence[int]] | None = None,
+    device: DeviceRequest = ON_CPU,
+    account: Account | None = None,
+    outputs: Mapping[str, str] | None = None,
 ) -> list[pa.Table] | None:
-    """The rows of countable queries of one key, window and slide; None where they cannot be made.
+    """The rows of the queries of a unit; None where its engine cannot make them of this stream.
 
-    `None` means that this stream does not allow it (see `product.count`), not that nothing matched.
+    `outputs` are the operators that making the rows of each query is charged to.
     """
-    window, slide = queries[0].window, queries[0].slide or 0
-    tick = arranged.columns.events.tick
-    width = window.ticks(tick)
-    if slide and not window.is_count:
-        slide = whole_ticks(slide, tick, "slide")
-    given = (Plan(queries), arranged.columns, arranged.layout, width, slide, window.is_count)
-    match engine:
-        case "aseq":
-            counted = aseq.count(*given)
-        case "pretree":
-            counted = pretree.count(*given)
-        case "chopconnect":
-            counted = chopconnect.count(*given, lengths)
-        case _:
-            counted = count(*given, how)
+    account = account or Account()
+    with account.charge(unit.operator):
+        counted = RUNNERS[unit.engine](unit, Plan(unit.queries), arranged, device)
     if counted is None:
         return None
-    return result_tables(queries, counted, _Batch(counted, arranged, queries[0]))
+    account.count(unit.operator, counted.events, len(counted.group))
+    places = _Batch(counted, arranged, unit.queries[0])
+    return result_tables(unit.queries, counted, places, account, outputs)
 
 
-def panes_rows(
-    queries: Sequence[Query], arranged: Arranged, always: bool = False
-) -> list[pa.Table] | None:
-    """The rows of countable queries of one key, each with a window in time and a slide of its own.
+class _Span(NamedTuple):
+    """The window and slide that the queries of a unit have in common."""
 
-    `None` where they cannot be made together, or are cheaper apart (see `panes.count_panes`).
-    """
+    width: int
+    slide: int
+    is_count: bool
+
+    @staticmethod
+    def of(unit: CountingUnit, tick: int) -> _Span:
+        window, slide = unit.queries[0].window, unit.queries[0].slide or 0
+        width = window.ticks(tick)
+        if slide and not window.is_count:
+            slide = whole_ticks(slide, tick, "slide")
+        return _Span(width, slide, window.is_count)
+
+
+def _product(
+    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
+) -> Counted | None:
+    span = _Span.of(unit, arranged.columns.events.tick)
+    return count(plan, arranged.columns, arranged.layout, *span, device)
+
+
+def _aseq(
+    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
+) -> Counted | None:
+    span = _Span.of(unit, arranged.columns.events.tick)
+    return aseq.count(plan, arranged.columns, arranged.layout, *span)
+
+
+def _pretree(
+    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
+) -> Counted | None:
+    span = _Span.of(unit, arranged.columns.events.tick)
+    return pretree.count(plan, arranged.columns, arranged.layout, *span)
+
+
+def _chopconnect(
+    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
+) -> Counted | None:
+    span = _Span.of(unit, arranged.columns.events.tick)
+    return chopconnect.count(plan, arranged.columns, arranged.layout, *span, unit.lengths)
+
+
+def _panes(
+    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
+) -> Counted | None:
     tick = arranged.columns.events.tick
-    widths = [query.window.ticks(tick) for query in queries]
-    slides = [whole_ticks(query.slide or 0, tick, "slide") for query in queries]
-    counted = count_panes(Plan(queries), arranged.columns, arranged.layout, widths, slides, always)
-    if counted is None:
-        return None
-    return result_tables(queries, counted, _Batch(counted, arranged, queries[0]))
+    widths = [query.window.ticks(tick) for query in unit.queries]
+    slides = [whole_ticks(query.slide or 0, tick, "slide") for query in unit.queries]
+    return count_panes(plan, arranged.columns, arranged.layout, widths, slides)
+
+
+RUNNERS: Mapping[CountingEngine, Runner] = {
+    "product": _product,
+    "aseq": _aseq,
+    "pretree": _pretree,
+    "chopconnect": _chopconnect,
+    "panes": _panes,
+}
 
 
 class Places(Protocol):
@@ -84,12 +127,22 @@ class Places(Protocol):
     def seq(self, rows: Selected) -> pa.Array: ...
 
 
-def result_tables(queries: Sequence[Query], counted: Counted, places: Places) -> list[pa.Table]:
+def result_tables(
+    queries: Sequence[Query],
+    counted: Counted,
+    places: Places,
+    account: Account | None = None,
+    outputs: Mapping[str, str] | None = None,
+) -> list[pa.Table]:
     """The result rows of each query."""
-    return [
-        _table(query, counted, slice(int(first), int(end)), places)
-        for query, (first, end) in zip(queries, itertools.pairwise(counted.ends), strict=True)
-    ]
+    account, outputs = account or Account(), outputs or {}
+    tables = []
+    for query, (first, end) in zip(queries, itertools.pairwise(counted.ends), strict=True):
+        output = outputs.get(query.name, query.name)
+        with account.charge(output):
+            tables.append(_table(query, counted, slice(int(first), int(end)), places))
+        account.count(output, int(end - first), tables[-1].num_rows)
+    return tables
 
 
 class _Batch:

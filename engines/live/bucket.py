@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
 from engines.events import Events, from_table
-from engines.how import USUAL, How
 from engines.live.blob import from_bytes, joined, parted, to_bytes
 from engines.live.bucketing import HOME
 from engines.live.generation import Generation
@@ -64,12 +64,17 @@ class Bucket:
         generations: Mapping[str, Generation],
         schema: pa.Schema,
         tick: int,
-        how: How = USUAL,
+        options: RunOptions = DEFAULT_OPTIONS,
     ) -> None:
         first = next(iter(generations.values()))
-        self._stream, self._schema = first.workload.stream, schema
-        self._live = LiveGenerations(generations, tick, how)
+        self._stream, self._schema = first.program.workload.stream, schema
+        self._live = LiveGenerations(generations, tick, options)
         self._time_type = self._events(schema.empty_table()).time_type
+
+    @property
+    def context(self) -> RunContext:
+        """What all turns have counted and found out."""
+        return self._live.context
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.ir.query import BoundWorkload
+from engines.program import Program
 
 
 @dataclass(frozen=True)
 class Generation:
-    """Queries, and the time behind which their stream begins; None: with its first event."""
+    """What runs queries, and the time behind which their stream begins; None: with its first event."""
 
-    workload: BoundWorkload
+    program: Program
     since: int | None = None

@@ -1,6 +1,6 @@
-"""`LiveRun`: the queries of a workload over batches of events, with all state in its hands.
+"""`LiveRun`: the units of a program over batches of events, with all state in its hands.
 
-Queries that are counted keep what their window holds, as symbols (`engines.counting.continued`).
+Units that are counted keep what their window holds, as symbols (`engines.counting.continued`).
 The others keep the events that their next results can reach, and are run over them again.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,18 +17,18 @@ from engines.columns.arranged import Arranged
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
 from engines.columns.needed import needed_columns
+from engines.context import RunContext
 from engines.counting.continued import Continued
 from engines.counting.plan import Plan, wanted_values
 from engines.errors import StateError
 from engines.events import Events, from_table
 from engines.gathered import Gathered
-from engines.how import USUAL, How
 from engines.live.blob import from_bytes, to_bytes
 from engines.local.slices import Slice, appended, between
 from engines.local.stream import SlicedRun
+from engines.program import CountingUnit, Program, Unit
 from engines.results import Results, empty_results, joined_results
-from optimizer.automaton import countable
-from optimizer.ir.query import BoundWorkload, Query
+from optimizer.ir.query import Query
 from workloads.errors import UnsupportedError
 
 _REST = "matches"  # the group of all queries that are not counted
@@ -45,30 +44,35 @@ class Held(NamedTuple):
 class LiveRun:
     """Takes batches in the order of time; events of one time come in one batch.
 
-    After `save` another `LiveRun`, of the same workload, can go on with what it gave. Events up to
+    After `save` another `LiveRun`, of the same queries, can go on with what it gave. Events up to
     the time `since` are none of its queries': for them the stream begins behind it. `gathered`
     gets to see all events, and has their statistics.
     """
 
     def __init__(
         self,
-        workload: BoundWorkload,
+        program: Program,
         tick: int,
-        how: How = USUAL,
+        context: RunContext | None = None,
         since: int | None = None,
         gathered: Gathered | None = None,
     ) -> None:
-        self._workload, self._tick, self._since = workload, tick, since
+        self._program, self._tick, self._since = program, tick, since
+        self._workload, self.context = program.workload, context or RunContext()
         self._gathered = gathered
-        groups: dict[Hashable, list[Query]] = {}
-        rest: list[Query] = []
-        for query in workload.queries:
-            if _continues(query):
-                groups.setdefault((query.key, query.window, query.slide), []).append(query)
+        groups: dict[Hashable, list[CountingUnit]] = {}
+        rest: list[Unit] = []
+        for unit in program.units:
+            if isinstance(unit, CountingUnit) and continues(unit):
+                first = unit.queries[0]
+                groups.setdefault((first.key, first.window, first.slide), []).append(unit)
             else:
-                rest.append(query)
-        self._counted = {_name(queries[0]): Continued(queries, tick) for queries in groups.values()}
-        self._sliced = SlicedRun(replace(workload, queries=tuple(rest)), tick, how=how)
+                rest.append(unit)
+        self._counted = {
+            _name(units[0].queries[0]): Continued(units, tick, self.context)
+            for units in groups.values()
+        }
+        self._sliced = SlicedRun(program.only(rest), tick, self.context)
         if self._sliced.unbounded:
             raise UnsupportedError(
                 f"query {self._sliced.unbounded[0]} cannot run over a live stream: its window is "
@@ -88,18 +92,31 @@ class LiveRun:
             self._gathered.add(events)
         found = [empty_results(events.time_type)]
         if self._counted:
-            columns = Columns(self._workload, events)
-            tables = []
-            for group in self._counted.values():
-                first = group.queries[0]
-                _check_finite(group.queries, columns)
-                layout = arrange(events, first.key, first.window.is_count, False)
-                tables += group.add(Arranged(layout, columns), until)
-            empty = found[0].matches
-            found.append(Results(pa.concat_tables([found[0].aggregates, *tables]), empty))
+            found.append(Results(self._count(events, until), found[0].matches))
         if self._has_rest:
             found.append(self._add_rest(events, until))
         return joined_results(found)
+
+    def _count(self, events: Events, until: int | None) -> pa.Table:
+        program, account = self._program, self.context.account
+        columns = Columns(self._workload, events, account, program.conditions)
+        tables = [empty_results(events.time_type).aggregates]
+        layouts: dict[tuple[tuple[str, ...], bool], Arranged] = {}
+        for group in self._counted.values():
+            first = group.queries[0]
+            _check_finite(group.queries, columns)
+            place = (first.key, first.window.is_count)
+            if place not in layouts:
+                operator = program.ids.partition(*place)
+                with account.charge(operator):
+                    layout = arrange(events, *place, False)
+                account.count(operator, len(events), len(layout))
+                layouts[place] = Arranged(layout, columns)
+            tables += group.add(layouts[place], until, program.outputs)
+        account.count(program.conditions, len(events), len(events))
+        for symbol, instances in columns.counts.items():
+            account.count(program.ids.symbol(symbol), len(events), instances)
+        return pa.concat_tables(tables)
 
     def _add_rest(self, events: Events, until: int | None) -> Results:
         kept = events if self._kept is None else appended(self._kept, events)
@@ -216,11 +233,15 @@ class LiveRun:
         return table.select(needed_columns(self._workload, table.column_names))
 
 
-def _continues(query: Query) -> bool:
-    """Can it be counted from batch to batch? Not where simultaneous events have to be paired."""
-    if countable(query) is not None:
+def continues(unit: CountingUnit) -> bool:
+    """Can a unit be counted from batch to batch over a state of symbols?
+
+    Not by panes, whose queries have several windows, nor where simultaneous events have to be
+    paired: these keep their events instead.
+    """
+    if unit.engine == "panes":
         return False
-    return not any(machine.has_conjunction for machine in Plan([query]).machines[0])
+    return not any(m.has_conjunction for machines in Plan(unit.queries).machines for m in machines)
 
 
 def _name(query: Query) -> str:

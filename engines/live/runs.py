@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
 from engines.events import Events
-from engines.how import USUAL, How
 from engines.live.generation import Generation
 from engines.live.run import Held, LiveRun
 from engines.results import Results, empty_results, joined_results
@@ -18,9 +18,15 @@ from engines.results import Results, empty_results, joined_results
 class LiveGenerations:
     """Like `LiveRun`, for several generations; a state is in parts, by the generation's name."""
 
-    def __init__(self, generations: Mapping[str, Generation], tick: int, how: How = USUAL) -> None:
+    def __init__(
+        self,
+        generations: Mapping[str, Generation],
+        tick: int,
+        options: RunOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        self.context = RunContext(options)
         self._runs = {
-            name: LiveRun(generation.workload, tick, how, generation.since)
+            name: LiveRun(generation.program, tick, self.context, generation.since)
             for name, generation in generations.items()
         }
 

@@ -1,13 +1,14 @@
-"""`run_local`: the queries of a workload over columns of events.
+"""`run_events`: the units of a program over columns of events.
 
-Aggregate queries that can be are counted together (`engines.counting`). The others, and those that
-return matches, construct them: in trees of joins (`engines.trees`), or where that does not take a
-query one component after the other (`engines.joins`).
+Counting units are counted (`engines.counting`), tree units joined (`engines.trees`), stepwise ones
+bound one component after the other (`engines.joins`). Where the events do not allow what a unit
+plans, its queries construct their matches in another way, and the run says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,214 +17,187 @@ from engines.columns.arranged import Arranged
 from engines.columns.instances import Columns
 from engines.columns.keys import KeyTexts
 from engines.columns.layout import arrange
-from engines.counting.rows import counted_rows, panes_rows
+from engines.context import RunContext
+from engines.counting.rows import counted_rows
+from engines.errors import named_error
 from engines.events import Events
-from engines.how import USUAL, Counted, How
 from engines.joins.aggregates import Found, aggregate_rows
 from engines.joins.matches import match_rows
-from engines.joins.scan import Limits, Scan
-from engines.partial import Ledger
+from engines.joins.scan import Scan
+from engines.program import CountingUnit, Program, StepwiseUnit, TreeUnit
 from engines.results import Results, aggregate_schema, match_schema
 from engines.trees import tree_tables
-from engines.trees.adaptive import Adaptive
-from optimizer.automaton import countable
 from optimizer.ir.pattern import events as components
-from optimizer.ir.query import Aggregation, BoundWorkload, Construction, Query
+from optimizer.ir.query import Aggregation, Construction, Query
+from optimizer.trees.refusal import refusal
 from workloads import expressions as ex
-from workloads.errors import SheafError, TooLargeError, UnsupportedError
+from workloads.errors import UnsupportedError
 from workloads.syntax import All
 
-DEFAULT_LIMITS = Limits()
 
+def run_events(program: Program, events: Events, context: RunContext | None = None) -> Results:
+    """All results of a program, in no particular order.
 
-def run_local(
-    workload: BoundWorkload,
-    events: Events,
-    limits: Limits = DEFAULT_LIMITS,
-    how: How = USUAL,
-    adaptive: Adaptive | None = None,
-    ledger: Ledger | None = None,
-) -> Results:
-    """All results of a workload, in no particular order.
-
-    `adaptive` has the plans of the batches before, where these events are one of several, and
-    `ledger` the queries that were stopped in them, which are left out.
+    `context` has what the batches before have left, where these events are one of several.
     """
-    if ledger is None:
-        ledger = Ledger()
+    run = _Run(program, events, context or RunContext())
     aggregates = [aggregate_schema(events.time_type).empty_table()]
     matches = [match_schema(events.time_type).empty_table()]
     if len(events):
-        columns = Columns(workload, events)
-        arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = {}
-        counted = _count(workload.queries, columns, arrangements, how) if how.counting else {}
-        aggregates += [table for tables in counted.values() for table in tables]
-        constructing = [
-            query
-            for query in workload.queries
-            if query.name not in counted and query.name not in ledger.stopped
-        ]
-
-        def aggregate(query: Query, found: Iterable[Found]) -> pa.Table:
-            return _run_query(query, columns, arrangements, limits, found)
-
-        detected = tree_tables(
-            constructing, columns, limits, how, aggregate, adaptive=adaptive, ledger=ledger
-        )
-        for query in constructing:
-            if query.name in ledger.stopped:
-                continue
-            try:
-                table = detected.get(query.name)
-                if table is None:
-                    table = _run_query(query, columns, arrangements, limits)
-            except UnsupportedError as error:
-                raise _named(error, query) from error
+        for query, table in run.tables():
             (matches if isinstance(query.output, Construction) else aggregates).append(table)
+        run.count_symbols()
     return Results(pa.concat_tables(aggregates), pa.concat_tables(matches))
 
 
-def _count(
-    queries: Sequence[Query],
-    columns: Columns,
-    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
-    how: How,
-) -> dict[str, list[pa.Table]]:
-    """The rows of the queries that are counted without constructing their matches, by name."""
-    able = {
-        query.name: query
-        for query in queries
-        if countable(query) is None and _aggregates_numbers(query, columns)
-    }
-    planned = how.groups if how.sharing else None
-    groups = _unplanned(able.values(), how) if planned is None else _planned(able, planned)
-    found: dict[str, list[pa.Table]] = {}
-    if planned is None:
-        members = [group for group, _ in groups]
-        found = _count_by_panes(members, columns, arrangements, how)
-    for group, by in groups:
-        if group[0].name in found:
-            continue
-        arranged = _arranged(group[0], columns, arrangements)
-        lengths = dict(zip(by.queries, by.lengths, strict=False))
+@dataclass
+class _Run:
+    program: Program
+    events: Events
+    context: RunContext
+    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        account, operator = self.context.account, self.program.conditions
+        self.columns = Columns(self.program.workload, self.events, account, operator)
+
+    def tables(self) -> Iterable[tuple[Query, pa.Table]]:
+        """The rows of every query that is not stopped."""
+        stopped = self.context.ledger.stopped
+        counting = [unit for unit in self.program.units if isinstance(unit, CountingUnit)]
+        trees = [unit for unit in self.program.units if isinstance(unit, TreeUnit)]
+        stepwise = [unit for unit in self.program.units if isinstance(unit, StepwiseUnit)]
+        for unit in counting:
+            tables, left = self._count(unit)
+            yield from tables
+            for query in left:
+                if refusal(query) is None:
+                    trees.append(TreeUnit((query,), None, unit.device))
+                else:
+                    stepwise.append(StepwiseUnit((query,)))
+        constructing = [
+            replace(unit, queries=kept)
+            for unit in trees
+            if (kept := tuple(q for q in unit.queries if q.name not in stopped))
+        ]
+        detected = tree_tables(
+            constructing, self.columns, self.program, self.context, self._aggregate
+        )
+        for query in (query for unit in constructing for query in unit.queries):
+            if query.name in detected:
+                yield query, detected[query.name]
+            elif query.name not in stopped:
+                stepwise.append(StepwiseUnit((query,)))
+        for query in (query for unit in stepwise for query in unit.queries):
+            if query.name not in stopped:
+                yield query, self._bind(query)
+
+    def _count(self, unit: CountingUnit) -> tuple[list[tuple[Query, pa.Table]], list[Query]]:
+        """The rows of a unit's queries, and those of them that these events keep from counting."""
+        device = self.context.device_of(unit.device)
+        if device.device != "cpu" and unit.engine not in ON_DEVICES:
+            self.context.fallbacks.add(
+                f"{_names(unit.queries)}: {unit.engine} has no kernel for {device.device}: "
+                "computing on the CPU instead"
+            )
+            device = replace(device, device="cpu")
+        able: list[Query] = []
+        left: list[Query] = []
+        for query in unit.queries:
+            why = self._no_numbers(query)
+            (able if why is None else left).append(query)
+            if why is not None:
+                self.context.fallbacks.add(f"{query.name}: constructs its matches: {why}")
+        if not able:
+            return [], left
+        unit = replace(unit, queries=tuple(able))
         try:
-            if by.engine == "panes":
-                tables = panes_rows(group, arranged, always=True)
-            else:
-                engine = by.engine if how.device == "cpu" else "product"  # which devices have
-                tables = counted_rows(group, arranged, how, engine, lengths)
+            tables = counted_rows(
+                unit,
+                self._arranged(able[0]),
+                device,
+                self.context.account,
+                self.program.outputs,
+            )
         except UnsupportedError as error:
-            raise _named(error, group[0]) from error
-        if tables is not None:
-            found |= {query.name: [table] for query, table in zip(group, tables, strict=True)}
-    return found
+            raise named_error(error, able[0].name) from error
+        if tables is None:
+            for query in able:
+                self.context.fallbacks.add(
+                    f"{query.name}: constructs its matches: these events cannot be counted by "
+                    f"{unit.engine} (too many combinations of symbols at one time, or an AND over "
+                    "simultaneous events)"
+                )
+            return [], [*left, *able]
+        return list(zip(able, tables, strict=True)), left
 
+    def _no_numbers(self, query: Query) -> str | None:
+        """Why its aggregates cannot be counted: they are not of finite numbers.
 
-Groups = list[tuple[list[Query], Counted]]
+        Constructing its matches says what is wrong with a text, and tells an infinite minimum from
+        none.
+        """
+        assert isinstance(query.output, Aggregation)
+        read = [item.operand for item in query.output.items if item.operand is not None]
+        names = {operand.name for operand in read}
+        if query.output.having is not None:
+            names |= ex.attributes(query.output.having)
+        for name in sorted(names):
+            vector = self.columns.vector(name)
+            if vector.kind == "float" and np.isinf(vector.values).any():
+                return f"'{name}' has an infinite value"
+            if vector.kind not in ("int", "bool", "null", "float"):
+                return f"'{name}' is not a number"
+        return None
 
+    def _arranged(self, query: Query) -> Arranged:
+        # Only ALL puts simultaneous events into one group, whose order then shows.
+        settled = any(isinstance(e.quantifier, All) for e in components(query.pattern))
+        place = (query.key, query.window.is_count, settled)
+        if place not in self.arrangements:
+            account = self.context.account
+            operator = self.program.ids.partition(query.key, query.window.is_count)
+            with account.charge(operator):
+                layout = arrange(self.events, *place)
+            account.count(operator, len(self.events), len(layout))
+            self.arrangements[place] = Arranged(layout, self.columns)
+        return self.arrangements[place]
 
-def _unplanned(queries: Iterable[Query], how: How) -> Groups:
-    """Queries of one key, window and slide together, or each alone."""
-    together: dict[Hashable, list[Query]] = {}
-    for query in queries:
-        place = (query.key, query.window, query.slide) if how.sharing else query.name
-        together.setdefault(place, []).append(query)
-    return [(group, Counted((), "product")) for group in together.values()]
-
-
-def _planned(able: Mapping[str, Query], planned: Sequence[Counted]) -> Groups:
-    """The groups of a plan, as far as their queries can be counted on these events."""
-    groups: Groups = []
-    for by in planned:
-        group = [able[name] for name in by.queries if name in able]
-        if by.engine == "panes":
-            groups += [(group, by)] if group else []
-            continue
-        alike: dict[Hashable, list[Query]] = {}
-        for query in group:
-            alike.setdefault((query.key, query.window, query.slide), []).append(query)
-        groups += [(same, by) for same in alike.values()]
-    return groups
-
-
-def _count_by_panes(
-    groups: Sequence[Sequence[Query]],
-    columns: Columns,
-    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
-    how: How,
-) -> dict[str, list[pa.Table]]:
-    """The rows of queries that slide in time, whatever their windows, where panes are cheaper.
-
-    Only without an OpenCL device, which has a kernel for one window and slide.
-    """
-    if not how.sharing or how.device != "cpu":
-        return {}
-    by_key: dict[Hashable, list[Query]] = {}
-    for group in groups:
-        if group[0].slide is not None and not group[0].window.is_count:
-            by_key.setdefault(group[0].key, []).extend(group)
-    found: dict[str, list[pa.Table]] = {}
-    for queries in by_key.values():
+    def _bind(self, query: Query) -> pa.Table:
+        """The rows of a query whose components are bound one after the other."""
+        account, operator = self.context.account, self.program.ids.stepwise(query)
         try:
-            tables = panes_rows(queries, _arranged(queries[0], columns, arrangements))
-        except UnsupportedError:
-            continue  # counted apart, the query at fault is named
-        if tables is not None:
-            found |= {query.name: [table] for query, table in zip(queries, tables, strict=True)}
-    return found
+            with account.charge(operator):
+                table = self._table(query)
+        except UnsupportedError as error:
+            raise named_error(error, query.name) from error
+        account.count(operator, len(self.events), table.num_rows)
+        account.count(self.program.outputs[query.name], table.num_rows, table.num_rows)
+        return table
+
+    def _aggregate(self, query: Query, found: Iterable[Found]) -> pa.Table:
+        """The rows of a query from its matches."""
+        return self._table(query, found)
+
+    def _table(self, query: Query, found: Iterable[Found] | None = None) -> pa.Table:
+        arranged = self._arranged(query)
+        width = query.window.ticks(self.events.tick)
+        scan = Scan(arranged, width, query.name, self.context.limits)
+        keys = KeyTexts(self.events, arranged.layout, query.key)
+        if isinstance(query.output, Construction):
+            return match_rows(query, scan, keys)
+        return aggregate_rows(query, scan, keys, found)
+
+    def count_symbols(self) -> None:
+        """Count the events that were tested, and those of each symbol."""
+        account, ids, number = self.context.account, self.program.ids, len(self.events)
+        account.count(self.program.conditions, number, number)
+        for symbol, instances in self.columns.counts.items():
+            account.count(ids.symbol(symbol), number, instances)
 
 
-def _aggregates_numbers(query: Query, columns: Columns) -> bool:
-    """Does it aggregate finite numbers only?
-
-    Where not, its matches are constructed: that says what is wrong with a text, and tells an
-    infinite minimum from none.
-    """
-    assert isinstance(query.output, Aggregation)
-    read = [item.operand for item in query.output.items if item.operand is not None]
-    names = {operand.name for operand in read}
-    if query.output.having is not None:
-        names |= ex.attributes(query.output.having)
-    vectors = [columns.vector(name) for name in names]
-    return all(
-        v.kind in ("int", "bool", "null") or (v.kind == "float" and not np.isinf(v.values).any())
-        for v in vectors
-    )
+ON_DEVICES = ("product",)  # counting engines that have OpenCL kernels
 
 
-def _arranged(
-    query: Query,
-    columns: Columns,
-    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
-) -> Arranged:
-    # Only ALL puts simultaneous events into one group, whose order then shows.
-    settled = any(isinstance(e.quantifier, All) for e in components(query.pattern))
-    how = (query.key, query.window.is_count, settled)
-    if how not in arrangements:
-        arrangements[how] = Arranged(arrange(columns.events, *how), columns)
-    return arrangements[how]
-
-
-def _run_query(
-    query: Query,
-    columns: Columns,
-    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged],
-    limits: Limits,
-    found: Iterable[Found] | None = None,
-) -> pa.Table:
-    events = columns.events
-    arranged = _arranged(query, columns, arrangements)
-    scan = Scan(arranged, query.window.ticks(events.tick), query.name, limits)
-    keys = KeyTexts(events, arranged.layout, query.key)
-    if isinstance(query.output, Construction):
-        return match_rows(query, scan, keys)
-    return aggregate_rows(query, scan, keys, found)
-
-
-def _named(error: UnsupportedError, query: Query) -> SheafError:
-    """The error with the query's name in front, where it does not say it yet."""
-    text = str(error)
-    if text.startswith(f"query {query.name} "):
-        return error
-    kind = TooLargeError if isinstance(error, TooLargeError) else UnsupportedError
-    return kind(f"query {query.name}: {text}")
+def _names(queries: Iterable[Query]) -> str:
+    return ", ".join(query.name for query in queries)

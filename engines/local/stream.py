@@ -1,4 +1,4 @@
-"""`SlicedRun`: the queries of a workload over the slices of a stream.
+"""`SlicedRun`: the units of a program over the slices of a stream.
 
 What a query needs to be exact in a slice depends on its window. One of time reaches back by its
 size, and ahead by as much where a match is certain only when its window has closed. One counted in
@@ -9,8 +9,8 @@ queries run at the end, over all events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +18,24 @@ import pyarrow as pa
 
 from engines.columns.layout import arrange
 from engines.columns.needed import needed_columns
+from engines.context import RunContext
 from engines.events import Events, from_table
-from engines.how import USUAL, How
-from engines.joins.scan import Limits
-from engines.local.run import DEFAULT_LIMITS, run_local
+from engines.local.run import run_events
 from engines.local.slices import Reach, Slice, appended
-from engines.partial import Ledger
+from engines.program import Program, Unit
 from engines.results import Results, empty_results, joined_results
-from engines.trees.adaptive import Adaptive
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import Proj, walk
-from optimizer.ir.query import BoundWorkload, Construction, Query
+from optimizer.ir.query import Construction, Query
 from optimizer.places import waits
 from workloads.errors import TooLargeError
 
 
 @dataclass
 class _Ranked:
-    """Queries of one key and count window, and the events that their next slice reaches back to."""
+    """Units of one key and count window, and the events that their next slice reaches back to."""
 
-    workload: BoundWorkload
+    program: Program
     key: tuple[str, ...]
     size: int
     carried: Events | None = None
@@ -51,36 +49,29 @@ class _Ranked:
 class SlicedRun:
     """Takes the slices of a stream in order and gives the rows that are decided in each.
 
-    `adaptive` has the plans of the queries that find matches, and when they changed; `ledger` the
-    queries that were stopped at a limit, whose rows of earlier slices stand.
+    `context` has what goes on from slice to slice: trees that changed, and the queries that were
+    stopped at a limit, whose rows of earlier slices stand.
     """
 
-    def __init__(
-        self,
-        workload: BoundWorkload,
-        tick: int,
-        limits: Limits = DEFAULT_LIMITS,
-        how: How = USUAL,
-    ) -> None:
-        self._workload, self._limits, self._how = workload, limits, how
-        timed: dict[Reach, list[Query]] = {}
-        ranked: dict[tuple[tuple[str, ...], int], list[Query]] = {}
-        unbounded: list[Query] = []
-        for query in workload.queries:
-            if not query.window.is_count:
-                timed.setdefault(_reach(query, tick), []).append(query)
-            elif query.slide is not None or _waits(query):
-                unbounded.append(query)
+    def __init__(self, program: Program, tick: int, context: RunContext | None = None) -> None:
+        self._program, self.context = program, context or RunContext()
+        timed: dict[Reach, list[Unit]] = {}
+        ranked: dict[tuple[tuple[str, ...], int], list[Unit]] = {}
+        unbounded: list[Unit] = []
+        for unit in program.units:
+            first = unit.queries[0]
+            if not first.window.is_count:
+                timed.setdefault(reach_of(unit.queries, tick), []).append(unit)
+            elif any(query.slide is not None or _waits(query) for query in unit.queries):
+                unbounded.append(unit)
             else:
-                ranked.setdefault((query.key, query.window.size), []).append(query)
-        self._timed = {reach: self._part(queries) for reach, queries in timed.items()}
+                ranked.setdefault((first.key, first.window.size), []).append(unit)
+        self._timed = {reach: program.only(units) for reach, units in timed.items()}
         self._ranked = [
-            _Ranked(self._part(queries), key, size) for (key, size), queries in ranked.items()
+            _Ranked(program.only(units), key, size) for (key, size), units in ranked.items()
         ]
-        self._unbounded = self._part(unbounded)
+        self._unbounded = program.only(unbounded)
         self._kept: list[pa.Table] = []
-        self.adaptive = Adaptive()
-        self.ledger = Ledger()
 
     @property
     def reach(self) -> Reach:
@@ -93,12 +84,12 @@ class SlicedRun:
     @property
     def queries(self) -> tuple[Query, ...]:
         """All queries that it runs."""
-        return self._workload.queries
+        return self._program.workload.queries
 
     @property
     def unbounded(self) -> tuple[str, ...]:
         """The queries that need all events at once."""
-        return tuple(query.name for query in self._unbounded.queries)
+        return tuple(query.name for query in self._unbounded.workload.queries)
 
     def carried(self) -> int:
         """The events that windows counted in events take along to the next slice."""
@@ -117,42 +108,52 @@ class SlicedRun:
     def run(self, piece: Slice) -> Results:
         """The rows that are decided in a slice."""
         if piece.start is None and piece.stop is None:
-            return self._run(self._workload, piece.events)
+            return self._run(self._program, piece.events)
         found = [
-            _decided(self._run(workload, piece.reached(reach)), piece)
-            for reach, workload in self._timed.items()
+            _decided(self._run(program, piece.reached(reach)), piece)
+            for reach, program in self._timed.items()
         ]
         found += [self._run_ranked(group, piece) for group in self._ranked]
-        if self._unbounded.queries:
+        if self._unbounded.units:
             found.append(self._run_unbounded(piece))
         return joined_results([empty_results(piece.events.time_type), *found])
 
     def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
         events = piece.own if group.carried is None else appended(group.carried, piece.own)
         group.carried = _last_ranks(events, group.key, group.size)
-        return _decided(self._run(group.workload, events), piece)
+        return _decided(self._run(group.program, events), piece)
 
     def _run_unbounded(self, piece: Slice) -> Results:
         """Keeps the events; with the last slice, runs over all of them."""
-        table = piece.own.table
-        self._kept.append(table.select(needed_columns(self._unbounded, table.column_names)))
+        table, workload = piece.own.table, self._unbounded.workload
+        self._kept.append(table.select(needed_columns(workload, table.column_names)))
         if piece.stop is not None:
             return empty_results(piece.events.time_type)
-        events = from_table(pa.concat_tables(self._kept), self._workload.stream)
+        events = from_table(pa.concat_tables(self._kept), workload.stream)
         self._kept = []
         return self._run(self._unbounded, events)
 
-    def _run(self, workload: BoundWorkload, events: Events) -> Results:
-        return run_local(workload, events, self._limits, self._how, self.adaptive, self.ledger)
-
-    def _part(self, queries: Sequence[Query]) -> BoundWorkload:
-        return replace(self._workload, queries=tuple(queries))
+    def _run(self, program: Program, events: Events) -> Results:
+        return run_events(program, events, self.context)
 
 
-def _reach(query: Query, tick: int) -> Reach:
+def reach_of(queries: Sequence[Query], tick: int) -> Reach:
+    """What queries with windows in time need of the events before and behind a slice."""
     # Rounded up: a window that is no whole number of ticks is refused when the query runs.
-    width = -(-query.window.size // tick)
-    return Reach(width, width if _waits(query) else 0)
+    widths = {query: -(-query.window.size // tick) for query in queries}
+    return Reach(
+        max(widths.values(), default=1),
+        max((width for query, width in widths.items() if _waits(query)), default=0),
+    )
+
+
+def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
+    """The queries that need all events at once, however they are cut."""
+    return tuple(
+        query.name
+        for query in queries
+        if query.window.is_count and (query.slide is not None or _waits(query))
+    )
 
 
 def _waits(query: Query) -> bool:

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from engines.how import How
-from engines.trees.choices import Choice, cost_of_all, plan_queries
+from engines.trees.choices import Trees, choose_trees, cost_of_all
 from engines.trees.observed import Asked, Observed, Question, Running, Snapshot, added_up, look
 from engines.trees.picked import Picked
 from optimizer.ir.query import Query
 
-Plans = dict[str, list[Choice]]
 LOGGED = 100  # decisions that are remembered
 
 
@@ -43,37 +41,42 @@ USUAL = Thresholds()
 
 @dataclass(frozen=True)
 class Decision:
-    """What was done about some queries before a batch, and why.
+    """What was done about the trees of some queries before a batch, and why.
 
-    `planned`: they had no plan. `kept`: there was a better one, but not by enough, or none.
-    `changed`: it is another one from this batch on.
+    `chosen`: the plan left them to be chosen on the events. `kept`: there were better ones, but not
+    by enough, or none. `changed`: they are others from this batch on. `old` and `new` are the trees
+    as text, by query.
     """
 
-    what: OneOf["planned", "kept", "changed"]
+    what: OneOf["chosen", "kept", "changed"]
     batch: int
     queries: tuple[str, ...]
     reason: str
-    plans: tuple[str, ...] = ()
+    old: Mapping[str, str] = field(default_factory=dict)
+    new: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         names = self.queries[0] if len(self.queries) == 1 else f"{len(self.queries)} queries"
-        text = f"batch {self.batch}: plan of {names} {self.what}: {self.reason}"
-        return "\n  ".join([text, *self.plans])
+        lines = [f"batch {self.batch}: trees of {names} {self.what}: {self.reason}"]
+        for query, tree in self.new.items():
+            was = self.old.get(query)
+            lines.append(f"{query}: {tree}" + (f" (was {was})" if was not in (None, tree) else ""))
+        return "\n  ".join(lines)
 
 
 @dataclass
 class _Known:
-    """The plan of some queries, the statistics it was made or last held good for, and those of the
-    latest batches since."""
+    """The trees of some queries, the statistics they were made or last held good for, and those of
+    the latest batches since."""
 
-    plans: Plans
+    trees: Trees
     rests_on: Snapshot
     recent: deque[Snapshot] = field(default_factory=deque)
     since: int = 0  # events that came after the last look
 
 
 class Adaptive:
-    """The plans of a run, from batch to batch; `decisions` are the latest, `changes` counts all."""
+    """The trees of a run, from batch to batch; `decisions` are the latest, `changes` counts all."""
 
     def __init__(self, thresholds: Thresholds = USUAL) -> None:
         self._thresholds = thresholds
@@ -82,23 +85,35 @@ class Adaptive:
         self.decisions: deque[Decision] = deque(maxlen=LOGGED)
         self.changes = 0
 
-    def plans(
-        self, queries: Sequence[Query], picked: Picked, widths: Mapping[str, int], how: How
-    ) -> Plans:
-        """The plan for the next batch of events, of queries over the same events."""
+    def trees(
+        self,
+        queries: Sequence[Query],
+        planned: Trees,
+        picked: Picked,
+        widths: Mapping[str, int],
+        sharing: bool = True,
+        adaptive: bool = True,
+    ) -> Trees:
+        """The trees for the next batch of events, of queries over the same events.
+
+        Queries that are not `planned` get trees chosen on these events.
+        """
         names = tuple(query.name for query in queries)
         batch = self._batches[names] = self._batches.get(names, 0) + 1
         known = self._known.get(names)
         if known is None:
             statistics = Running.of(look(picked, ()), picked)
-            plans = plan_queries(queries, statistics, widths, how)
-            if how.trees and how.adaptive:
-                cost_of_all(_all(plans), statistics)  # asks for what given trees rest on
-            known = self._known[names] = _Known(plans, statistics.answered())
-            self._log("planned", batch, plans, "these are the first events")
-        elif how.adaptive:
-            self._look_again(known, batch, queries, picked, widths, how)
-        return known.plans
+            left = [query for query in queries if query.name not in planned]
+            chosen = choose_trees(left, statistics, widths, sharing) if left else {}
+            trees = {name: planned.get(name) or chosen[name] for name in names}
+            if planned and adaptive:
+                cost_of_all(trees, statistics, widths)  # asks for what given trees rest on
+            known = self._known[names] = _Known(trees, statistics.answered())
+            if chosen:
+                self._log("chosen", batch, "these are the first events", {}, chosen)
+        elif adaptive:
+            self._look_again(known, batch, queries, picked, widths, sharing)
+        return known.trees
 
     def _look_again(
         self,
@@ -107,7 +122,7 @@ class Adaptive:
         queries: Sequence[Query],
         picked: Picked,
         widths: Mapping[str, int],
-        how: How,
+        sharing: bool,
     ) -> None:
         limits = self._thresholds
         known.since += len(picked.columns.events)
@@ -119,21 +134,22 @@ class Adaptive:
         if changed is None or changed.times <= 1 + limits.change:
             return
         statistics = Running.of(recent, picked)
-        before = cost_of_all(_all(known.plans), statistics)
+        before = cost_of_all(known.trees, statistics, widths)
         if before * recent.seconds < limits.worth:
             known.since = -4 * limits.enough  # nor will it be soon
             return
-        plans = plan_queries(queries, statistics, widths, replace(how, trees=()))
+        trees = choose_trees(queries, statistics, widths, sharing)
         known.rests_on = statistics.answered()
         known.recent.clear()
-        cost = cost_of_all(_all(plans), statistics)
+        cost = cost_of_all(trees, statistics, widths)
         saving = 1 - cost / before if before else 0.0
         if saving <= limits.gain:
-            self._log("kept", batch, known.plans, f"{changed}; a new plan saves {saving:.0%}")
+            self._log("kept", batch, f"{changed}; others save {saving:.0%}", {}, known.trees)
             return
-        known.plans = plans
+        why = f"{changed}; the new ones save {saving:.0%}"
+        self._log("changed", batch, why, known.trees, trees)
+        known.trees = trees
         self.changes += 1
-        self._log("changed", batch, plans, f"{changed}; the new plan saves {saving:.0%}")
 
     def _recent(self, known: _Known, newest: Snapshot) -> Snapshot:
         """The latest batches, as many as are enough; only those of the same kind as the newest."""
@@ -148,10 +164,18 @@ class Adaptive:
         return added_up(known.recent)
 
     def _log(
-        self, what: OneOf["planned", "kept", "changed"], batch: int, plans: Plans, reason: str
+        self,
+        what: OneOf["chosen", "kept", "changed"],
+        batch: int,
+        reason: str,
+        old: Trees,
+        new: Trees,
     ) -> None:
-        shown = tuple(f"{name}: {choice}" for name, choices in plans.items() for choice in choices)
-        self.decisions.append(Decision(what, batch, tuple(plans), reason, shown))
+        texts = [
+            {name: " | ".join(map(str, readings)) for name, readings in trees.items()}
+            for trees in (old, new)
+        ]
+        self.decisions.append(Decision(what, batch, tuple(new), reason, *texts))
 
 
 @dataclass(frozen=True)
@@ -178,7 +202,3 @@ def _most_changed(now: Snapshot, before: Snapshot) -> _Change | None:
             if most is None or times > most.times:
                 most = _Change(asked, times, known, found)
     return most
-
-
-def _all(plans: Plans) -> list[Choice]:
-    return [choice for choices in plans.values() for choice in choices]

@@ -1,141 +1,95 @@
-"""A tree for each OR-free reading of each query, as operators: what is chosen and what it costs."""
+"""Trees that are chosen on the events at hand, and what trees cost by the statistics of a batch."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from engines.how import How
-from optimizer.physical import joins as op
-from optimizer.trees.quick_sharing import common_trees
-from optimizer.physical.compile_tree import Compiled, compile_tree
-from optimizer.physical.joins import Operator
-from optimizer.trees.propagation import Passing, Propagation, best_passing, estimate
-from engines.trees.planning import choose_tree
+from optimizer.cost.trees import COMPILED
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Pattern
-from optimizer.ir.query import Aggregation, Query
-from optimizer.physical.errors import PlanError
+from optimizer.ir.pattern import Event, parts_of
+from optimizer.ir.query import Query
+from optimizer.physical import joins as op
+from optimizer.physical.compile_tree import plain_tree
+from optimizer.physical.joins import Operator
+from optimizer.physical.reading_tree import ReadingTree
 from optimizer.statistics import Statistics
-from optimizer.trees import Tree, print_tree
+from optimizer.trees import Tree, best_tree
 from optimizer.trees.pieces import Reading
+from optimizer.trees.propagation import best_passing, estimate_tree
+from optimizer.trees.quick_sharing import common_trees
+
+Trees = dict[str, tuple[ReadingTree, ...]]  # of each query, one for each of its readings
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One OR-free reading of a query's pattern, and the operators that find its matches.
+def choose_trees(
+    queries: Sequence[Query],
+    statistics: Statistics,
+    widths: Mapping[str, int],
+    sharing: bool,
+) -> Trees:
+    """A tree for each OR-free reading of each query's pattern.
 
-    `asked` is the query that the reading makes alone; `width` its window in ticks.
+    With `sharing`, queries of one window get the pieces that they have in common.
     """
-
-    pattern: Pattern
-    asked: Query
-    tree: Tree
-    propagation: Propagation
-    compiled: Compiled
-    width: int
-
-    @staticmethod
-    def of(
-        pattern: Pattern, asked: Query, tree: Tree, propagation: Propagation, width: int
-    ) -> Choice:
-        reach = Passing(asked, propagation).reach
-        windows = isinstance(asked.output, Aggregation)
-        compiled = compile_tree(tree, pattern, asked.conditions, reach, windows)
-        return Choice(pattern, asked, tree, propagation, compiled, width)
-
-    def __str__(self) -> str:
-        way = "" if self.propagation == "push" else f" by {self.propagation}"
-        return f"{print_tree(self.tree)}{way}"
-
-
-def plan_queries(
-    queries: Sequence[Query], statistics: Statistics, widths: Mapping[str, int], how: How
-) -> dict[str, list[Choice]]:
-    """A tree for each OR-free reading of each query's pattern, as operators.
-
-    Queries that a plan has trees for get those. With sharing, others of one window get the pieces
-    that they have in common.
-    """
-    assert how.detection != "joins"
-    shape, sharing = how.detection, how.sharing
-    given = {found.query: found.trees for found in how.trees} if shape == "bushy" else {}
-    together: dict[Hashable, list[_Planned]] = {}
+    together: dict[Hashable, list[Reading]] = {}
     for query in queries:
-        patterns = alternatives(query.pattern)
-        known = given.get(query.name, (None,) * len(patterns))
-        if len(known) != len(patterns):
-            raise PlanError(
-                f"the plan has {len(known)} trees for query {query.name}, which can be read in "
-                f"{len(patterns)} ways; make it again from its workload"
-            )
         group = widths[query.name] if sharing else query.name
-        together.setdefault(group, []).extend(
-            _Planned(Reading.of(query, pattern), tree)
-            for pattern, tree in zip(patterns, known, strict=True)
-        )
-    plans: dict[str, list[Choice]] = {query.name: [] for query in queries}
+        readings = [Reading.of(query, pattern) for pattern in alternatives(query.pattern)]
+        together.setdefault(group, []).extend(readings)
+    found: dict[str, list[ReadingTree]] = {query.name: [] for query in queries}
     for readings in together.values():
-        missing = [planned.reading for planned in readings if planned.tree is None]
-        if sharing and shape == "bushy" and len(missing) > 1:
-            found = iter(common_trees(missing, statistics))
+        if sharing and len(readings) > 1:
+            trees = common_trees(readings, statistics)
         else:
-            found = iter([choose_tree(reading.asked, statistics, shape) for reading in missing])
-        choices = [
-            Choice.of(
-                pattern, asked, next(found) if tree is None else tree, "push", widths[query.name]
-            )
-            for (query, pattern, asked), tree in readings
-        ]
-        for choice in _propagated(choices, statistics, how):
-            plans[choice.asked.name].append(choice)
-    return plans
+            trees = [_choose_tree(reading.asked, statistics) for reading in readings]
+        compiled = [ReadingTree.of(r, tree) for r, tree in zip(readings, trees, strict=True)]
+        for reading, chosen in zip(readings, _passed(readings, compiled, statistics), strict=True):
+            found[reading.query.name].append(chosen)
+    return {name: tuple(trees) for name, trees in found.items()}
 
 
-class _Planned(NamedTuple):
-    """A reading, and the tree that a plan has for it."""
+def _choose_tree(asked: Query, statistics: Statistics) -> Tree:
+    """The cheapest tree of a query without ORs; there is but one for two events."""
+    pattern = asked.pattern
+    parts = parts_of(pattern)
+    if isinstance(pattern, Event) or (
+        len(parts) == 2 and all(isinstance(part, Event) for part in parts)
+    ):
+        return plain_tree(pattern)
+    return best_tree(asked, statistics, model=COMPILED).tree
 
-    reading: Reading
-    tree: Tree | None
 
+def _passed(
+    readings: Sequence[Reading], chosen: Sequence[ReadingTree], statistics: Statistics
+) -> Iterator[ReadingTree]:
+    """The trees, those that save by it with the last component passed down to their events.
 
-def _propagated(choices: Sequence[Choice], statistics: Statistics, how: How) -> Iterator[Choice]:
-    """The choices, those that save by it with events passed down to them.
-
-    What several queries read stays as it is: each would have its own events passed down.
+    What several queries read stays as it is: each would leave other events.
     """
-    readers = Counter(operator for choice in choices for operator in _joins(choice))
-    for choice in choices:
-        alone = all(readers[operator] == 1 for operator in _joins(choice))
-        if how.propagation == "auto":
-            found = None
-            if alone and how.detection == "bushy":
-                found = best_passing(choice.asked, choice.tree, statistics)
-        else:
-            found = (choice.tree, how.propagation)
-        if found is None or Passing(choice.asked, found[1]).reach is None:
-            yield choice
-        else:
-            yield Choice.of(choice.pattern, choice.asked, *found, choice.width)
+    readers = Counter(operator for tree in chosen for operator in _joins(tree))
+    for reading, tree in zip(readings, chosen, strict=True):
+        better = None
+        if all(readers[operator] == 1 for operator in _joins(tree)):
+            better = best_passing(tree.asked, tree.tree, statistics)
+        yield tree if better is None else ReadingTree.of(reading, better)
 
 
-def _joins(choice: Choice) -> set[Operator]:
-    return {o for o in op.walk(choice.compiled.operator) if isinstance(o, op.Join)}
+def _joins(tree: ReadingTree) -> set[Operator]:
+    return {o for o in op.walk(tree.compiled.operator) if isinstance(o, op.Join)}
 
 
-def cost_of_all(choices: Sequence[Choice], statistics: Statistics) -> float:
-    """What some choices cost together, in events touched per second; what is shared counts once."""
+def cost_of_all(trees: Trees, statistics: Statistics, widths: Mapping[str, int]) -> float:
+    """What some trees cost together, in events touched per second; what is shared counts once."""
     costs: dict[tuple[int, Operator], float] = {}
-    for choice in choices:
-        passing = Passing(choice.asked, choice.propagation)
-        found = estimate(passing, choice.tree, statistics)
-        operators, own = list(_nodes(choice.compiled.operator)), found.costs
-        if len(operators) != len(own):  # a negated OR has several operators for one node
-            operators, own = [choice.compiled.operator], (sum(own),)
-        for operator, cost in zip(operators, own, strict=True):
-            costs[choice.width, operator] = cost / found.seconds
+    for name, readings in trees.items():
+        for reading in readings:
+            found = estimate_tree(reading.asked, reading.tree, statistics)
+            operators, own = list(_nodes(reading.compiled.operator)), found.costs
+            if len(operators) != len(own):  # a negated OR has several operators for one node
+                operators, own = [reading.compiled.operator], (sum(own),)
+            for operator, cost in zip(operators, own, strict=True):
+                costs[widths[name], operator] = cost / found.seconds
     return sum(costs.values())
 
 

@@ -13,9 +13,9 @@ from engines.columns.layout import changes_in
 from engines.columns.vectors import Mask
 from engines.trees.buffers import Buffer, Column, chunks
 from engines.trees.conditions import holds
-from optimizer.physical.joins import Closure, Conditions, Whole
 from engines.trees.picked import Picked, Places, TooWideError
 from engines.trees.regions import closing, opening, region
+from optimizer.physical.joins import Closure, Conditions, Whole
 from workloads.syntax import All, Exactly
 
 Entries = npt.NDArray[Any]

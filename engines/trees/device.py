@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from engines.devices import give_up, opencl_handle
-from engines.how import How
+from engines.devices import DeviceRequest, give_up, opencl_handle
 from kernels import chains, joins
 from kernels.table import kernel
 
@@ -28,29 +27,31 @@ NAMES = tuple(each.name for each in fields(JoinKernels))
 CPU = JoinKernels()
 
 
-def join_kernels(how: How) -> JoinKernels:
+def join_kernels(request: DeviceRequest) -> JoinKernels:
     """The kernels to join with.
 
     Where the device fails, or is missing, that is an error if it was asked for by name; else a
-    warning, and the processor goes on from there.
+    named fallback, and the processor goes on from there.
     """
-    device = opencl_handle(how)
+    device = opencl_handle(request)
     if device is None:
         return CPU
     found = JoinKernels()
     for name in NAMES:
-        setattr(found, name, _reporting(found, name, device, how))
+        setattr(found, name, _reporting(found, name, device, request))
     return found
 
 
-def _reporting(found: JoinKernels, name: str, device: Any, how: How) -> Callable[..., Any]:
+def _reporting(
+    found: JoinKernels, name: str, device: Any, request: DeviceRequest
+) -> Callable[..., Any]:
     on_device = kernel(name, "opencl", device)
 
     def run(*given: Any) -> Any:
         try:
             return on_device(*given)
         except Exception as error:  # drivers fail in many ways: out of memory, …
-            give_up(how, f"the OpenCL device failed: {error}")
+            give_up(request, f"the OpenCL device failed: {error}")
         for each in NAMES:  # once is enough
             setattr(found, each, getattr(CPU, each))
         return getattr(CPU, name)(*given)

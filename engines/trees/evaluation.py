@@ -8,26 +8,27 @@ event. The root's rows come in chunks and are never held together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
 import numpy as np
 
 from engines.columns.grouped import Groups
-from engines.joins.scan import Limits, refuse
-from engines.partial import Ledger, PartialLimit, PartialLimitError
-from optimizer.physical import joins as op
+from engines.context import RunContext
+from engines.joins.scan import refuse
+from engines.partial import PartialLimitError
 from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_places, together
 from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
 from engines.trees.limited import dropped, gone, kept_since, most_at_once
 from engines.trees.negation import followed, free, gates, inside, shortened
-from optimizer.physical.joins import Operator
 from engines.trees.picked import Picked, TooWideError
 from engines.trees.search import Search
 from kernels import joins
 from optimizer.ir.pattern import Symbol
+from optimizer.physical import joins as op
+from optimizer.physical.joins import Operator
 from workloads.syntax import All
 
 CHUNKS_HELD = 8  # rows of an inner buffer, in chunks
@@ -36,17 +37,6 @@ BUFFERS_HELD = 8  # buffers of that size that are held for other queries
 
 class _Overflow(Exception):  # noqa: N818 - never leaves this file
     """An inner operator has more rows than are to be held at once."""
-
-
-@dataclass
-class Counts:
-    """What was done: pairs of rows that were tried, rows that were made, operators that ran, and
-    buffers that were read again."""
-
-    tried: int = 0
-    made: int = 0
-    ran: int = 0
-    reused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +96,16 @@ class Evaluation:
         picked: Picked,
         width: int,
         query: str,
-        limits: Limits,
+        context: RunContext,
         shared: Shared | None = None,
-        counts: Counts | None = None,
-        partial: PartialLimit | None = None,
-        ledger: Ledger | None = None,
+        ids: Mapping[Operator, str] | None = None,
     ) -> None:
-        self.picked, self.width, self.query, self.limits = picked, width, query, limits
-        self.counts = counts or Counts()
-        self.partial, self.ledger = partial, ledger or Ledger()
+        """`ids` are those of the operators in the plan, which work is charged to."""
+        self.picked, self.width, self.query = picked, width, query
+        self.limits, self.partial = context.limits, context.options.partial
+        self.ledger, self.account, self.counts = context.ledger, context.account, context.counts
+        self.ids = ids or {}
+        self.matched = 0  # rows of the root so far
         self._shared = shared
         self._made = 0
 
@@ -124,13 +115,18 @@ class Evaluation:
         whole = _Run(self, _Stretch(0, size, 0, size), self._shared)
         try:
             try:
-                yield from whole.rows(root)
+                yield from self._counted(whole.rows(root))
             except _Overflow:
-                yield from self._in_stretches(root, 0, size)
+                yield from self._counted(self._in_stretches(root, 0, size))
         except TooWideError as error:
             if self.partial is None:
                 raise
             raise PartialLimitError(self.query, str(error), self.partial) from error
+
+    def _counted(self, rows: Iterator[Buffer]) -> Iterator[Buffer]:
+        for part in rows:
+            self.matched += len(part)
+            yield part
 
     def _in_stretches(self, root: Operator, start: int, stop: int) -> Iterator[Buffer]:
         position = self.picked.position
@@ -235,6 +231,21 @@ class _Run:
         return found
 
     def _chunks(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
+        """The rows of an operator in parts; what they take is charged to it."""
+        id = self._of.ids.get(operator)
+        if id is None:
+            yield from self._made(operator, negated)
+            return
+        account, parts = self._of.account, self._made(operator, negated)
+        while True:
+            with account.charge(id):
+                part = next(parts, None)
+            if part is None:
+                return
+            account.count(id, 0, len(part))
+            yield part
+
+    def _made(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
         self._of.counts.ran += 1
         picked = self._picked
         match operator:

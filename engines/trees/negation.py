@@ -9,11 +9,11 @@ import numpy as np
 from engines.columns.vectors import Mask
 from engines.trees.buffers import Buffer, Moments, paired
 from engines.trees.conditions import kept
-from optimizer.physical.joins import Gap, Inside
 from engines.trees.picked import Picked
 from engines.trees.regions import before, behind, closing, opening, region
 from engines.trees.search import Found, Search, pairs_between
 from kernels import joins
+from optimizer.physical.joins import Gap, Inside
 from optimizer.trees.tree import Side
 
 

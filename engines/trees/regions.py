@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.trees.buffers import Buffer, first_of, last_of
-from optimizer.physical.joins import Gap
 from engines.trees.picked import Picked, Places
+from optimizer.physical.joins import Gap
 
 
 def region(picked: Picked, part: Buffer, gap: Gap, width: int) -> tuple[Places, Places]:

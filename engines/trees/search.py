@@ -11,9 +11,9 @@ import numpy.typing as npt
 from engines.columns.grouped import ranges
 from engines.trees.buffers import Buffer, chunks, paired
 from engines.trees.conditions import holds, prepare
-from optimizer.physical.joins import Conditions
 from engines.trees.picked import Picked, Places
 from kernels import joins
+from optimizer.physical.joins import Conditions
 
 Found = npt.NDArray[Any]
 

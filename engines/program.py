@@ -1,0 +1,172 @@
+"""A plan made ready to run: its groups with bound queries and compiled trees.
+
+Engines take a `Program` and run its units; which queries are counted, by what, and which trees find
+the matches of the others is decided in the plan alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from optimizer.bind import bind
+from optimizer.cost.operations import DEFAULTS
+from optimizer.ir.pattern import Symbol, events
+from optimizer.ir.query import BoundWorkload, Query
+from optimizer.physical import joins
+from optimizer.physical.groups import (
+    CountingEngine,
+    CountingGroup,
+    DeferredGroup,
+    Device,
+    StepwiseGroup,
+    TreeGroup,
+)
+from optimizer.physical.operator import Operator
+from optimizer.physical.operators import Graph
+from optimizer.physical.plan import Plan, PlanError
+from optimizer.physical.reading_tree import ReadingTree, reading_trees
+from optimizer.physical.tree_operators import add_reading, stepwise_id
+from optimizer.statistics import Statistics
+from optimizer.trees.document import from_document
+from workloads.loading import load_workload
+
+
+@dataclass(frozen=True)
+class CountingUnit:
+    """Queries that one counter counts; `lengths` are those of each query's segments."""
+
+    queries: tuple[Query, ...]
+    engine: CountingEngine
+    lengths: Mapping[str, tuple[int, ...]]
+    device: Device
+    operator: str
+
+
+@dataclass(frozen=True)
+class TreeUnit:
+    """Queries whose matches trees find; without `trees` these are chosen on the events."""
+
+    queries: tuple[Query, ...]
+    trees: Mapping[str, tuple[ReadingTree, ...]] | None
+    device: Device
+
+
+@dataclass(frozen=True)
+class StepwiseUnit:
+    """A query whose components are bound one after the other."""
+
+    queries: tuple[Query, ...]
+
+
+Unit: TypeAlias = CountingUnit | TreeUnit | StepwiseUnit
+
+
+@dataclass(frozen=True)
+class Program:
+    """The units of a plan over the stream of its workload.
+
+    `workload` has the queries of all units, and `outputs` the operator that makes the rows of each;
+    `conditions` is the operator that tests events against the symbols of the whole plan.
+    Without `sharing` no two queries read one buffer.
+    """
+
+    workload: BoundWorkload
+    units: tuple[Unit, ...]
+    outputs: Mapping[str, str]
+    conditions: str
+    sharing: bool = True
+
+    def only(self, units: Iterable[Unit]) -> Program:
+        """The program with some of its units."""
+        kept = tuple(units)
+        names = {query.name for unit in kept for query in unit.queries}
+        queries = tuple(query for query in self.workload.queries if query.name in names)
+        return replace(self, workload=replace(self.workload, queries=queries), units=kept)
+
+    def of_queries(self, names: Iterable[str]) -> Program:
+        """The program with some of its queries; what they share with others is theirs alone."""
+        wanted = set(names)
+        return self.only(filter(None, (_part(unit, wanted) for unit in self.units)))
+
+    @cached_property
+    def ids(self) -> OperatorIds:
+        """The ids of the operators that it runs."""
+        return OperatorIds(self)
+
+
+class OperatorIds:
+    """The ids that the operators of a program have in its plan."""
+
+    def __init__(self, program: Program) -> None:
+        self._graph = Graph(program.workload, Statistics(), DEFAULTS, program.sharing)
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """All that have been asked for, by id."""
+        return self._graph.operators
+
+    @cached_property
+    def scan(self) -> str:
+        return self._graph.scan()
+
+    def symbol(self, symbol: Symbol) -> str:
+        return self._graph.symbol(symbol)
+
+    def partition(self, key: tuple[str, ...], ranked: bool) -> str:
+        return self._graph.partition(key, ranked)
+
+    def events(self, symbol: Symbol, query: Query) -> str:
+        return self._graph.events(symbol, query)
+
+    def joins(self, query: Query, reading: ReadingTree) -> dict[joins.Operator, str]:
+        """The ids of the operators of a tree, also of one that the plan does not have."""
+        return add_reading(self._graph, query, reading)
+
+    def stepwise(self, query: Query) -> str:
+        symbols = dict.fromkeys(event.symbol for event in events(query.pattern))
+        inputs = tuple(self._graph.events(symbol, query) for symbol in symbols)
+        return stepwise_id(self._graph, query, inputs)
+
+
+def program_of(plan: Plan, kinds: Mapping[str, Any] | None = None) -> Program:
+    """The program of a plan over a stream whose columns are of these kinds."""
+    return bound_program(plan, bind(load_workload(plan.document), kinds))
+
+
+def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
+    """The program of a plan for queries that are bound already."""
+    queries = {query.name: query for query in workload.queries}
+    if missing := [name for name in plan.queries if name not in queries]:
+        raise PlanError(f"the plan runs queries that its workload has not: {', '.join(missing)}")
+    counters = {
+        tuple(operator.detail["queries"]): operator.id
+        for operator in plan.operators
+        if operator.kind == "counter"
+    }
+    units: list[Unit] = []
+    for group in plan.groups:
+        members = tuple(queries[name] for name in group.queries)
+        match group:
+            case CountingGroup(engine=engine, device=device):
+                operator = counters[tuple(group.queries)]
+                units.append(CountingUnit(members, engine, group.lengths, device, operator))
+            case TreeGroup(trees=trees, device=device):
+                compiled = {q.name: reading_trees(q, from_document(trees[q.name])) for q in members}
+                units.append(TreeUnit(members, compiled, device))
+            case DeferredGroup(device=device):
+                units.append(TreeUnit(members, None, device))
+            case StepwiseGroup():
+                units += [StepwiseUnit((query,)) for query in members]
+    outputs = {o.detail["query"]: o.id for o in plan.operators if o.kind == "output"}
+    (conditions,) = (o.id for o in plan.operators if o.kind == "conditions")
+    return Program(workload, tuple(units), outputs, conditions, plan.sharing)
+
+
+def _part(unit: Unit, names: set[str]) -> Unit | None:
+    kept = tuple(query for query in unit.queries if query.name in names)
+    if not kept:
+        return None
+    return unit if len(kept) == len(unit.queries) else replace(unit, queries=kept)
