@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.instances import Columns
+from engines.context import RunContext
 from engines.events import from_table
-from engines.how import How
 from engines.joins.scan import Limits
-from engines.trees import passdown, tree_tables
-from engines.trees.adaptive import Adaptive
-from engines.trees.evaluation import Counts
-from optimizer.trees.propagation import last_component
+from engines.program import bound_program
+from engines.statistics import measure
+from engines.trees import choices
 from optimizer.bind import load_bound
+from optimizer.trees.propagation import best_passing, last_component
 from tests.differential.test_local import events_of
 from tests.differential.test_trees import (
     DENSE,
@@ -31,9 +31,9 @@ from tests.differential.test_trees import (
     check,
     larger,
     matches,
-    never,
     of_trees,
 )
+from tests.running import How, run_trees
 
 WAYS = st.sampled_from(["pull", "pass-down"])
 TIED = replace(SEQUENCES, types=("A", "B", "C"))
@@ -103,19 +103,24 @@ def stream(size=20_000, share=0.02, seed=3):
 
 
 def run(pattern, table, **how):
-    """What was done, the matches, and the plan."""
+    """What was done, the matches, and the tree that found them."""
     workload = load_bound(
         {"stream": STREAM, "queries": [f"QUERY q PATTERN {pattern} RETURN a WITHIN 40 ms"]}
     )
-    counts, adaptive = Counts(), Adaptive()
-    columns = Columns(workload, from_table(table, workload.stream))
-    tables = tree_tables(workload.queries, columns, Limits(), How(**how), never, counts, adaptive)
-    return counts, matches(tables["q"]), adaptive.decisions[0].plans[0]
+    events, wishes, context = from_table(table, workload.stream), How(**how), RunContext()
+    known = None if wishes.is_left_to_events else measure(workload, events)
+    plan = wishes.plan(workload, known)
+    found = matches(run_trees(workload, events, context=context, plan=plan))
+    (unit,) = bound_program(plan, workload).units
+    if unit.trees is None:
+        return context.counts, found, context.adaptive.decisions[0].new["q"]
+    assert not context.adaptive.decisions
+    return context.counts, found, str(unit.trees["q"][0])
 
 
 @pytest.fixture
 def _worth_it(monkeypatch):
-    monkeypatch.setattr(passdown, "WORTH", 0)
+    monkeypatch.setattr(choices, "best_passing", partial(best_passing, worth=0.0))
 
 
 def test_only_what_the_last_event_can_follow_is_joined():
@@ -188,8 +193,9 @@ def test_what_several_queries_read_is_not_passed_down():
         for i, kind in enumerate("EEE")
     ]
     workload = load_bound({"stream": STREAM, "queries": queries})
-    columns = Columns(workload, from_table(stream(), workload.stream))
-    adaptive, counts = Adaptive(), Counts()
-    tree_tables(workload.queries, columns, Limits(), How(), never, counts, adaptive)
-    assert not any("by" in plan for plan in adaptive.decisions[0].plans)
-    assert counts.reused
+    context = RunContext()
+    run_trees(workload, from_table(stream(), workload.stream), context=context)
+    (decision,) = context.adaptive.decisions
+    assert len(decision.new) == 3
+    assert not any("by" in tree for tree in decision.new.values())
+    assert context.counts.reused

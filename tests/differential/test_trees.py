@@ -1,7 +1,6 @@
 """The tree engine gives what the reference gives, whatever the tree, shared or not."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -13,23 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.columns.instances import Columns
+from engines.context import Counts, RunContext, RunOptions
 from engines.events import Events, from_table
-from engines.how import How
-from engines.joins.aggregates import Found
 from engines.joins.scan import Limits
-from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
-from engines.trees import common, refusal, tree_tables
-from optimizer.physical.compile_tree import compile_tree
-from engines.trees.evaluation import Counts, Evaluation
+from engines.trees.evaluation import Evaluation
 from engines.trees.picked import Picked
 from optimizer.bind import load_bound
 from optimizer.ir.pattern import events as components
-from optimizer.ir.query import BoundWorkload, Query
+from optimizer.ir.query import BoundWorkload
+from optimizer.physical.compile_tree import compile_tree
 from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin
 from optimizer.trees import Shape as TreeShape
+from optimizer.trees import quick_sharing
+from optimizer.trees.refusal import refusal
 from tests.differential.test_local import events_of, multiset
+from tests.running import How, run_local, run_trees
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
 
 # What the engine takes, but for what depends on what is around a negation.
@@ -193,10 +192,6 @@ LARGER = {
 }
 
 
-def never(query: Query, found: Iterable[Found]) -> pa.Table:
-    raise AssertionError(f"{query.name} aggregates nothing")
-
-
 def larger_stream(seed: int, size: int = 3000) -> pa.Table:
     random = np.random.default_rng(seed)
     steps = random.choice([0, 0, 1, 2, 9], size)
@@ -234,8 +229,10 @@ def of_trees(
     how: How | None = None,
     counts: Counts | None = None,
 ) -> pa.Table:
-    columns = Columns(workload, events)
-    return tree_tables(workload.queries, columns, limits, how or How(), never, counts)["q"]
+    how = how or How()
+    context = how.context(limits)
+    context.counts = counts or Counts()
+    return run_trees(workload, events, how=how, context=context)
 
 
 def matches(table: pa.Table) -> Counter[Any]:
@@ -246,7 +243,7 @@ def matches(table: pa.Table) -> Counter[Any]:
 @pytest.mark.parametrize("window", ["20 ms", "15 EVENTS"])
 def test_larger_streams_match_as_the_joins_engine_says(name: str, window: str) -> None:
     workload, events = larger(name, window)
-    expected = matches(run_local(workload, events, UNLIMITED, How(detection="joins")).matches)
+    expected = matches(run_local(workload, events, UNLIMITED, How(detection="stepwise")).matches)
     assert expected
     for shape in SHAPES:
         assert matches(of_trees(workload, events, how=How(detection=shape))) == expected
@@ -286,7 +283,7 @@ FAMILIES = [
 def test_queries_with_common_pieces_match_as_the_joins_engine_says(
     patterns: list[str], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(common, "WORTH", 0)
+    monkeypatch.setattr(quick_sharing, "WORTH", 0)
     workload = load_bound(
         {
             "name": "family",
@@ -298,7 +295,7 @@ def test_queries_with_common_pieces_match_as_the_joins_engine_says(
         }
     )
     events = from_table(larger_stream(3).drop_columns(["seq"]), workload.stream)
-    expected = run_local(workload, events, UNLIMITED, How(detection="joins"))
+    expected = run_local(workload, events, UNLIMITED, How(detection="stepwise"))
     for sharing in (True, False):
         found = run_local(workload, events, UNLIMITED, How(sharing=sharing))
         assert multiset(found) == multiset(expected)
@@ -316,12 +313,10 @@ def counted(queries: list[str], how: How | None = None) -> Counts:
         }
     )
     events = from_table(larger_stream(1, 2000).drop_columns(["seq"]), workload.stream)
-    counts = Counts()
-    tables = tree_tables(
-        workload.queries, Columns(workload, events), Limits(), how or How(), never, counts
-    )
-    assert tables.keys() == {query.name for query in workload.queries}
-    return counts
+    how = how or How()
+    context = how.context()
+    run_trees(workload, events, how=how, context=context)
+    return context.counts
 
 
 def test_a_sequence_tries_no_pair_that_does_not_fit() -> None:
@@ -400,16 +395,16 @@ def test_a_negation_pushed_down_makes_less_than_one_on_top(where: str) -> None:
     on_top = NegTop(SeqJoin(SeqJoin(a, c), e), negated)
     found, made = [], []
     for tree in (pushed, on_top):
-        counts = Counts()
+        context = RunContext(RunOptions(limits=UNLIMITED))
         compiled = compile_tree(tree, query.pattern, query.conditions)
-        evaluation = Evaluation(picked, 90, "q", UNLIMITED, None, counts)
+        evaluation = Evaluation(picked, 90, "q", context)
         rows = [
             row
             for part in evaluation.matches(compiled.operator)
             for row in zip(*(column.tolist() for column in part.columns), strict=True)
         ]
         found.append(Counter(rows))
-        made.append(counts.made)
+        made.append(context.counts.made)
     assert found[0] == found[1]
     assert found[0]
     assert made[0] < made[1] / 3
@@ -447,7 +442,7 @@ def test_what_queries_have_in_common_runs_once() -> None:
 def test_a_piece_that_queries_have_in_common_runs_once(
     patterns: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(common, "WORTH", 0)
+    monkeypatch.setattr(quick_sharing, "WORTH", 0)
     returned = ["a" if " a" in pattern else "c" for pattern in patterns]
     queries = [
         f"QUERY q{i} PATTERN {pattern} RETURN {name} WITHIN 90 ms"

@@ -1,0 +1,128 @@
+"""Running bound workloads over events in memory, as most tests want to: planned, and then run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from engines.context import RunContext, RunOptions
+from engines.events import Events
+from engines.joins.scan import Limits
+from engines.local.run import run_events
+from engines.partial import Ledger, PartialLimit
+from engines.program import CountingUnit, Program, TreeUnit, bound_program
+from engines.results import Results
+from engines.statistics import measure
+from optimizer.ir.query import BoundWorkload, Query
+from optimizer.physical.groups import CountingEngine, Device
+from optimizer.physical.plan import Plan
+from optimizer.statistics import Statistics
+from sharing.planner import make_plan
+
+
+@dataclass(frozen=True)
+class How:
+    """What a test wants of the plan of a workload, and of its run."""
+
+    counting: bool = True
+    sharing: bool = True
+    device: Device = "cpu"
+    insist: bool = False
+    detection: OneOf["bushy", "left", "right", "worst", "stepwise"] = "bushy"
+    propagation: OneOf["auto", "push", "pull", "pass-down"] = "auto"
+    adaptive: bool = True
+    partial: PartialLimit | None = None
+
+    @property
+    def is_left_to_events(self) -> bool:
+        """Are trees chosen on the events, where nothing else is known?"""
+        return self.detection == "bushy" and self.propagation == "auto"
+
+    def plan(self, workload: BoundWorkload, statistics: Statistics | None = None) -> Plan:
+        return make_plan(
+            workload,
+            {},
+            statistics=statistics,
+            sharing=self.sharing,
+            device=self.device,
+            counting=self.counting,
+            shape=self.detection,
+            propagation=self.propagation,
+        )
+
+    def program(self, workload: BoundWorkload, statistics: Statistics | None = None) -> Program:
+        return bound_program(self.plan(workload, statistics), workload)
+
+    def context(self, limits: Limits | None = None) -> RunContext:
+        return RunContext(
+            RunOptions(
+                insist=self.insist,
+                adaptive=self.adaptive,
+                partial=self.partial,
+                limits=limits or Limits(),
+            )
+        )
+
+
+def run_local(
+    workload: BoundWorkload,
+    events: Events,
+    limits: Limits | None = None,
+    how: How | None = None,
+    ledger: Ledger | None = None,
+    plan: Plan | None = None,
+    context: RunContext | None = None,
+) -> Results:
+    """All results of a workload, by a plan that is made for it, or by the one that is given."""
+    wanted = how or How()
+    context = context or wanted.context(limits)
+    if ledger is not None:
+        context.ledger = ledger
+    program = wanted.program(workload) if plan is None else bound_program(plan, workload)
+    return run_events(program, events, context)
+
+
+def run_trees(
+    workload: BoundWorkload,
+    events: Events,
+    limits: Limits | None = None,
+    how: How | None = None,
+    context: RunContext | None = None,
+    plan: Plan | None = None,
+) -> pa.Table:
+    """The matches of a workload whose queries trees find, and nothing else does.
+
+    Trees of a shape that is asked for are the best by what these events are measured to be.
+    """
+    wanted = how or How()
+    if plan is None:
+        known = None if wanted.is_left_to_events else measure(workload, events)
+        plan = wanted.plan(workload, known)
+    program = bound_program(plan, workload)
+    assert all(isinstance(unit, TreeUnit) for unit in program.units)
+    context = context or wanted.context(limits)
+    found = run_events(program, events, context).matches
+    assert not [text for text in context.fallbacks if "binds one component" in text]
+    return found
+
+
+def unit_of(
+    queries: Sequence[Query],
+    engine: CountingEngine = "product",
+    lengths: dict[str, tuple[int, ...]] | None = None,
+    device: Device = "cpu",
+) -> CountingUnit:
+    """A unit that counts some queries."""
+    return CountingUnit(tuple(queries), engine, lengths or {}, device, "counter")
+
+
+def engines_of(plan: Plan, engine: CountingEngine) -> Plan:
+    """The plan with all that it counts counted by another engine."""
+    groups = tuple(
+        replace(group, engine=engine) if hasattr(group, "segments") else group
+        for group in plan.groups
+    )
+    return replace(plan, groups=groups)
