@@ -42,6 +42,11 @@ class Account:
         self.rows_out.update(totals["rows_out"])
         self.nanoseconds.update(totals["nanoseconds"])
 
+    def clear(self) -> None:
+        """Begin again with nothing."""
+        for counts in (self.rows_in, self.rows_out, self.nanoseconds):
+            counts.clear()
+
     def totals(self) -> dict[str, dict[str, int]]:
         """All of it as plain values."""
         return {
@@ -91,6 +96,9 @@ class Fallbacks:
 
     def update(self, others: Mapping[str, Any] | list[str]) -> None:
         self.sentences.update(dict.fromkeys(others))
+
+    def clear(self) -> None:
+        self.sentences.clear()
 
     def __iter__(self) -> Any:
         return iter(self.sentences)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from engines.account import Account, Fallbacks
 from engines.devices import DeviceRequest
@@ -68,6 +68,18 @@ class RunContext:
     @property
     def limits(self) -> Limits:
         return self.options.limits
+
+    def take(self) -> dict[str, Any]:
+        """What has been counted and found out since it was last asked, as plain values."""
+        found = {
+            "account": self.account.totals(),
+            "fallbacks": list(self.fallbacks),
+            "decisions": [asdict(decision) for decision in self.adaptive.decisions],
+        }
+        self.account.clear()
+        self.fallbacks.clear()
+        self.adaptive.decisions.clear()
+        return found
 
     def device_of(self, planned: Device) -> DeviceRequest:
         """The device that a unit is to run on."""

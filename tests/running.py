@@ -11,6 +11,7 @@ import pyarrow as pa
 from engines.context import RunContext, RunOptions
 from engines.events import Events
 from engines.joins.scan import Limits
+from engines.live.generation import Generation
 from engines.local.run import run_events
 from engines.partial import Ledger, PartialLimit
 from engines.program import CountingUnit, Program, TreeUnit, bound_program
@@ -107,6 +108,11 @@ def run_trees(
     found = run_events(program, events, context).matches
     assert not [text for text in context.fallbacks if "binds one component" in text]
     return found
+
+
+def generation_of(workload: BoundWorkload, since: int | None = None) -> Generation:
+    """The queries of a workload as a generation, as they are planned by themselves."""
+    return Generation(How().program(workload), since)
 
 
 def unit_of(

@@ -9,7 +9,7 @@ from engines.program import Program
 
 @dataclass(frozen=True)
 class Generation:
-    """What runs queries, and the time behind which their stream begins; None: with its first event."""
+    """A program, and the time behind which its stream begins; None: with its first event."""
 
     program: Program
     since: int | None = None

@@ -147,6 +147,12 @@ def reach_of(queries: Sequence[Query], tick: int) -> Reach:
     )
 
 
+def reach_of_program(program: Program, tick: int) -> Reach:
+    """What the units of a program whose windows are in time reach of the events around a slice."""
+    timed = [q for q in program.workload.queries if not q.window.is_count]
+    return reach_of(timed, tick)
+
+
 def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     """The queries that need all events at once, however they are cut."""
     return tuple(

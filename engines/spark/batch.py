@@ -18,13 +18,15 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from engines.account import Account, Fallbacks
 from engines.columns.needed import needed_columns
+from engines.context import DEFAULT_OPTIONS, RunOptions
 from engines.errors import BadRowError
 from engines.events import from_table
-from engines.how import USUAL, How
 from engines.local.slices import Slicing
-from engines.local.stream import SlicedRun
+from engines.local.stream import reach_of_program, unbounded_queries
 from engines.partial import Ledger
+from engines.program import Program
 from engines.results import Results
 from engines.spark.landing import Landing, Report, read_report
 from engines.spark.packing import PACKED_SCHEMA, ticks
@@ -46,6 +48,7 @@ from engines.spark.tally import Tally
 from engines.spark.targets import Landed, TableTarget, Target
 from engines.spark.tasks import Evaluation, ShuffledParts, StoredStretches
 from engines.spark.warming import warm
+from engines.trees.adaptive import Decision
 from optimizer.ir.query import BoundWorkload
 from workloads.errors import SheafError
 
@@ -101,27 +104,31 @@ class Done:
     unbounded: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)  # of all tasks together
     ledger: Ledger = field(default_factory=Ledger)  # of queries that reached a limit in some part
+    account: Account = field(default_factory=Account)  # of all tasks together
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    decisions: list[Decision] = field(default_factory=list)  # about trees, in any task
 
 
 def run_batch(
     session: SparkSession,
-    workload: BoundWorkload,
+    program: Program,
     source: Source,
     target: Target,
-    how: How = USUAL,
+    options: RunOptions = DEFAULT_OPTIONS,
     settings: Settings = USUAL_SETTINGS,
     told: Told | None = None,
 ) -> Done:
-    """Run a workload over all events of a source; rows go to the target."""
+    """Run a program over all events of a source; rows go to the target."""
+    workload = program.workload
     columns = needed_columns(workload, source.schema.names)
     first = source.first(columns)
     # What the engine cannot do is said here, before anything is started. The kernels are compiled
     # and cached here too, for workers on this machine to load; a device need not be here.
-    warm((workload,), first, replace(how, device="cpu"))
+    warm((program,), first, replace(options, device="cpu"))
     events = from_table(first, workload.stream)
     tally = Tally(session)
     with target.landing() as landing, _said(), _settings(session), watched(session, tally, told):
-        job = _Job(session, workload, source, columns, first, landing, tally, how, settings)
+        job = _Job(session, program, source, columns, first, landing, tally, options, settings)
         stretches = job.stored()
         read: int | None = None
         if stretches is not None:
@@ -135,12 +142,17 @@ def run_batch(
         reports, landed = _landed(session, rows, target, events.time_type)
     counts: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
-    ledger = Ledger()
+    ledger, account, fallbacks = Ledger(), Account(), Fallbacks()
+    decisions: list[Decision] = []
     for report in reports:
+        account.add(report.account.totals())
+        fallbacks.update(report.fallbacks)
+        decisions += report.decisions
         counts.update(report.rows)
         seconds.update(report.seconds)
         ledger.stopped.update(report.ledger.stopped)
         ledger.dropped.update(report.ledger.dropped)
+    account.spend(program.ids.scan, tally.spent())
     numbers = [sum(report.numbers[i] for report in reports) for i in range(2)]
     number = source.settle(tally)
     return Done(
@@ -153,23 +165,30 @@ def run_batch(
         landed.first,
         spread,
         parts,
-        SlicedRun(workload, events.tick).unbounded,
+        unbounded_queries(workload.queries),
         dict(seconds),
         ledger,
+        account,
+        fallbacks,
+        decisions,
     )
 
 
 @dataclass(frozen=True)
 class _Job:
     session: SparkSession
-    workload: BoundWorkload
+    program: Program
     source: Source
     columns: list[str]
     first: pa.Table
     landing: Landing
     tally: Tally
-    how: How
+    options: RunOptions
     settings: Settings
+
+    @property
+    def workload(self) -> BoundWorkload:
+        return self.program.workload
 
     @property
     def cores(self) -> int:
@@ -191,7 +210,7 @@ class _Job:
         if not groups or held_at_once(groups) > HELD_ROWS:
             return None
         tick = from_table(self.first, self.workload.stream).tick
-        reach = SlicedRun(self.workload, tick).reach
+        reach = reach_of_program(self.program, tick)
         rows = sum(group.rows for group in groups)
         most = self.settings.stretches or min(rows // self.settings.least_rows, 4 * self.cores)
         found, time = cheapest(
@@ -208,12 +227,9 @@ class _Job:
     def by_time(self, stretches: list[Stretch]) -> DataFrame:
         assert isinstance(self.source, FileSource)
         passing = filter_for(self.workload.queries, self.workload.stream, self.source.schema)
-        task = StoredStretches(
-            self._evaluation((self.workload,)),
-            self.source.reader(self.columns),
-            tuple(stretches),
-            passing,
-        )
+        reader = self.source.reader(self.columns)
+        evaluation = replace(self._evaluation((self.program,)), files=reader.files)
+        task = StoredStretches(evaluation, reader, tuple(stretches), passing)
         numbers = self.session.range(0, len(stretches), 1, len(stretches))
         return numbers.mapInArrow(task, PACKED_SCHEMA)
 
@@ -224,7 +240,7 @@ class _Job:
         least = self.settings.least_rows
         buckets = self.settings.buckets or max(1, min(4 * self.cores, rows // least))
         spread = Spread(self.cores, buckets, least)
-        return plan_parts(self.workload, self.source.schema, sample, rows, spread)
+        return plan_parts(self.program, self.source.schema, sample, rows, spread)
 
     def by_shuffle(self, plan: Parts) -> DataFrame:
         from pyspark.sql import functions as sf
@@ -246,18 +262,18 @@ class _Job:
         routed = events.select(part.alias("part"), *events.columns)
         order = [time] + ([places[stream.sequence]] if stream.sequence else [])
         shuffled = routed.repartitionById(len(plan.parts), "part").sortWithinPartitions(*order)
-        task = ShuffledParts(self._evaluation(plan.workloads), plan.parts)
+        task = ShuffledParts(self._evaluation(plan.programs), plan.parts)
         return shuffled.mapInArrow(task, PACKED_SCHEMA)
 
-    def _evaluation(self, workloads: tuple[BoundWorkload, ...]) -> Evaluation:
-        self.tally.queries = tuple(tuple(q.name for q in w.queries) for w in workloads)
+    def _evaluation(self, programs: tuple[Program, ...]) -> Evaluation:
+        self.tally.queries = tuple(tuple(q.name for q in p.workload.queries) for p in programs)
         return Evaluation(
             uuid.uuid4().hex,
-            workloads,
+            programs,
             self.first,
             self.landing,
             self.tally.accumulator,
-            self.how,
+            self.options,
             self.settings.slicing,
         )
 

@@ -18,12 +18,14 @@ import pyarrow as pa
 
 from engines.errors import StateError
 from engines.live.generation import Generation
+from engines.live.run import continues
+from engines.program import CountingUnit, Program
 from engines.spark.batch import Key, plan_routes
 from engines.spark.live_source import complete_until, lateness_of
-from optimizer.ir.query import BoundWorkload, Query
+from optimizer.ir.query import Query
 from workloads.printer import print_expression
 
-VERSION = 2
+VERSION = 3
 _FILE = "sheaf.json"
 _FIRST = "0"  # the generation of the queries that a stream starts with
 
@@ -55,18 +57,19 @@ class Manifest:
     generations: Mapping[str, int | None] = field(default_factory=lambda: {_FIRST: None})
     finished: bool = False
 
-    def routes(self, workload: BoundWorkload) -> dict[str, dict[str, Generation]]:
-        """The queries of each generation by the route that their events take."""
-        found: dict[str, dict[str, Generation]] = {}
-        for query in workload.queries:
+    def routes(self, program: Program) -> dict[str, dict[str, Generation]]:
+        """The program of each generation by the route that its events take."""
+        names: dict[str, dict[str, list[str]]] = {}
+        for query in program.workload.queries:
             place = self.queries[query.name]
-            generations = found.setdefault(place.route, {})
-            empty = replace(workload, queries=())
-            before = generations.get(place.generation, Generation(empty)).workload.queries
-            generations[place.generation] = Generation(
-                replace(workload, queries=(*before, query)), self.generations[place.generation]
-            )
-        return found
+            names.setdefault(place.route, {}).setdefault(place.generation, []).append(query.name)
+        return {
+            route: {
+                generation: Generation(program.of_queries(some), self.generations[generation])
+                for generation, some in generations.items()
+            }
+            for route, generations in names.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,12 @@ def route_key(route: str) -> Key:
 
 
 def manifest_of(
-    workload: BoundWorkload, schema: pa.Schema, tick: int, buckets: int, partitions: int
+    program: Program, schema: pa.Schema, tick: int, buckets: int, partitions: int
 ) -> Manifest:
     """What will be true of a stream that starts now."""
+    workload = program.workload
     stream = workload.stream
+    forms = _forms(program)
     types = {
         name: None if condition is None else print_expression(condition)
         for name, condition in sorted(stream.types.items())
@@ -109,7 +114,7 @@ def manifest_of(
         "types": types,
     }
     places = {
-        query.name: Place(_digest(query), route_name(key))
+        query.name: Place(_digest(query, forms), route_name(key))
         for key, queries in plan_routes(workload.queries).items()
         for query in queries
     }
@@ -157,14 +162,15 @@ def write_manifest(checkpoint: str, manifest: Manifest) -> None:
     draft.replace(folder / _FILE)
 
 
-def taken_over(old: Manifest, new: Manifest, workload: BoundWorkload, checkpoint: str) -> Takeover:
+def taken_over(old: Manifest, new: Manifest, program: Program, checkpoint: str) -> Takeover:
     """The new queries with what the checkpoint has.
 
-    A query that says what another said goes on with its state, whatever its name. The others begin
-    behind the latest event that has come. Raises `StateError` where the state cannot be of the
-    stream as it is now.
+    A query that says what another said, and whose state has the same form, goes on with it,
+    whatever its name and its counter. The others begin behind the latest event that has come.
+    Raises `StateError` where the state cannot be of the stream as it is now.
     """
     _check(old, new, checkpoint)
+    workload = program.workload
     last = _last_watermark(checkpoint)
     held = {place.digest: place for place in old.queries.values()}
     stays = {
@@ -180,7 +186,7 @@ def taken_over(old: Manifest, new: Manifest, workload: BoundWorkload, checkpoint
     )
     if last is not None:  # else there is no state yet
         generation = str(max(map(int, old.generations)) + 1)
-        places = {**stays, **_placed(added, stays, generation)}
+        places = {**stays, **_placed(added, stays, generation, _forms(program))}
         since = complete_until(last + old.lateness + 1, old.tick)
         starts = {**old.generations, generation: since}
         used = {place.generation for place in places.values()}
@@ -199,7 +205,10 @@ def taken_over(old: Manifest, new: Manifest, workload: BoundWorkload, checkpoint
 
 
 def _placed(
-    added: tuple[Query, ...], stays: Mapping[str, Place], generation: str
+    added: tuple[Query, ...],
+    stays: Mapping[str, Place],
+    generation: str,
+    forms: Mapping[str, str],
 ) -> dict[str, Place]:
     """Where queries go that are new: along a route that there is, where its key serves them."""
     there = {place.route: set(route_key(place.route)) for place in stays.values()}
@@ -210,12 +219,12 @@ def _placed(
         # One bucket takes all events of the route without a key: that serves only who needs it.
         serving = [r for r in routes if there[r] == wanted or (there[r] and there[r] < wanted)]
         if serving:
-            found[query.name] = Place(_digest(query), serving[0], generation)
+            found[query.name] = Place(_digest(query, forms), serving[0], generation)
         else:
             rest.append(query)
     for key, queries in plan_routes(tuple(rest)).items():
         for query in queries:
-            found[query.name] = Place(_digest(query), route_name(key), generation)
+            found[query.name] = Place(_digest(query, forms), route_name(key), generation)
     return found
 
 
@@ -274,6 +283,15 @@ def hold(checkpoint: str) -> IO[str]:
     return file
 
 
-def _digest(query: Query) -> str:
-    said = repr(replace(query, name=""))
+def _forms(program: Program) -> dict[str, str]:
+    """Of each query, what its state is made of: the symbols of its events, or events themselves."""
+    return {
+        query.name: "symbols" if isinstance(unit, CountingUnit) and continues(unit) else "events"
+        for unit in program.units
+        for query in unit.queries
+    }
+
+
+def _digest(query: Query, forms: Mapping[str, str]) -> str:
+    said = repr((replace(query, name=""), forms[query.name]))
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()

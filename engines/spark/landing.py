@@ -19,12 +19,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from engines.account import Account
 from engines.errors import ResultsError
 from engines.output import FirstRows
 from engines.partial import Ledger
 from engines.results import AGGREGATE_ORDER, MATCH_ORDER, Results, row_counts, write_rows
 from engines.sorting import RUN_BYTES, Sorter, write_run
 from engines.spark.packing import packed_report, packed_results
+from engines.trees.adaptive import Decision
 
 Kind = OneOf["aggregates", "matches"]
 KINDS: tuple[Kind, Kind] = ("aggregates", "matches")
@@ -42,6 +44,9 @@ class Report:
     numbers: tuple[int, int] = (0, 0)  # rows of each kind
     seconds: dict[str, float] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)  # of queries that reached a limit
+    account: Account = field(default_factory=Account)
+    fallbacks: list[str] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)  # about trees
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,13 @@ class Files:
                         Sorter(found.matches.schema, MATCH_ORDER, scratch, RUN_BYTES // 2),
                     )
                 _count(report, found)
-                sorters[0].add(found.aggregates)
-                sorters[1].add(found.matches)
+                for kind, sorter in zip(KINDS, sorters, strict=True):
+                    with report.account.charge(f"sink-{kind}"):
+                        sorter.add(getattr(found, kind))
             for kind, sorter in zip(KINDS, sorters or (), strict=False):
                 if sorter.rows:
-                    report.files[kind] = self._write(kind, report.part, sorter.reader())
+                    with report.account.charge(f"sink-{kind}"):
+                        report.files[kind] = self._write(kind, report.part, sorter.reader())
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return iter(())
@@ -127,6 +134,9 @@ def read_report(text: bytes) -> Report:
 
 
 def _count(report: Report, results: Results) -> None:
+    for kind in KINDS:
+        number = getattr(results, kind).num_rows
+        report.account.count(f"sink-{kind}", number, number)
     report.rows = dict(Counter(report.rows) + row_counts(results))
     report.numbers = (
         report.numbers[0] + results.aggregates.num_rows,

@@ -20,7 +20,8 @@ import pyarrow.types as at
 
 from engines.events import Events, from_table
 from engines.local.slices import Reach
-from engines.local.stream import SlicedRun
+from engines.local.stream import reach_of_program
+from engines.program import Program
 from engines.spark.pushed import Filter, filter_for
 from engines.spark.stretches import bounds, cuts_between, stretches_for
 from optimizer.ir.query import BoundWorkload, Query
@@ -35,9 +36,9 @@ HEAVY = 2.0  # times as many events as a bucket should have
 
 @dataclass(frozen=True)
 class Part:
-    """What a task evaluates: a workload over the rows decided from `start` to before `stop`."""
+    """What a task evaluates: a program over the rows decided from `start` to before `stop`."""
 
-    workload: int
+    program: int
     start: int | None = None
     stop: int | None = None
 
@@ -69,10 +70,10 @@ class Route:
 
 @dataclass(frozen=True)
 class Parts:
-    """All routes of a workload, and what runs where they lead."""
+    """All routes of a program, and what runs where they lead."""
 
     routes: tuple[Route, ...]
-    workloads: tuple[BoundWorkload, ...]
+    programs: tuple[Program, ...]
     parts: tuple[Part, ...]
 
 
@@ -105,21 +106,22 @@ def plan_routes(queries: tuple[Query, ...]) -> dict[Key, tuple[Query, ...]]:
 
 
 def plan_parts(
-    workload: BoundWorkload, schema: pa.Schema, sample: pa.Table, rows: int, spread: Spread
+    program: Program, schema: pa.Schema, sample: pa.Table, rows: int, spread: Spread
 ) -> Parts:
     """Parts for a stream of about so many rows, of which some are known."""
+    workload = program.workload
     events = from_table(sample, replace(workload.stream, type=None))
     routes: list[Route] = []
-    workloads: list[BoundWorkload] = []
+    programs: list[Program] = []
     parts: list[Part] = []
 
     def cut(key: tuple[Any, ...], mine: Events, share: float, timed: int, ranked: int) -> Cut:
-        """Parts for events that go by time; `timed` and `ranked` are workloads, or -1."""
+        """Parts for events that go by time; `timed` and `ranked` are programs, or -1."""
         first = len(parts)
         reach = Reach()
         cuts: tuple[int, ...] | None = None
         if timed >= 0:
-            reach = SlicedRun(workloads[timed], events.tick).reach
+            reach = reach_of_program(programs[timed], events.tick)
             span = int(mine.ticks[-1] - mine.ticks[0]) + 1 if len(mine) else 1
             most = min(int(share * rows / spread.least_rows), 4 * spread.cores)
             cuts = cuts_between(mine.ticks, stretches_for(span, reach, spread.cores, most))
@@ -131,9 +133,9 @@ def plan_parts(
         return Cut(key, first, cuts, reach, whole)
 
     for key, queries in plan_routes(workload.queries).items():
-        all_of = _added(workloads, workload, queries)
-        timed = _added(workloads, workload, [q for q in queries if not q.window.is_count])
-        ranked = _added(workloads, workload, [q for q in queries if q.window.is_count])
+        all_of = _added(programs, program, queries)
+        timed = _added(programs, program, [q for q in queries if not q.window.is_count])
+        ranked = _added(programs, program, [q for q in queries if q.window.is_count])
         found: list[Cut] = []
         if key:
             for value, share in _heavy(events, key, rows, spread):
@@ -146,21 +148,19 @@ def plan_parts(
         parts.extend([Part(all_of)] * buckets)
         passing = filter_for(queries, workload.stream, schema)
         routes.append(Route(key, tuple(found), first, buckets, passing))
-    return Parts(tuple(routes), tuple(workloads), tuple(parts))
+    return Parts(tuple(routes), tuple(programs), tuple(parts))
 
 
-def _added(
-    workloads: list[BoundWorkload], workload: BoundWorkload, queries: Sequence[Query]
-) -> int:
-    """The number of the workload that has only these queries; -1 for none."""
+def _added(programs: list[Program], program: Program, queries: Sequence[Query]) -> int:
+    """The number of the program that has only these queries; -1 for none."""
     if not queries:
         return -1
-    wanted = replace(workload, queries=tuple(queries))
-    for number, known in enumerate(workloads):
-        if known.queries == wanted.queries:
+    wanted = program.of_queries(query.name for query in queries)
+    for number, known in enumerate(programs):
+        if known.workload.queries == wanted.workload.queries:
             return number
-    workloads.append(wanted)
-    return len(workloads) - 1
+    programs.append(wanted)
+    return len(programs) - 1
 
 
 def _heavy(

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from engines.how import How
+from engines.context import RunOptions
 from engines.live.generation import Generation
 from engines.results import row_counts
 from engines.spark.live_source import (
@@ -29,6 +29,7 @@ from engines.spark.live_source import (
 )
 
 if TYPE_CHECKING:
+    from engines.context import RunContext
     from engines.live.bucket import Bucket, Turn
 
 STATE = "bucket"  # the name of the state variable
@@ -50,7 +51,7 @@ class Buckets:
     routes: Mapping[str, Mapping[str, Generation]]
     schema: pa.Schema
     tick: int
-    how: How
+    options: RunOptions
 
     def bucket(self, route: str) -> Bucket | None:
         """What takes turns for a route; None for one that no query needs any more."""
@@ -66,7 +67,7 @@ class Buckets:
             for other in [place for place in _ready if place[0] != self.plan]:
                 del _ready[other]
             warm_once(self.plan, (), pa.table({}))  # on machines that have compiled nothing yet
-            bucket = Bucket(self.routes[route], self.schema, self.tick, self.how)
+            bucket = Bucket(self.routes[route], self.schema, self.tick, self.options)
             _ready[self.plan, route] = bucket
         return _ready[self.plan, route]
 
@@ -77,7 +78,7 @@ class Buckets:
                 bucket = self.bucket(row["route"])
                 if bucket is not None:
                     about = {"route": row["route"], "bucket": row["bucket"]}
-                    frame = found(bucket.finish(row["state"]), about)
+                    frame = found(bucket.finish(row["state"]), about, bucket.context)
                     yield pa.RecordBatch.from_pandas(frame, _ARROW, preserve_index=False)
 
 
@@ -130,11 +131,13 @@ class BucketProcessor(StatefulProcessor):
         elif state is not None:
             self._state.clear()
         about = {"route": key[0], "bucket": int(key[1]), "until": until}
-        yield found(turn, about | {"arrived": sum(table.num_rows for table in tables)})
+        about["arrived"] = sum(table.num_rows for table in tables)
+        yield found(turn, about, bucket.context)
 
 
-def found(turn: Turn, about: dict[str, Any]) -> pd.DataFrame:
-    """One row: what is to be written, and what is to be told."""
+def found(turn: Turn, about: dict[str, Any], context: RunContext) -> pd.DataFrame:
+    """One row: what is to be written, and what is to be told of this turn."""
+    about |= context.take()
     tables = (turn.results.aggregates, turn.results.matches, turn.late)
     about |= {
         "rows": row_counts(turn.results),

@@ -62,10 +62,10 @@ Told = Callable[[Progress], None]
 
 
 def taken_by_query(parts: Iterable[Part], queries: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Events that came to the parts of each query; it may be in several workloads of parts."""
+    """Events that came to the parts of each query; it may be in several programs of parts."""
     found = Counter({name: 0 for names in queries for name in names})
-    for events, _, workload in parts:
-        for name in queries[workload]:
+    for events, _, program in parts:
+        for name in queries[program]:
             found[name] += events
     return dict(found)
 

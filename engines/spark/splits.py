@@ -6,6 +6,7 @@ reported there too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -175,8 +176,10 @@ class ReadSplits:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 faults = self.reader.faults(number)
-                rows = 0
+                rows, before = 0, time.process_time_ns()
                 for part in self.reader.batches(number, faults):
                     rows += len(part)
                     yield from pack(part.table).to_batches()
-                self.tally.add({("split", number): (rows, dict(faults.counts), faults.noted)})
+                spent = time.process_time_ns() - before
+                told = (rows, dict(faults.counts), faults.noted)
+                self.tally.add({("split", number): told, ("spent", number): spent})

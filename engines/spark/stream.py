@@ -18,11 +18,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from engines.account import Account
 from engines.columns.needed import needed_columns
+from engines.context import DEFAULT_OPTIONS, RunOptions
 from engines.errors import StateError
 from engines.events import from_table
-from engines.how import USUAL, How
 from engines.live.bucket import Bucket
+from engines.program import Program
 from engines.spark.batch import JobError, said
 from engines.spark.checkpoint import (
     Manifest,
@@ -157,6 +159,9 @@ class Progress:
     rows: Mapping[str, int] = field(default_factory=dict)
     routes: tuple[RouteTurn, ...] = ()
     first_bad: str | None = None
+    account: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of the batch
+    fallbacks: tuple[str, ...] = ()
+    decisions: tuple[Mapping[str, Any], ...] = ()
 
 
 Told = Callable[[Progress], None]
@@ -175,7 +180,7 @@ class Stream:
         self._session, self._options, self._lock = session, options, lock
         self._account = _Account(told)
         self._tries = TRIES
-        self._current: tuple[BoundWorkload, LiveSource, How, Groups]
+        self._current: tuple[Program, LiveSource, RunOptions, Groups]
         self.query: StreamingQuery
         self.takeover: Takeover
 
@@ -212,22 +217,22 @@ class Stream:
 
     def replace(
         self,
-        workload: BoundWorkload,
+        program: Program,
         source: LiveSource,
-        how: How = USUAL,
+        run_options: RunOptions = DEFAULT_OPTIONS,
         enough: Callable[[], bool] = lambda: False,
     ) -> Takeover:
-        """Go on with other queries from the end of the batch that is running.
+        """Go on with another plan from the end of the batch that is running.
 
         Raises `StateError`, and goes on with the queries that it has, where the state there is
         cannot be that of the new ones. Asks now and then whether it was `enough`, to end at once.
         """
-        groups = _groups(self._session, workload, source, self._options, how)
+        groups = _groups(self._session, program, source, self._options, run_options)
         self._close(enough)
         if self.query.exception() is not None and not self._account.kept_out:
             self.wait()  # it failed by itself
         self._account.kept_out, self._tries = False, TRIES
-        self._begin(workload, source, how, groups)
+        self._begin(program, source, run_options, groups)
         return self.takeover
 
     def _close(self, enough: Callable[[], bool]) -> None:
@@ -241,10 +246,13 @@ class Stream:
         finally:
             self._account.closing = False
 
-    def _begin(self, workload: BoundWorkload, source: LiveSource, how: How, groups: Groups) -> None:
-        options, self._current = self._options, (workload, source, how, groups)
-        takeover = _begun(self._session, workload, source, options)
-        buckets = _buckets(workload, source, takeover.manifest, how)
+    def _begin(
+        self, program: Program, source: LiveSource, run_options: RunOptions, groups: Groups
+    ) -> None:
+        options, self._current = self._options, (program, source, run_options, groups)
+        workload = program.workload
+        takeover = _begun(self._session, program, source, options)
+        buckets = _buckets(program, source, takeover.manifest, run_options)
         sink = _sink(workload, options)
         sink.prepare()
         write_manifest(options.checkpoint, takeover.manifest)
@@ -265,17 +273,18 @@ class Stream:
 
 def start_stream(
     session: SparkSession,
-    workload: BoundWorkload,
+    program: Program,
     source: LiveSource,
     options: StreamOptions,
-    how: How = USUAL,
+    run_options: RunOptions = DEFAULT_OPTIONS,
     told: Told = lambda progress: None,
 ) -> Stream:
     """Start a stream, or go on where the one with the same checkpoint has ended."""
     lock = hold(options.checkpoint)
     try:
         stream = Stream(session, options, told, lock)
-        stream._begin(workload, source, how, _groups(session, workload, source, options, how))
+        groups = _groups(session, program, source, options, run_options)
+        stream._begin(program, source, run_options, groups)
     except BaseException:
         lock.close()
         raise
@@ -284,22 +293,22 @@ def start_stream(
 
 def _groups(
     session: SparkSession,
-    workload: BoundWorkload,
+    program: Program,
     source: LiveSource,
     options: StreamOptions,
-    how: How,
+    run_options: RunOptions,
 ) -> Groups:
     """The queries that have one state together, once it is known that all can run."""
-    manifest = _begun(session, workload, source, options).manifest
-    buckets = _buckets(workload, source, manifest, how)
+    manifest = _begun(session, program, source, options).manifest
+    buckets = _buckets(program, source, manifest, run_options)
     # Compiled and cached here, for the workers to load.
     warm((), pa.table({}))
-    return _groups_of(buckets, how)
+    return _groups_of(buckets)
 
 
-def _groups_of(buckets: Buckets, how: How) -> Groups:
+def _groups_of(buckets: Buckets) -> Groups:
     return {
-        route: Bucket(generations, buckets.schema, buckets.tick, how).groups
+        route: Bucket(generations, buckets.schema, buckets.tick, buckets.options).groups
         for route, generations in buckets.routes.items()
     }
 
@@ -334,10 +343,10 @@ def _found(
 
 def finish_stream(
     session: SparkSession,
-    workload: BoundWorkload,
+    program: Program,
     source: LiveSource,
     options: StreamOptions,
-    how: How = USUAL,
+    run_options: RunOptions = DEFAULT_OPTIONS,
 ) -> Progress:
     """The rows that are left once no more events will come, as one more batch.
 
@@ -345,22 +354,22 @@ def finish_stream(
     have ended, and each bucket is run to its end. The checkpoint is closed by it.
     """
     with hold(options.checkpoint):
-        return _finish(session, workload, source, options, how)
+        return _finish(session, program, source, options, run_options)
 
 
 def _finish(
     session: SparkSession,
-    workload: BoundWorkload,
+    program: Program,
     source: LiveSource,
     options: StreamOptions,
-    how: How,
+    run_options: RunOptions,
 ) -> Progress:
     from pyspark.sql import functions as sf
 
     from engines.spark.processor import FOUND, STATE
 
-    manifest = _begun(session, workload, source, options).manifest
-    buckets = _buckets(workload, source, manifest, how)
+    manifest = _begun(session, program, source, options).manifest
+    buckets = _buckets(program, source, manifest, run_options)
     own = _session(session, manifest)
     folder = spark_folder(options.checkpoint)
     batch = last_batch(options.checkpoint) + 1
@@ -378,7 +387,7 @@ def _finish(
     )
     seen: list[Progress] = []
     account = _Account(seen.append)
-    account.turn_to(_sink(workload, options), _groups_of(buckets, how))
+    account.turn_to(_sink(program.workload, options), _groups_of(buckets))
     account.write(states.mapInArrow(buckets.finished, FOUND), batch)
     write_manifest(options.checkpoint, replace(manifest, finished=True))
     return seen[0]
@@ -438,6 +447,11 @@ class _Account:
             rows=sum((Counter(turn["rows"]) for turn in about if "route" in turn), Counter()),
             routes=self._routes(about),
             first_bad=next((turn["first"] for turn in about if turn.get("first")), None),
+            account=_added_up(about),
+            fallbacks=tuple(
+                dict.fromkeys(text for turn in about for text in turn.get("fallbacks", ()))
+            ),
+            decisions=tuple(d for turn in about for d in turn.get("decisions", ())),
         )
 
     def _routes(self, about: list[dict[str, Any]]) -> tuple[RouteTurn, ...]:
@@ -470,14 +484,23 @@ class _Account:
         return tuple(found.values())
 
 
+def _added_up(about: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """The account of a batch, over all turns of its buckets."""
+    account = Account()
+    for turn in about:
+        if "account" in turn:
+            account.add(turn["account"])
+    return account.totals()
+
+
 def _begun(
-    session: SparkSession, workload: BoundWorkload, source: LiveSource, options: StreamOptions
+    session: SparkSession, program: Program, source: LiveSource, options: StreamOptions
 ) -> Takeover:
     """What is true of the stream from now on, and what its queries begin with."""
     cores = session.sparkContext.defaultParallelism
     buckets = options.buckets or BUCKETS_PER_CORE * cores
     partitions = min(options.partitions or cores, buckets)
-    new = manifest_of(workload, source.schema, source.tick, buckets, partitions)
+    new = manifest_of(program, source.schema, source.tick, buckets, partitions)
     old = read_manifest(options.checkpoint)
     if old is None:
         return Takeover(new)
@@ -486,18 +509,21 @@ def _begun(
             f"the checkpoint '{options.checkpoint}' has {old.buckets} buckets, and "
             f"{options.buckets} are asked for; start with a new checkpoint"
         )
-    return taken_over(old, new, workload, options.checkpoint)
+    return taken_over(old, new, program, options.checkpoint)
 
 
-def _buckets(workload: BoundWorkload, source: LiveSource, manifest: Manifest, how: How) -> Buckets:
+def _buckets(
+    program: Program, source: LiveSource, manifest: Manifest, run_options: RunOptions
+) -> Buckets:
     from engines.spark.processor import Buckets
 
-    routes = manifest.routes(workload)
+    workload = program.workload
+    routes = manifest.routes(program)
     columns = needed_columns(workload, manifest.schema.names)
     schema = pa.schema([manifest.schema.field(name) for name in columns])
     schema = from_table(schema.empty_table(), workload.stream).table.schema
-    plan = hashlib.blake2b(repr((routes, schema, source.tick, how)).encode()).hexdigest()
-    return Buckets(plan, routes, schema, source.tick, how)
+    plan = hashlib.blake2b(repr((routes, schema, source.tick, run_options)).encode()).hexdigest()
+    return Buckets(plan, routes, schema, source.tick, run_options)
 
 
 def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:

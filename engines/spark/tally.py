@@ -35,7 +35,7 @@ class Tally:
     def __init__(self, session: SparkSession) -> None:
         param: AccumulatorParam[dict[Any, Any]] = Merging()  # type: ignore[assignment]
         self.accumulator = session.sparkContext.accumulator({}, param)
-        self.queries: tuple[tuple[str, ...], ...] = ()  # of each workload that parts run
+        self.queries: tuple[tuple[str, ...], ...] = ()  # of each program that parts run
         self.whole: int | None = None  # what Spark reads by itself, and tells nothing of
 
     def splits(self) -> dict[int, Read]:
@@ -43,8 +43,12 @@ class Tally:
         return self._told("split")
 
     def parts(self) -> dict[int, Part]:
-        """Of the parts that are done: events that came, rows found by query, its workload."""
+        """Of the parts that are done: events that came, rows found by query, its program."""
         return self._told("part")
+
+    def spent(self) -> int:
+        """Nanoseconds of CPU that tasks have read for."""
+        return sum(self._told("spent").values())
 
     def read(self) -> int | None:
         """Rows that have been read from storage; None while that is not known."""

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engines.batches import Batch, ticks_of
+from engines.batches import Batch, EventFile, take_spent, ticks_of
 from engines.columns.needed import needed_columns
+from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
 from engines.events import LARGEST_TICK, from_table
-from engines.how import USUAL, How
 from engines.local.slices import Cutter, Slice, Slicing
-from engines.local.stream import SlicedRun
+from engines.local.stream import SlicedRun, reach_of_program
+from engines.program import Program
 from engines.results import Results
 from engines.spark.landing import Landing, Report, report_row
 from engines.spark.packing import unpack
@@ -26,7 +27,6 @@ from engines.spark.pushed import Filter
 from engines.spark.splits import SplitReader
 from engines.spark.stretches import Stretch
 from engines.spark.warming import warm_once
-from optimizer.ir.query import BoundWorkload
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -36,15 +36,16 @@ Arriving = Iterator[tuple[Batch, int]]  # events, and the time before which all 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Workloads over parts of the stream; `first` is an event as it arrives, or none."""
+    """Programs over parts of the stream; `first` is an event as it arrives, or none."""
 
     job: str  # what tells it from others
-    workloads: tuple[BoundWorkload, ...]
+    programs: tuple[Program, ...]
     first: pa.Table
     landing: Landing
     tally: Accumulator[dict[Any, Any]]
-    how: How = USUAL
+    options: RunOptions = DEFAULT_OPTIONS
     slicing: Slicing = field(default_factory=Slicing)
+    files: tuple[EventFile, ...] = ()  # that are read in the task itself
 
     @property
     def schema(self) -> pa.Schema:
@@ -54,33 +55,46 @@ class Evaluation:
     def evaluate(self, number: int, part: Part, arriving: Arriving) -> Iterator[pa.RecordBatch]:
         """The rows of a part as its landing has them, and a report."""
         use_given_device()
-        warm_once(self.job, self.workloads, self.first, self.how)
+        warm_once(self.job, self.programs, self.first, self.options)
         report = Report(number)
         began, worked = time.perf_counter(), time.process_time()
         results = self._results(part, arriving, report)
         yield from self.landing.landed(results, report)
         report.seconds["all"] = time.perf_counter() - began
         report.seconds["cpu"] = time.process_time() - worked
-        self.tally.add({("part", number): (report.events, report.rows, part.workload)})
+        self.tally.add({("part", number): (report.events, report.rows, part.program)})
         yield report_row(report)
 
     def _results(self, part: Part, arriving: Arriving, report: Report) -> Iterator[Results]:
-        workload = self.workloads[part.workload]
+        program = self.programs[part.program]
+        workload = program.workload
         columns = needed_columns(workload, self.schema.names)
         schema = pa.schema([self.schema.field(name) for name in columns])
         none = from_table(schema.empty_table(), workload.stream)
-        run = SlicedRun(workload, none.tick, how=self.how)
-        report.ledger = run.ledger
+        context = RunContext(self.options, account=report.account, ledger=report.ledger)
+        run = SlicedRun(program, none.tick, context)
+        account, scan = report.account, program.ids.scan
         cutter = Cutter(
             none, workload.stream, run.reach, self.slicing, run.carried, part.start, part.stop
         )
-        for batch, complete in arriving:
-            report.events += len(batch)
-            selected = Batch(batch.table.select(columns), batch.ticks, batch.file, batch.rows)
-            for piece in cutter.add(selected, complete):
+        while True:
+            account.spend(scan, take_spent(self.files))
+            with account.charge(scan):
+                batch, complete = next(arriving, (None, 0))
+                if batch is None:
+                    pieces = list(cutter.finish())
+                else:
+                    table = batch.table.select(columns)
+                    selected = Batch(table, batch.ticks, batch.file, batch.rows)
+                    pieces = list(cutter.add(selected, complete))
+            for piece in pieces:
                 yield self._run(run, piece, report)
-        for piece in cutter.finish():
-            yield self._run(run, piece, report)
+            if batch is None:
+                break
+            report.events += len(batch)
+            account.count(scan, len(batch), len(batch))
+        report.fallbacks = list(context.fallbacks)
+        report.decisions = list(context.adaptive.decisions)
 
     def _run(self, run: SlicedRun, piece: Slice, report: Report) -> Results:
         began = time.perf_counter()
@@ -108,7 +122,7 @@ class ShuffledParts:
 
     def _arriving(self, first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Arriving:
         schema = self.evaluation.schema
-        stream = self.evaluation.workloads[0].stream
+        stream = self.evaluation.programs[0].workload.stream
         waiting: pa.RecordBatch | None = first
         while waiting is not None:
             table = unpack(pa.Table.from_batches([waiting]), schema)
@@ -136,8 +150,7 @@ class StoredStretches:
                 self.evaluation.tally.add({("stretch", number): read[0]})
 
     def _arriving(self, stretch: Stretch, read: list[int]) -> Arriving:
-        workload = self.evaluation.workloads[0]
-        reach = SlicedRun(workload, self._tick).reach
+        reach = reach_of_program(self.evaluation.programs[0], self._tick)
         after = -LARGEST_TICK if stretch.start is None else stretch.start - reach.back
         before = LARGEST_TICK if stretch.stop is None else stretch.stop + reach.ahead
         following = [group.low for group in stretch.groups[1:]] + [LARGEST_TICK]

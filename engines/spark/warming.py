@@ -12,34 +12,40 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
 from engines.events import from_table
-from engines.how import USUAL, How
-from engines.local.run import run_local
+from engines.local.run import run_events
+from engines.program import Program
 from kernels import panes, product, reversible
-from optimizer.ir.query import BoundWorkload
 
 _JOBS: set[str] = set()
 
 
-def warm(workloads: Sequence[BoundWorkload], first: pa.Table, how: How = USUAL) -> None:
-    """Compile what the workloads run, or load it from numba's cache; `first` is an event or none.
+def warm(
+    programs: Sequence[Program], first: pa.Table, options: RunOptions = DEFAULT_OPTIONS
+) -> None:
+    """Compile what the programs run, or load it from numba's cache; `first` is an event or none.
 
     One process of a machine at a time: several that write that cache at once would each compile
     everything, and could spoil it. What the engine cannot do with such events is said here.
     """
     with _alone():
         _warm_kernels()
-        for workload in workloads:
-            run_local(workload, from_table(first, workload.stream), how=how)
+        for program in programs:
+            events = from_table(first, program.workload.stream)
+            run_events(program, events, RunContext(options))
 
 
 def warm_once(
-    job: str, workloads: Sequence[BoundWorkload], first: pa.Table, how: How = USUAL
+    job: str,
+    programs: Sequence[Program],
+    first: pa.Table,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> None:
     """`warm`, unless this process has done it for the job."""
     if job not in _JOBS:
         _JOBS.add(job)
-        warm(workloads, first, how)
+        warm(programs, first, options)
 
 
 @cache

@@ -19,7 +19,7 @@ from api.benchmarks.streams import TICKERS
 from api.cli import app
 from engines.columns.grouped import Groups
 from engines.events import from_table
-from engines.how import How
+from tests.running import How
 from engines.oracle import run_oracle
 from engines.results import Results, aggregate_schema, match_schema
 from optimizer.bind import load_bound

@@ -16,7 +16,7 @@ from api.embedded import serving
 from api.jobs.process import session
 from api.settings import Settings
 from engines.events import from_table, read_table
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.results import sorted_results
 from optimizer.bind import load_bound
 from workloads import bundled

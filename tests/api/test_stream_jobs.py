@@ -23,7 +23,7 @@ from api.jobs import queue
 from api.jobs.account import Account, Batch, read_account, write_account
 from api.settings import Settings
 from engines.events import column_kinds, from_table
-from engines.local.run import run_local
+from tests.running import run_local
 from optimizer.bind import bind
 from tests.api.service import finished, is_problem, job_that, posted_job, until
 from tests.api.test_jobs import killable

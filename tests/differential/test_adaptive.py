@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engines.events import from_table
 from engines.faults import Faults
-from engines.how import How
+from tests.running import How
 from engines.live.run import LiveRun
 from engines.local.order import Lateness
 from engines.local.slices import Slice, Slicing, between, cut

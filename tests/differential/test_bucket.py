@@ -14,11 +14,10 @@ from engines.errors import StateError
 from engines.events import from_table
 from engines.live.bucket import Bucket
 from engines.live.bucketing import HOME, buckets_of
-from engines.live.generation import Generation
-from engines.local.run import run_local
 from optimizer.bind import load_bound
 from tests.differential.test_live import ANY
 from tests.differential.test_slices import COLUMNS, MILLISECOND, cases, disorder_of, multiset
+from tests.running import generation_of, run_local
 from tests.strategies import has_sequence
 from workloads.errors import UnsupportedError
 from workloads.model import Stream
@@ -60,7 +59,7 @@ def test_any_order_of_arrival_gives_the_rows_of_the_stored_stream(case, sizes, s
     lateness = disorder_of(rows) + slack
     try:
         expected = run_local(workload, from_table(table, workload.stream))
-        bucket = Bucket({"0": Generation(workload)}, table.schema, MILLISECOND)
+        bucket = Bucket({"0": generation_of(workload)}, table.schema, MILLISECOND)
         eager, _ = turns(bucket, table, sizes, lateness, eager=True)
         lazy, state = turns(bucket, table, sizes, lateness, eager=False)
         rest = [] if state is None else [bucket.finish(state).results]
@@ -82,7 +81,7 @@ def event(ts, kind):
 
 def test_events_that_come_too_late_are_given_back_once():
     workload = counting()
-    bucket = Bucket({"0": Generation(workload)}, SCHEMA, MILLISECOND)
+    bucket = Bucket({"0": generation_of(workload)}, SCHEMA, MILLISECOND)
     first = bucket.turn(None, [table_of([event(5, "A"), event(9, "B")])], None)
     late = table_of([event(3, "A"), event(4, "A"), event(6, "A")])
     late = late.append_column(HOME, pa.array([True, False, True]))
@@ -95,7 +94,7 @@ def test_events_that_come_too_late_are_given_back_once():
 
 
 def test_a_bucket_that_holds_nothing_has_no_state():
-    bucket = Bucket({"0": Generation(counting())}, SCHEMA, MILLISECOND)
+    bucket = Bucket({"0": generation_of(counting())}, SCHEMA, MILLISECOND)
     turn = bucket.turn(None, [table_of([event(5, "A")])], None)
     assert turn.due == 5
     turn = bucket.turn(turn.state, [], 5)
@@ -110,17 +109,17 @@ def test_a_bucket_that_holds_nothing_has_no_state():
 
 def test_a_column_that_was_not_known_is_null_in_what_waits():
     narrow = pa.schema([("ts", pa.int64()), ("kind", pa.string()), ("k", pa.int64())])
-    waiting = Bucket({"0": Generation(counting())}, narrow, MILLISECOND).turn(
+    waiting = Bucket({"0": generation_of(counting())}, narrow, MILLISECOND).turn(
         None, [table_of([event(5, "A")]).select(narrow.names)], None
     )
-    turn = Bucket({"0": Generation(counting())}, SCHEMA, MILLISECOND).turn(
+    turn = Bucket({"0": generation_of(counting())}, SCHEMA, MILLISECOND).turn(
         waiting.state, [table_of([event(9, "B")])], 4
     )
     assert turn.waiting == 2
 
 
 def test_a_damaged_state_is_refused():
-    bucket = Bucket({"0": Generation(counting())}, SCHEMA, MILLISECOND)
+    bucket = Bucket({"0": generation_of(counting())}, SCHEMA, MILLISECOND)
     state = bucket.turn(None, [table_of([event(5, "A")])], None).state
     assert state is not None
     with pytest.raises(StateError, match="damaged"):

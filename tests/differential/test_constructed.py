@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,23 +12,22 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from engines.columns.instances import Columns
+from engines.context import Counts
 from engines.events import Events, from_table
-from engines.how import How, constructed
-from engines.joins.aggregates import Found
-from engines.joins.scan import Limits
-from engines.local.run import run_local
 from engines.oracle import run_oracle
+from engines.program import TreeUnit, bound_program
 from engines.statistics import measure
-from engines.trees import common, tree_tables
-from engines.trees.evaluation import Counts
+from engines.trees import choices
 from optimizer.bind import load_bound
-from optimizer.ir.query import BoundWorkload, Query
+from optimizer.ir.query import BoundWorkload
 from optimizer.physical.errors import PlanError
+from optimizer.physical.groups import DeferredGroup, TreeGroup
 from optimizer.physical.plan import Plan, from_json, to_json
+from optimizer.trees import quick_sharing
 from sharing.planner import make_plan
 from tests.differential.test_local import events_of, multiset
 from tests.differential.test_trees import DENSE
+from tests.running import How, run_local, run_trees
 from tests.sharing.sequences import TYPES, detection
 from tests.strategies import Row, event_rows, has_sequence, workloads
 
@@ -46,14 +44,23 @@ def with_rows(found: st.SearchStrategy[BoundWorkload], size: int = 10) -> st.Sea
 
 def settled(plan: Plan) -> Plan:
     """The plan as if nothing in it were assumed."""
-    return replace(plan, groups=tuple(replace(g, provisional=None) for g in plan.groups))
+    return replace(
+        plan,
+        groups=tuple(
+            TreeGroup(group.queries, group.why, group.trees, group.cost, group.device)
+            if isinstance(group, DeferredGroup)
+            else group
+            for group in plan.groups
+        ),
+    )
 
 
 def check(case: Case, solver: Any = "greedy") -> Plan:
     workload, events = case[0], events_of(*case)
     plan = from_json(to_json(settled(make_plan(workload, {}, solver))))
     expected = multiset(run_oracle(workload, events))
-    assert multiset(run_local(workload, events, how=How().following(plan))) == expected
+    assert not any(isinstance(group, DeferredGroup) for group in plan.groups)
+    assert multiset(run_local(workload, events, plan=plan)) == expected
     assert multiset(run_local(workload, events, how=How(sharing=False))) == expected
     event("shares" if any(len(group.queries) > 1 for group in plan.groups) else "does not")
     return plan
@@ -96,19 +103,15 @@ def stream_of(workload: BoundWorkload, number: int = 2500) -> Events:
     return from_table(pa.table(columns), workload.stream)
 
 
-def never(query: Query, found: Iterable[Found]) -> pa.Table:
-    raise AssertionError("no query here aggregates")
-
-
-def counted(workload: BoundWorkload, events: Events, how: How) -> tuple[Counts, Counter[Any]]:
-    counts = Counts()
-    tables = tree_tables(workload.queries, Columns(workload, events), Limits(), how, never, counts)
+def counted(
+    workload: BoundWorkload, events: Events, how: How | None = None, plan: Plan | None = None
+) -> tuple[Counts, Counter[Any]]:
+    context = (how or How()).context()
+    table = run_trees(workload, events, how=how, context=context, plan=plan)
     rows = Counter(
-        (row["query"], row["start"], row["end"], row["match"])
-        for table in tables.values()
-        for row in table.to_pylist()
+        (row["query"], row["start"], row["end"], row["match"]) for row in table.to_pylist()
     )
-    return counts, rows
+    return context.counts, rows
 
 
 @pytest.mark.parametrize(
@@ -143,15 +146,18 @@ def counted(workload: BoundWorkload, events: Events, how: How) -> tuple[Counts, 
 def test_a_plan_makes_fewer_rows_than_queries_alone_or_by_the_quick_rule(
     kind: str, patterns: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(common, "WORTH", 0)
+    monkeypatch.setattr(quick_sharing, "WORTH", 0)
+    # All events are joined, so that what is made tells trees apart.
+    monkeypatch.setattr(choices, "best_passing", lambda *given: None)
     workload = bound(patterns)
     events = stream_of(workload)
-    plan = make_plan(workload, {}, "cpsat", statistics=measure(workload, events))
+    known = measure(workload, events)
+    plan = make_plan(workload, {}, "cpsat", statistics=known, propagation="push")
     assert kind in {c.kind for c in plan.candidates if c.id in plan.chosen}
-    assert constructed(plan)
-    planned, found = counted(workload, events, How(propagation="push").following(plan))
-    quick, by_rule = counted(workload, events, How(propagation="push"))
-    alone, separate = counted(workload, events, How(propagation="push", sharing=False))
+    assert trees_of(plan, workload)
+    planned, found = counted(workload, events, plan=plan)
+    quick, by_rule = counted(workload, events, How())
+    alone, separate = counted(workload, events, How(sharing=False))
     assert found == by_rule == separate
     assert planned.made < alone.made
     assert planned.made <= quick.made
@@ -171,8 +177,10 @@ def test_a_match_comes_once_for_each_query_that_wants_it() -> None:
     (group,) = plan.groups
     assert "bit-marking" in group.why
     (chosen,) = plan.chosen
-    assert all(_has_mark(tree, chosen) for tree in (group.trees or {}).values())
-    planned, found = counted(workload, events, How().following(plan))
+    assert isinstance(group, TreeGroup)
+    assert group.trees.keys() == {"q0", "q1", "q2", "q3"}
+    assert all(_has_mark(tree, chosen) for tree in group.trees.values())
+    planned, found = counted(workload, events, plan=plan)
     once, _ = counted(bound(patterns[2:3]), events, How())
     assert planned.made == once.made
     assert found == counted(workload, events, How(sharing=False))[1]
@@ -187,27 +195,43 @@ def _has_mark(tree: Any, mark: str) -> bool:
 def test_trees_that_rest_on_assumptions_are_chosen_again() -> None:
     workload = bound(["SEQ(A a, B b, C c)", "SEQ(A a, B b, D d)"])
     plan = make_plan(workload, {})
-    assert all(group.provisional for group in plan.groups)
+    assert all(isinstance(group, DeferredGroup) for group in plan.groups)
     assert "chosen again on the events at hand" in plan.groups[0].why
-    assert constructed(plan) == ()
-    measured = make_plan(workload, {}, statistics=measure(workload, stream_of(workload)))
-    assert {found.query for found in constructed(measured)} == {"q0", "q1"}
+    assert trees_of(plan, workload) == {}
+    events, context = stream_of(workload), How().context()
+    run_trees(workload, events, context=context, plan=plan)
+    (decision,) = context.adaptive.decisions
+    assert (decision.what, decision.queries) == ("chosen", ("q0", "q1"))
+    measured = make_plan(workload, {}, statistics=measure(workload, events))
+    assert trees_of(measured, workload).keys() == {"q0", "q1"}
+    context = How().context()
+    run_trees(workload, events, context=context, plan=measured)
+    assert not context.adaptive.decisions
+
+
+def trees_of(plan: Plan, workload: BoundWorkload) -> dict[str, Any]:
+    """The trees that a plan has for queries, and does not leave to the events."""
+    return {
+        name: trees
+        for unit in bound_program(plan, workload).units
+        if isinstance(unit, TreeUnit) and unit.trees is not None
+        for name, trees in unit.trees.items()
+    }
 
 
 def test_a_plan_of_another_query_is_refused() -> None:
     plan = make_plan(bound(["SEQ(A a, OR(B b, C c))"]), {})
-    how = How(trees=constructed(settled(plan)))
     workload = bound(["SEQ(A a, B b)"])
     with pytest.raises(PlanError, match="has 2 trees for query q0"):
-        run_local(workload, stream_of(workload, 50), how=how)
+        run_local(workload, stream_of(workload, 50), plan=settled(plan))
 
 
 def test_events_of_one_time_can_be_what_is_matched() -> None:
     query = "QUERY q PATTERN AND(A a, B b) WHERE a.time = b.time RETURN a.x, b.x WITHIN 60 ms"
     workload = load_bound({"name": "times", "stream": STREAM, "queries": [query]})
     table = pa.table({"ts": [1, 1, 2, 3, 3], "kind": list("ABABA"), "x": range(5)})
-    how = How().following(make_plan(workload, {}))
-    found = run_local(workload, from_table(table, workload.stream), how=how).matches
+    events = from_table(table, workload.stream)
+    found = run_local(workload, events, plan=make_plan(workload, {})).matches
     assert sorted(found["match"].to_pylist()) == [
         '{"a":{"x":0},"b":{"x":1}}',
         '{"a":{"x":4},"b":{"x":3}}',

@@ -16,8 +16,8 @@ from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows
 from engines.devices import opencl_devices
 from engines.events import from_table
-from engines.how import How
-from engines.local.run import run_local
+from tests.running import How
+from tests.running import run_local
 from engines.reference import run
 from engines.results import sorted_results
 from kernels import opencl

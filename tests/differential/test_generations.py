@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from engines.events import from_table
 from engines.live.bucket import Bucket
-from engines.live.generation import Generation
-from engines.local.run import run_local
 from engines.local.slices import between
 from tests.differential.test_bucket import table_of, turns
 from tests.differential.test_live import ANY
 from tests.differential.test_slices import MILLISECOND, cases, disorder_of, multiset
+from tests.running import generation_of, run_local
 from tests.strategies import has_sequence
 from workloads.errors import UnsupportedError
 
@@ -33,7 +32,7 @@ def test_each_generation_sees_the_stream_from_its_own_beginning(case, sizes, sin
     events = from_table(table, workload.stream)
     try:
         expected = [run_local(old, events), run_local(new, between(events, since + 1, None))]
-        generations = {"0": Generation(old), "1": Generation(new, since)}
+        generations = {"0": generation_of(old), "1": generation_of(new, since)}
         bucket = Bucket(generations, table.schema, MILLISECOND)
         found, state = turns(bucket, table, sizes, disorder_of(rows), eager=False)
         rest = [] if state is None else [bucket.finish(state).results]
@@ -53,8 +52,8 @@ def test_queries_that_stay_when_others_go_lose_nothing(case, sizes, moment):
     lateness = disorder_of(rows)
     try:
         expected = run_local(stays, from_table(table, workload.stream))
-        before = Bucket({"0": Generation(workload)}, table.schema, MILLISECOND)
-        after = Bucket({"0": Generation(stays)}, table.schema, MILLISECOND)
+        before = Bucket({"0": generation_of(workload)}, table.schema, MILLISECOND)
+        after = Bucket({"0": generation_of(stays)}, table.schema, MILLISECOND)
         found, state = turns(_Changing(before, after, moment), table, sizes, lateness, eager=True)
         rest = [] if state is None else [after.finish(state).results]
     except UnsupportedError:

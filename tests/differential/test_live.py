@@ -14,10 +14,10 @@ from engines.errors import StateError
 from engines.events import from_table
 from engines.live.blob import from_bytes, to_bytes
 from engines.live.run import LiveRun
-from engines.local.run import run_local
 from optimizer.bind import load_bound
 from tests.differential.test_continued import batches_of, stream
 from tests.differential.test_slices import COLUMNS, MILLISECOND, cases
+from tests.running import How, run_local
 from tests.strategies import SHAPE
 from workloads.errors import UnsupportedError
 
@@ -35,11 +35,12 @@ def rows_of(results):
 
 def run_live(workload, parts):
     found = []
-    live = LiveRun(workload, MILLISECOND)
+    program = How().program(workload)
+    live = LiveRun(program, MILLISECOND)
     for table, until in parts:
         found.append(live.add(from_table(table, workload.stream), until))
         state = live.save()
-        live = LiveRun(workload, MILLISECOND)
+        live = LiveRun(program, MILLISECOND)
         live.restore(state)
     return found
 
@@ -68,7 +69,7 @@ def test_a_window_of_events_that_waits_for_more_is_refused():
         }
     )
     with pytest.raises(UnsupportedError, match="query late cannot run over a live stream"):
-        LiveRun(workload, MILLISECOND)
+        LiveRun(How().program(workload), MILLISECOND)
 
 
 def test_a_damaged_state_is_refused():

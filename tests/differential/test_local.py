@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.events import Events, from_table
-from engines.how import How
+from tests.running import How
 from engines.joins.scan import Limits
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.ir import pattern as ir

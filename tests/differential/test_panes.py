@@ -15,8 +15,8 @@ from engines.columns.instances import Columns
 from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows, panes_rows
 from engines.events import from_table
-from engines.how import How
-from engines.local.run import run_local
+from tests.running import How
+from tests.running import run_local
 from engines.reference import run
 from optimizer.automaton import countable
 from optimizer.bind import load_bound

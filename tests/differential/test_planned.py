@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 from engines.events import from_table
-from engines.how import Counted, How, counted_groups
-from engines.local.run import run_local
+from engines.local.run import run_events
+from engines.program import Program, bound_program
 from optimizer.bind import bind
 from sharing.planner import make_plan
 from tests.differential.test_counting import comparable
+from tests.running import How, run_local, unit_of
 from workloads.document import to_document
 from workloads.loading import load_workload
 
@@ -43,30 +44,46 @@ def separate():
     return comparable(results.aggregates.to_pylist())
 
 
-def rows(groups):
+def rows(*groups):
+    """The rows of a program of groups, each with its engine and the lengths of its segments."""
     workload = bind(load_workload(DOCUMENT))
-    events = from_table(stream(), workload.stream)
-    return comparable(run_local(workload, events, how=How(groups=groups)).aggregates.to_pylist())
+    named = {query.name: query for query in workload.queries}
+    units = tuple(
+        unit_of([named[name] for name in names], engine, lengths)
+        for names, engine, lengths in groups
+    )
+    outputs = {name: f"output of {name}" for name in named}
+    program = Program(workload, units, outputs, "conditions")
+    return rows_of(program)
+
+
+def rows_of(program):
+    context = How().context()
+    events = from_table(stream(), program.workload.stream)
+    found = run_events(program, events, context)
+    assert not context.fallbacks.sentences  # its engines have counted
+    return comparable(found.aggregates.to_pylist())
 
 
 @pytest.mark.parametrize("engine", ["product", "aseq", "pretree", "chopconnect"])
 def test_every_engine_gives_the_rows_of_separate_runs(engine, separate):
-    groups = (
-        Counted(("one", "two", "three"), engine, ((1, 2), (1, 2), (2, 2))),
-        Counted(("rare",), engine),
-        Counted(("slides",), engine),
-        Counted(("slower",), engine),
+    lengths = {"one": (1, 2), "two": (1, 2), "three": (2, 2)}
+    found = rows(
+        (("one", "two", "three"), engine, lengths),
+        (("rare",), engine, {}),
+        (("slides",), engine, {}),
+        (("slower",), engine, {}),
     )
-    assert rows(groups) == separate
+    assert found == separate
 
 
 def test_panes_give_the_rows_of_separate_runs(separate):
-    groups = (
-        Counted(("one", "two", "three"), "product"),
-        Counted(("rare",), "product"),
-        Counted(("slides", "slower"), "panes"),
+    found = rows(
+        (("one", "two", "three"), "product", {}),
+        (("rare",), "product", {}),
+        (("slides", "slower"), "panes", {}),
     )
-    assert rows(groups) == separate
+    assert found == separate
 
 
 @pytest.mark.parametrize("model", ["aseq", "measured"])
@@ -74,4 +91,4 @@ def test_panes_give_the_rows_of_separate_runs(separate):
 def test_a_plan_gives_the_rows_of_separate_runs(solver, model, separate):
     workload = load_workload(DOCUMENT)
     plan = make_plan(bind(workload), to_document(workload), solver, model)
-    assert rows(counted_groups(plan)) == separate
+    assert rows_of(bound_program(plan, bind(workload))) == separate

@@ -14,11 +14,11 @@ from engines.batches import Batch
 from engines.events import from_table
 from engines.faults import Faults
 from engines.local.order import Lateness
-from engines.local.run import run_local
 from engines.local.slices import Slicing, cut
 from engines.local.stream import SlicedRun
 from engines.results import Results
 from optimizer.ir.query import BoundWorkload
+from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, Shape, event_rows, has_sequence, workloads
 
 COLUMNS = {"ts": pa.int64(), "kind": pa.string(), "k": pa.int64(), "x": pa.int64(), "y": pa.int64()}
@@ -69,7 +69,7 @@ def check(case: Case, slicing: Slicing, batch_rows: int) -> None:
     columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
     table = pa.Table.from_pylist(rows, pa.schema(columns))
     whole = run_local(workload, from_table(table, workload.stream))
-    run = SlicedRun(workload, MILLISECOND)
+    run = SlicedRun(How().program(workload), MILLISECOND)
     lateness = Lateness(disorder_of(rows), True, MILLISECOND, "ts", Faults())
     pieces = cut(
         batches(table, batch_rows),

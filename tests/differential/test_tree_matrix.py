@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from engines.events import from_table
 from engines.faults import Faults
-from engines.how import How
 from engines.local.order import Lateness
 from engines.local.slices import Slicing, cut
 from engines.local.stream import SlicedRun
@@ -24,6 +23,7 @@ from optimizer.ir.query import BoundWorkload
 from optimizer.trees import Shape as TreeShape
 from tests.differential.test_local import multiset
 from tests.differential.test_slices import COLUMNS, MILLISECOND, batches, disorder_of
+from tests.running import How
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
 
 RETURNED = replace(SHAPE, outputs=("return",), types=("A", "B", "C"), local=False)
@@ -61,7 +61,7 @@ def check(workload: BoundWorkload, rows: list[Row], how: How, slice_rows: int) -
     """The rows of slices, of batches as large, are those of the reference over the whole."""
     table = table_of(workload, rows)
     events = from_table(table, workload.stream)
-    run = SlicedRun(workload, MILLISECOND, how=how)
+    run = SlicedRun(how.program(workload), MILLISECOND, how.context())
     pieces = cut(
         batches(table, slice_rows),
         table.schema,

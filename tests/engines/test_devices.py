@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from api.cli import app
 from engines import devices
 from engines.devices import DeviceError, choose, list_devices, opencl_devices, opencl_handle
-from engines.how import How
+from tests.running import How
 
 NONE = ((), "no driver")
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])

@@ -9,9 +9,9 @@ import pytest
 
 from engines.errors import EventsError
 from engines.events import Events, from_table
-from engines.how import How
+from tests.running import How
 from engines.joins.scan import Limits
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results, sorted_results
 from optimizer.bind import load_bound

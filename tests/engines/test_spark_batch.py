@@ -15,7 +15,7 @@ from engines.errors import BadRowError, EventsError
 from engines.events import column_kinds, from_table, read_table
 from engines.faults import Faults
 from engines.how import USUAL
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.results import Results, sorted_results
 from engines.spark.batch import USUAL_SETTINGS, Settings, plan_routes, run_batch
 from engines.spark.source import Source, open_source

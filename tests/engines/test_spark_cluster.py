@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.events import from_table
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.results import sorted_results
 from optimizer.bind import load_bound
 from tests.engines.cluster import cluster

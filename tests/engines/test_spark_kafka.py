@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pytest
 
 from engines.events import column_kinds, from_table
-from engines.local.run import run_local
+from tests.running import run_local
 from optimizer.bind import bind
 from tests.engines.broker import NoJarsError, broker, jars
 from tests.engines.test_spark_stream import QUERIES, document, rows, sample

@@ -19,7 +19,7 @@ from engines.batches import Source
 from engines.errors import BadRowError, EventsError, ResultsError
 from engines.events import from_table
 from engines.faults import Faults
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.results import Results
 from engines.spark import landing, shipping, splits, tasks
 from engines.spark.batch import JobError, Settings, run_batch

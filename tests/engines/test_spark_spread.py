@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engines.events import from_table
 from engines.how import USUAL
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.local.slices import Reach, Slicing
 from engines.results import Results
 from engines.spark.batch import Done, Settings, run_batch

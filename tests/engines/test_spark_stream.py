@@ -27,7 +27,7 @@ from engines.errors import EventsError, StateError
 from engines.events import column_kinds, from_table
 from engines.live.bucketing import HOME
 from engines.live.run import LiveRun
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.spark.batch import JobError
 from engines.spark.checkpoint import read_manifest
 from engines.spark.kafka import source_options, topic_of

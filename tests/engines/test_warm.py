@@ -4,7 +4,7 @@ import pyarrow as pa
 from numba.core.dispatcher import Dispatcher
 
 from engines.events import from_table
-from engines.local.run import run_local
+from tests.running import run_local
 from kernels import chains, joins, texts
 from optimizer.bind import load_bound
 

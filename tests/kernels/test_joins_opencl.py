@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.devices import DeviceError, opencl_devices
-from engines.how import How
+from tests.running import How
 from engines.trees.evaluation import Counts
 from kernels import opencl
 from kernels.joins import Side

@@ -14,8 +14,8 @@ from engines.counting import product as counting
 from engines.counting.compile import compile_steps, compile_tables
 from engines.devices import DeviceError, opencl_devices
 from engines.events import from_table
-from engines.how import How
-from engines.local.run import run_local
+from tests.running import How
+from tests.running import run_local
 from engines.results import sorted_results
 from kernels import opencl
 from kernels.groups import Groups

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from engines.events import from_table
-from engines.local.run import run_local
+from tests.running import run_local
 from kernels import joins
 from optimizer.bind import load_bound
 from optimizer.cost.trees import Model, looked_at, meeting

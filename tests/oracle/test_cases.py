@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engines.events import Events, column_kinds, read_events, read_table
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import bind

@@ -21,8 +21,8 @@ import pytest
 from api.benchmarks.ways import WAYS, case_of, counting
 from engines.counting import chopconnect
 from engines.events import Events, from_table
-from engines.how import How
-from engines.local.run import run_local
+from tests.running import How
+from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import bind, load_bound

@@ -1,0 +1,584 @@
+"""`run(plan, source, sink, options)`: the one way in which a plan is executed, whatever runs it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from typing import Literal as OneOf
+
+from engines.account import Account, Fallbacks
+from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
+from engines.partial import Ledger
+from engines.program import Program, program_of
+from optimizer.physical.plan import Plan, PlanError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engines.events import Events
+    from engines.faults import Faults
+    from engines.results import Results
+    from engines.spark.checkpoint import Takeover
+    from engines.spark.progress import Progress as SparkProgress
+    from engines.spark.stream import Progress as StreamProgress
+    from engines.spark.stream import StreamOptions
+    from engines.trees.adaptive import Decision
+
+Engine = OneOf["local", "spark", "oracle"]
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """Where events are: files, a table of Spark's, or a live stream of files or messages.
+
+    `disorder` is how late they can be, in nanoseconds. `like` names files that have the columns of
+    a stream of which nothing has come yet.
+    """
+
+    path: str
+    on_error: OneOf["stop", "skip"] = "stop"
+    disorder: int | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True)
+class RowSink:
+    """Where rows go: to a path, or without one the first `shown` of each kind to the report.
+
+    With `both` a file is written for each kind of rows, also where no query gives such.
+    """
+
+    path: str | None = None
+    shown: int = 20
+    both: bool = False
+
+
+@dataclass(frozen=True)
+class SparkMaster:
+    """Where Spark runs, and settings that win over ours."""
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What executes a plan, and how; `stream` has the options of a live stream."""
+
+    engine: Engine = "local"
+    options: RunOptions = DEFAULT_OPTIONS
+    slice_rows: int | None = None
+    spark: SparkMaster = field(default_factory=SparkMaster)
+    stream: StreamOptions | None = None
+    finish: bool = False  # a live stream that ends gives the rows that are left
+
+
+@dataclass(frozen=True)
+class SliceProgress:
+    """One slice of a run: what it took, and how far the run has come with it.
+
+    `events` and `rows` are of the run so far, `held` the events that the slice took along from
+    its neighbours, and `until` the time up to which all rows are given; None at the end.
+    """
+
+    events: int
+    rows: int
+    seconds: float
+    held: int
+    until: int | str | None
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A plan that a live stream is to go on with; `answer` is told what came of it."""
+
+    plan: Plan
+    answer: Callable[[Takeover | Exception], None] = lambda outcome: None
+
+
+Command = OneOf["stop"] | Replacement | None
+
+
+class Monitor:
+    """Callbacks of a run; each does nothing unless it is overridden."""
+
+    def on_stage(self, name: str) -> None:
+        """A stage begins."""
+
+    def on_progress(self, part: float) -> None:
+        """So much of the events has been read, from 0 to 1."""
+
+    def on_slice(self, slice: SliceProgress, rows: Mapping[str, int], account: Account) -> None:
+        """The local engine is done with a slice; `rows` are those so far, by query."""
+
+    def on_events(self, events: Events) -> None:
+        """These events are about to be run over."""
+
+    def on_tasks(self, progress: SparkProgress) -> None:
+        """Tasks of a Spark job have ended."""
+
+    def on_page(self, address: str) -> None:
+        """Spark has a page of its own."""
+
+    def on_batch(self, progress: StreamProgress) -> None:
+        """A batch of a live stream is done."""
+
+    def on_start(self, takeover: Takeover) -> None:
+        """A live stream has begun."""
+
+    def command(self) -> Command:
+        """What a live stream is to do now."""
+        return None
+
+
+QUIET = Monitor()
+
+
+@dataclass
+class RunReport:
+    """What a run did.
+
+    `seconds` are by stage, `cpu_seconds` those of CPU from the first event read to the last row
+    written. `numbers` are of aggregate rows and of match rows. `about` has what only one of the
+    engines knows.
+    """
+
+    engine: Engine
+    device: str
+    events: int = 0
+    skipped: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+    rows: dict[str, int] = field(default_factory=dict)
+    numbers: tuple[int, int] = (0, 0)
+    files: list[str] = field(default_factory=list)
+    first: Results | None = None
+    account: Account = field(default_factory=Account)
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    decisions: list[Decision] = field(default_factory=list)
+    changes: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
+    unbounded: tuple[str, ...] = ()
+    faults: Faults | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class Stages:
+    """Seconds by stage, and CPU seconds of those that run the plan."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self.seconds: dict[str, float] = {}
+        self.cpu_seconds = 0.0
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self._monitor.on_stage(name)
+        start, worked = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - start
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + passed, 4)
+            if name != "start":
+                self.cpu_seconds += time.process_time() - worked
+
+
+def run(
+    plan: Plan,
+    source: EventSource,
+    sink: RowSink,
+    execution: Execution | None = None,
+    monitor: Monitor = QUIET,
+) -> RunReport:
+    """Execute a plan over events; rows go to the sink.
+
+    Every engine runs the plan's operators and nothing else. Raises `PlanError` where the plan does
+    not fit these events.
+    """
+    wanted = execution or Execution()
+    match wanted.engine:
+        case "oracle":
+            return _run_oracle(plan, source, sink, monitor)
+        case "spark" if wanted.stream is not None:
+            return _run_stream(plan, source, wanted, monitor)
+        case "spark":
+            return _run_spark(plan, source, sink, wanted, monitor)
+        case "local":
+            return _run_local(plan, source, sink, wanted, monitor)
+
+
+def device_of(plan: Plan, options: RunOptions) -> str:
+    """The device that a run computes on."""
+    return options.device or next((g.device for g in plan.groups if g.device != "cpu"), "cpu")
+
+
+def kinds_of(program: Program) -> tuple[bool, bool]:
+    """Whether a program has queries that aggregate, and queries that return matches."""
+    from optimizer.ir.query import Aggregation
+
+    aggregating = [isinstance(q.output, Aggregation) for q in program.workload.queries]
+    return any(aggregating), not all(aggregating)
+
+
+# --- in this process ------------------------------------------------------------------------------
+
+
+def _run_local(
+    plan: Plan, source: EventSource, sink: RowSink, execution: Execution, monitor: Monitor
+) -> RunReport:
+    """Slice by slice, so that memory follows the window and the slice, and not the file."""
+    from engines.faults import Faults
+    from engines.local.stream import SlicedRun
+    from engines.output import FileOutput, FirstRows
+    from engines.results import row_counts
+    from kernels import joins, texts
+
+    stages, faults = Stages(monitor), Faults(source.on_error)
+    with stages("start"):
+        # The first compiled kernel that is loaded brings the compiler's tables along.
+        texts.warm()
+        joins.warm()
+    context = RunContext(execution.options)
+    account = context.account
+    report = RunReport("local", device_of(plan, execution.options), faults=faults)
+    with ExitStack() as stack:
+        with stages("read"):
+            program, events_in, slices = _opened(plan, source, execution, faults, monitor)
+        scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+        sliced = slices(run)
+        output: FileOutput | FirstRows = FirstRows(sink.shown)
+        if sink.path is not None:
+            kinds = (True, True) if sink.both else kinds_of(program)
+            output = stack.enter_context(FileOutput(sink.path, *kinds))
+        rows: Counter[str] = Counter()
+        pieces = 0
+        while True:
+            began = time.perf_counter()
+            with stages("read"), account.charge(scan):
+                piece = next(sliced, None)
+            account.spend(scan, events_in.take_spent())
+            if piece is None:
+                break
+            own = len(piece.own)
+            report.events, pieces = report.events + own, pieces + 1
+            account.count(scan, own, own)
+            monitor.on_events(piece.own)
+            with stages("run"):
+                results = run.run(piece)
+            rows += row_counts(results)
+            with stages("write"):
+                _write(output, results, account)
+            passed = round(time.perf_counter() - began, 4)
+            held = len(piece.events) - own
+            until = shown_time(piece.events, piece.stop)
+            progress = SliceProgress(report.events, rows.total(), passed, held, until)
+            monitor.on_slice(progress, rows, account)
+        with stages("write"):
+            if isinstance(output, FileOutput):
+                report.files = _write_files(output, account)
+            else:
+                report.first = output.first
+    account.count(scan, faults.total)
+    report.rows, report.numbers = dict(rows), (output.aggregates, output.matches)
+    report.unbounded = run.unbounded if pieces > 1 else ()
+    report.skipped, report.ledger = faults.total, context.ledger
+    report.account, report.fallbacks = account, context.fallbacks
+    report.decisions, report.changes = list(context.adaptive.decisions), context.adaptive.changes
+    report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
+    return report
+
+
+def _opened(
+    plan: Plan, source: EventSource, execution: Execution, faults: Faults, monitor: Monitor
+) -> tuple[Program, Any, Callable[[Any], Iterator[Any]]]:
+    """The program over the source's columns, the source, and what cuts it into slices."""
+    from engines.batches import Source
+    from engines.columns.needed import named_columns, needed_columns
+    from engines.local.order import Lateness
+    from engines.local.slices import Slicing, cut
+    from workloads.loading import load_workload
+
+    stream = load_workload(plan.document).stream
+    events = Source(source.path, stream, faults, progress=monitor.on_progress)
+    program = fitted(plan, events.kinds)
+    bound = program.workload
+    events.assume(named_columns(bound))
+    columns = needed_columns(bound, events.schema.names)
+    late = bound.stream.lateness if source.disorder is None else source.disorder
+    lateness = Lateness(
+        None if late is None else -(-late // events.tick),
+        source.disorder is not None,
+        events.tick,
+        bound.stream.time,
+        faults,
+    )
+    schema = events.schema.empty_table().select(columns).schema
+    slicing = Slicing() if execution.slice_rows is None else Slicing(execution.slice_rows)
+
+    def slices(run: Any) -> Iterator[Any]:
+        batches = events.batches(columns)
+        return cut(batches, schema, bound.stream, lateness, run.reach, slicing, run.carried)
+
+    return program, events, slices
+
+
+def fitted(plan: Plan, kinds: Mapping[str, Any] | None) -> Program:
+    """The plan's program over columns of these kinds."""
+    from workloads.errors import WorkloadError
+
+    try:
+        return program_of(plan, kinds)
+    except WorkloadError as error:
+        said = "; ".join(
+            f"query {d.query}: {d.message}" if d.query else d.message for d in error.diagnostics
+        )
+        raise PlanError(f"{plan.id} does not fit these events: {said}") from error
+
+
+def _write(output: Any, results: Results, account: Account) -> None:
+    """Add rows to the output, each kind charged to its sink."""
+    from engines.results import empty_results
+
+    none = empty_results(results.aggregates.schema.field("time").type)
+    for kind in ("aggregates", "matches"):
+        table = getattr(results, kind)
+        with account.charge(f"sink-{kind}"):
+            output.add(replace(none, **{kind: table}))
+        account.count(f"sink-{kind}", table.num_rows, table.num_rows)
+
+
+def _write_files(output: Any, account: Account) -> list[str]:
+    kind = "aggregates" if output.aggregates >= output.matches else "matches"
+    with account.charge(f"sink-{kind}"):
+        files: list[str] = output.write()
+    return files
+
+
+def shown_time(events: Events, time: int | None) -> int | str | None:
+    """A time as results have it: a number, or a timestamp in ISO 8601."""
+    import numpy as np
+
+    if time is None:
+        return None
+    found = events.times(np.array([time]))[0].as_py()
+    return found if isinstance(found, int) else str(found.isoformat())
+
+
+def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
+    """The reference over all events at once: what the queries mean, whatever the plan."""
+    from engines.events import column_kinds, from_table, read_table
+    from engines.oracle import run_oracle
+    from engines.results import row_counts, sorted_results, write_results
+    from optimizer.bind import bind
+    from workloads.loading import load_workload
+
+    stages = Stages(monitor)
+    with stages("read"):
+        table = read_table(source.path)
+        workload = load_workload(plan.document)
+        bound = bind(workload, column_kinds(table.schema) or None)
+        events = from_table(table, bound.stream, source.path)
+    with stages("run"):
+        results = sorted_results(run_oracle(bound, events))
+    report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
+    report.numbers = (results.aggregates.num_rows, results.matches.num_rows)
+    with stages("write"):
+        if sink.path is None:
+            report.first = results
+        else:
+            from optimizer.ir.query import Aggregation
+
+            aggregating = [isinstance(query.output, Aggregation) for query in bound.queries]
+            kinds = (any(aggregating), not all(aggregating))
+            report.files = write_results(results, sink.path, *kinds)
+    report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
+    return report
+
+
+# --- on Spark -------------------------------------------------------------------------------------
+
+
+def _run_spark(
+    plan: Plan, source: EventSource, sink: RowSink, execution: Execution, monitor: Monitor
+) -> RunReport:
+    """As one job of a session, which is made once the input is known to be good.
+
+    Only what Spark has to find, a table or another machine's files, is looked at after that.
+    """
+    from engines.columns.needed import named_columns
+    from engines.events import column_kinds
+    from engines.faults import Faults
+    from engines.session import spark_session
+    from engines.spark.batch import Settings, run_batch
+    from engines.spark.source import Source, is_table, open_source, open_table
+    from engines.spark.targets import FileTarget, Shown, Target, target_for
+    from workloads.loading import load_workload
+
+    stages, faults = Stages(monitor), Faults(source.on_error)
+    where = execution.spark
+    stream = load_workload(plan.document).stream
+    with ExitStack() as sessions:
+
+        def session() -> SparkSession:
+            made = spark_session(where.master, where.name or "sheaf", where.conf)
+            spark: SparkSession = sessions.enter_context(made)
+            return spark
+
+        opened: Source
+        if is_table(source.path):
+            with stages("start"):
+                spark = session()
+            with stages("read"):
+                opened = open_table(spark, source.path, stream, faults)
+                program = fitted(plan, column_kinds(opened.schema))
+        else:
+            with stages("read"):
+                opened = open_source(source.path, stream, faults)
+                program = fitted(plan, opened.files.kinds)
+                opened.files.assume(named_columns(program.workload))
+            with stages("start"):
+                spark = session()
+        target: Target = Shown(sink.shown)
+        if sink.path is not None and sink.both:
+            target = FileTarget(sink.path)
+        elif sink.path is not None:
+            target = target_for(sink.path, *kinds_of(program))
+        pages: list[str] = []
+
+        def told(progress: SparkProgress) -> None:
+            if progress.ui is not None and not pages:
+                pages.append(progress.ui)
+                monitor.on_page(progress.ui)
+            monitor.on_progress(progress.part)
+            monitor.on_tasks(progress)
+
+        settings = Settings(plan.spark.spread, plan.spark.buckets)
+        with stages("run"):
+            done = run_batch(spark, program, opened, target, execution.options, settings, told)
+    return RunReport(
+        "spark",
+        device_of(plan, execution.options),
+        done.events,
+        faults.total,
+        stages.seconds,
+        done.seconds.get("cpu", 0.0) + done.account.nanoseconds[program.ids.scan] / 1e9,
+        done.rows,
+        done.numbers,
+        done.names,
+        done.first,
+        done.account,
+        done.fallbacks,
+        done.decisions,
+        sum(decision.what == "changed" for decision in done.decisions),
+        done.ledger,
+        done.unbounded,
+        faults,
+        {"master": where.master, "spread": done.spread, "tasks": done.parts},
+    )
+
+
+STREAM_STOP_SECONDS = 5.0  # that a batch is given to end before the stream does
+COMMAND_POLL_SECONDS = 0.25
+
+
+def _run_stream(
+    plan: Plan, source: EventSource, execution: Execution, monitor: Monitor
+) -> RunReport:
+    """Until there is nothing more, or until it is told to stop."""
+    from engines.session import spark_session
+    from engines.spark.stream import finish_stream, settings_for, start_stream
+
+    assert execution.stream is not None
+    options, where = execution.stream, execution.spark
+    if options.buckets is None and plan.spark.buckets is not None:
+        options = replace(options, buckets=plan.spark.buckets)
+    stages = Stages(monitor)
+    report = RunReport("spark", device_of(plan, execution.options))
+    totals: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+
+    def told(progress: StreamProgress) -> None:
+        totals.update(
+            batches=1,
+            read=progress.read,
+            bad=progress.bad,
+            late=progress.late,
+            aggregates=progress.aggregates,
+            matches=progress.matches,
+        )
+        rows.update(progress.rows)
+        if progress.account:
+            report.account.add(progress.account)
+        report.fallbacks.update(list(progress.fallbacks))
+        if progress.first_bad is not None:
+            report.about.setdefault("first_bad", progress.first_bad)
+        monitor.on_batch(progress)
+
+    with stages("read"):
+        program, live = open_stream(plan, source, options.checkpoint)
+    with ExitStack() as sessions:
+        with stages("start"):
+            settings = {**settings_for(source.path, options.out), **where.conf}
+            if "spark.jars" in where.conf:  # jars that are there take the place of a registry's
+                settings.pop("spark.jars.packages", None)
+            made = spark_session(where.master, where.name or "sheaf", settings)
+            spark = sessions.enter_context(made)
+            if (address := spark.sparkContext.uiWebUrl) is not None:
+                monitor.on_page(address)
+        with stages("run"):
+            stream = start_stream(spark, program, live, options, execution.options, told)
+            monitor.on_start(stream.takeover)
+            stopped = False
+            while not stopped and not stream.wait(COMMAND_POLL_SECONDS):
+                match monitor.command():
+                    case "stop":
+                        stream.stop(STREAM_STOP_SECONDS)
+                        stopped = True
+                    case Replacement(new, answer):
+                        try:
+                            wanted, opened = open_stream(new, source, options.checkpoint, live)
+                            done = stream.replace(wanted, opened, execution.options)
+                        except Exception as error:
+                            answer(error)
+                        else:
+                            program, live = wanted, opened
+                            answer(done)
+            if execution.finish and not stopped:
+                told(finish_stream(spark, program, live, options, execution.options))
+    report.events, report.skipped = totals["read"], totals["bad"]
+    report.rows, report.numbers = dict(rows), (totals["aggregates"], totals["matches"])
+    report.seconds = stages.seconds
+    report.cpu_seconds = sum(report.account.nanoseconds.values()) / 1e9
+    report.about |= {"late": totals["late"], "batches": totals["batches"]}
+    return report
+
+
+def open_stream(
+    plan: Plan, source: EventSource, checkpoint: str, running: Any = None
+) -> tuple[Program, Any]:
+    """The plan's program over a live source, with the columns that the checkpoint knows."""
+    from engines.events import column_kinds
+    from engines.spark.checkpoint import read_manifest
+    from engines.spark.live_source import open_live_source
+    from workloads.loading import load_workload
+
+    stream = load_workload(plan.document).stream
+    before = read_manifest(checkpoint)
+    known = None if before is None else before.schema
+    more = () if running is None else (running.options,)
+    live = open_live_source(source.path, stream, source.like, known, source.on_error, *more)
+    return fitted(plan, column_kinds(live.schema)), live
+
+
+def decision_documents(decisions: Sequence[Decision | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Decisions about trees as plain values: what, when, of which queries, old and new, and why."""
+    return [
+        dict(decision) if isinstance(decision, Mapping) else asdict(decision)
+        for decision in decisions
+    ]
