@@ -15,17 +15,20 @@ from hypothesis import strategies as st
 
 from engines.events import from_table
 from engines.faults import Faults
-from tests.running import How
 from engines.live.run import LiveRun
 from engines.local.order import Lateness
 from engines.local.slices import Slice, Slicing, between, cut
 from engines.local.stream import SlicedRun
 from engines.oracle import run_oracle
+from engines.statistics import measure
 from engines.trees.adaptive import Adaptive, Thresholds
-from engines.trees.choices import plan_queries
-from engines.trees.observed import Observed
-from engines.trees.planning import statistics_of
+from engines.trees.observed import Observed, Running, look
 from optimizer.bind import load_bound
+from optimizer.cost.trees import COMPILED
+from optimizer.ir.alternatives import alternatives
+from optimizer.physical.reading_tree import ReadingTree
+from optimizer.trees import Passed, best_tree
+from optimizer.trees.pieces import Reading
 from tests.differential.test_continued import batches_of
 from tests.differential.test_slices import (
     COLUMNS,
@@ -37,6 +40,7 @@ from tests.differential.test_slices import (
     multiset,
 )
 from tests.differential.test_trees import SHAPES, TAKEN
+from tests.running import How
 from tests.strategies import has_sequence
 
 MATCHES = replace(TAKEN, types=("A", "B", "C"), max_components=4, max_window=6)
@@ -44,19 +48,27 @@ WAITING = replace(MATCHES, types=("A", "B"), local=False, operators=("SEQ", "AND
 
 
 class Forced(Adaptive):
-    """Another plan for every batch, drawn at random."""
+    """Other trees for every batch, drawn at random."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._draw = random.Random(seed)
 
-    def plans(self, queries, picked, widths, how):
-        how = replace(
-            how,
-            detection=self._draw.choice(SHAPES),
-            propagation=self._draw.choice(["push", "pull", "pass-down"]),
-        )
-        return plan_queries(queries, statistics_of(picked), widths, how)
+    def trees(self, queries, planned, picked, widths, sharing=True, adaptive=True):
+        statistics = Running.of(look(picked, ()), picked)
+        shape = self._draw.choice(SHAPES)
+        way = self._draw.choice(["push", "pull", "pass-down"])
+
+        def drawn(reading):
+            tree = best_tree(reading.asked, statistics, model=COMPILED, shape=shape).tree
+            return ReadingTree.of(reading, tree if way == "push" else Passed(tree, way))
+
+        return {
+            query.name: tuple(
+                drawn(Reading.of(query, pattern)) for pattern in alternatives(query.pattern)
+            )
+            for query in queries
+        }
 
 
 def table_of(case: Case) -> pa.Table:
@@ -74,8 +86,8 @@ def table_of(case: Case) -> pa.Table:
 @settings(max_examples=40)
 def test_slices_with_plans_of_their_own_give_what_the_reference_gives(case, rows, batch, seed):
     workload, table = case[0], table_of(case)
-    run = SlicedRun(workload, MILLISECOND)
-    run.adaptive = Forced(seed)
+    run = SlicedRun(How().program(workload), MILLISECOND)
+    run.context.adaptive = Forced(seed)
     lateness = Lateness(disorder_of(case[1]), True, MILLISECOND, "ts", Faults())
     pieces = cut(
         batches(table, batch), table.schema, workload.stream, lateness, run.reach,
@@ -94,8 +106,8 @@ def test_slices_with_plans_of_their_own_give_what_the_reference_gives(case, rows
 @settings(max_examples=40)
 def test_live_batches_with_plans_of_their_own_give_what_the_reference_gives(case, cuts, seed):
     workload, table = case[0], table_of(case)
-    live = LiveRun(workload, MILLISECOND)
-    live._sliced.adaptive = Forced(seed)
+    live = LiveRun(How().program(workload), MILLISECOND)
+    live.context.adaptive = Forced(seed)
     found = [
         live.add(from_table(part, workload.stream), until)
         for part, until in batches_of(table, cuts)
@@ -120,22 +132,26 @@ def phases(*weights: tuple[float, float, float], size: int = 2 * BATCH, x: int =
     return pa.table({"ts": np.arange(len(kind)), "kind": kind, "x": draw.integers(0, x, len(kind))})
 
 
-def run_slices(table, query=SEQUENCE, thresholds=EAGER, how=None):
-    """The rows, and what was decided before each slice."""
+def run_slices(table, query=SEQUENCE, thresholds=EAGER, how=None, measured=None):
+    """The rows, and what was decided before each slice.
+
+    Trees are left to the first events, unless statistics of other ones are `measured`.
+    """
     workload = load_bound({"stream": STREAM, "queries": [f"QUERY q PATTERN {query}"]})
-    events = from_table(table, workload.stream)
-    run = SlicedRun(workload, MILLISECOND, how=how or How())
-    run.adaptive = Adaptive(thresholds)
+    events, how = from_table(table, workload.stream), how or How()
+    known = None if measured is None else measure(workload, from_table(measured, workload.stream))
+    run = SlicedRun(how.program(workload, known), MILLISECOND, how.context())
+    run.context.adaptive = Adaptive(thresholds)
     ends = [None, *range(BATCH, len(events), BATCH), None]
     found = []
     for start, stop in pairwise(ends):
         reached = between(events, None if start is None else start - run.reach.back + 1, stop)
         found.append(run.run(Slice(reached, start, stop)))
-    return [text for part in found for text in part.matches["match"].to_pylist()], run.adaptive
+    return [text for part in found for text in part.matches["match"].to_pylist()], run.context.adaptive
 
 
-def plans_of(adaptive):
-    return [decision.plans[0] for decision in adaptive.decisions if decision.what != "kept"]
+def trees_of(adaptive):
+    return [decision.new["q"] for decision in adaptive.decisions if decision.what != "kept"]
 
 
 FLIPS = [(1, 20, 20), (20, 20, 1), (1, 20, 20)]
@@ -145,9 +161,11 @@ def test_a_plan_changes_with_the_rates_and_only_then():
     table = phases(*FLIPS)
     found, adaptive = run_slices(table)
     # In each phase the rarest event is joined first.
-    assert plans_of(adaptive) == ["q: ((a ; b) ; c)", "q: (a ; (b ; c))", "q: ((a ; b) ; c)"]
+    assert trees_of(adaptive) == ["((a ; b) ; c)", "(a ; (b ; c))", "((a ; b) ; c)"]
+    # Each change begins with what was there before.
+    assert [d.old.get("q") for d in adaptive.decisions] == [None, *trees_of(adaptive)[:-1]]
     assert [(d.what, d.batch) for d in adaptive.decisions] == [
-        ("planned", 1),
+        ("chosen", 1),
         ("changed", 3),
         ("changed", 5),
     ]
@@ -157,6 +175,15 @@ def test_a_plan_changes_with_the_rates_and_only_then():
     fixed, kept = run_slices(table, how=How(adaptive=False))
     assert kept.changes == 0
     assert sorted(fixed) == sorted(found)
+
+
+def test_the_trees_of_a_plan_change_as_those_that_were_chosen_do():
+    table = phases(*FLIPS)
+    # The plan rests on what the second phase is like, and the stream begins with the first.
+    found, adaptive = run_slices(table, measured=phases(FLIPS[1]))
+    assert trees_of(adaptive) == ["((a ; b) ; c)"]
+    same = Counter(found) == three_in_a_row(table, 20)
+    assert same
 
 
 def three_in_a_row(table: pa.Table, width: int) -> Counter:
@@ -173,38 +200,38 @@ def three_in_a_row(table: pa.Table, width: int) -> Counter:
 
 def test_what_changes_by_chance_changes_no_plan():
     _, adaptive = run_slices(phases((1, 20, 20), (1, 20, 20), (1, 20, 20)))
-    assert [decision.what for decision in adaptive.decisions] == ["planned"]
+    assert [decision.what for decision in adaptive.decisions] == ["chosen"]
 
 
 def test_a_change_says_what_changed_and_what_it_saves():
     _, adaptive = run_slices(phases(*FLIPS[:2]))
     change = adaptive.decisions[1]
     assert change.reason.startswith("the rate of ")
-    assert " a second; the new plan saves " in change.reason
-    assert str(change).startswith("batch 3: plan of q changed: the rate of ")
-    assert str(change).endswith("\n  q: (a ; (b ; c))")
+    assert " a second; the new ones save " in change.reason
+    assert str(change).startswith("batch 3: trees of q changed: the rate of ")
+    assert str(change).endswith("\n  q: (a ; (b ; c)) (was ((a ; b) ; c))")
 
 
 def test_a_plan_that_saves_little_is_not_taken():
     # An A is still the rarest, so the plan is the best; and one that saves too little is left.
     _, adaptive = run_slices(phases((1, 20, 20), (3, 20, 20)))
-    assert [decision.what for decision in adaptive.decisions] == ["planned", "kept"]
-    assert adaptive.decisions[1].reason.endswith("a new plan saves 0%")
+    assert [decision.what for decision in adaptive.decisions] == ["chosen", "kept"]
+    assert adaptive.decisions[1].reason.endswith("; others save 0%")
     picky = replace(EAGER, gain=0.999)
     _, adaptive = run_slices(phases(*FLIPS), thresholds=picky)
     assert adaptive.changes == 0
-    assert {decision.what for decision in adaptive.decisions} == {"planned", "kept"}
+    assert {decision.what for decision in adaptive.decisions} == {"chosen", "kept"}
 
 
 def test_a_change_below_the_threshold_is_not_looked_into():
     lax = replace(EAGER, change=100.0)
     _, adaptive = run_slices(phases(*FLIPS), thresholds=lax)
-    assert [decision.what for decision in adaptive.decisions] == ["planned"]
+    assert [decision.what for decision in adaptive.decisions] == ["chosen"]
 
 
 def test_too_little_work_is_not_planned_for():
     _, adaptive = run_slices(phases(*FLIPS), thresholds=replace(EAGER, worth=1e9))
-    assert [decision.what for decision in adaptive.decisions] == ["planned"]
+    assert [decision.what for decision in adaptive.decisions] == ["chosen"]
 
 
 def test_a_selectivity_that_changes_changes_the_plan():
@@ -222,7 +249,7 @@ def test_a_selectivity_that_changes_changes_the_plan():
     )
     query = "SEQ(A a, B b, C c) WHERE a.x = b.x AND b.y = c.y RETURN a WITHIN 40 ms"
     _, adaptive = run_slices(table, query)
-    assert plans_of(adaptive) == ["q: ((a ; b) ; c)", "q: (a ; (b ; c))"]
+    assert trees_of(adaptive) == ["((a ; b) ; c)", "(a ; (b ; c))"]
     assert "the selectivity of " in adaptive.decisions[1].reason
 
 

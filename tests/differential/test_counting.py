@@ -14,16 +14,15 @@ from engines.columns.arranged import Arranged
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
 from engines.counting.rows import counted_rows
-from engines.devices import opencl_devices
+from engines.devices import DeviceRequest, opencl_devices
 from engines.events import from_table
-from tests.running import How
-from tests.running import run_local
 from engines.reference import run
 from engines.results import sorted_results
 from kernels import opencl
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
+from tests.running import How, run_local, unit_of
 from workloads.errors import UnsupportedError
 
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
@@ -91,8 +90,8 @@ def test_counting_agrees_with_the_reference(device, case):
     found, counted = [], set()
     for (key, window, _), queries in groups.items():
         arranged = Arranged(arrange(events, key, window.is_count, False), columns)
-        how = How(device=device, insist=True)
-        tables = counted_rows(queries, arranged, how) if len(events) else []
+        request = DeviceRequest(device, insist=True)
+        tables = counted_rows(unit_of(queries), arranged, request) if len(events) else []
         if tables is not None:
             counted |= {query.name for query in queries}
             found += [row for table in tables for row in table.to_pylist()]

@@ -22,6 +22,7 @@ from optimizer.chains import chain_of
 from tests import strategies
 from tests.differential.test_counting import comparable, table_of
 from tests.oracle import notation
+from tests.running import unit_of
 
 
 class Chopped:
@@ -32,11 +33,12 @@ class Chopped:
     def __init__(self, size):
         self.size = size
 
+    def lengths(self, query):
+        n = len(chain_of(query).components)
+        return tuple(min(self.size, n - i) for i in range(0, n, self.size))
+
     def count(self, plan, columns, layout, width, slide, is_count):
-        lengths = {}
-        for query in plan.queries:
-            n = len(chain_of(query).components)
-            lengths[query.name] = [min(self.size, n - i) for i in range(0, n, self.size)]
+        lengths = {query.name: self.lengths(query) for query in plan.queries}
         return chopconnect.count(plan, columns, layout, width, slide, is_count, lengths)
 
 
@@ -48,6 +50,9 @@ ENGINES = {
     "chopped in twos": Chopped(2),
     "chopped in ones": Chopped(1),
 }
+
+# Those that plans have by name; the other takes the product's place.
+NAMES = {aseq: "aseq", pretree: "pretree", chopconnect: "chopconnect"}
 
 # Sequences of single events, with single events negated in the gaps.
 CHAINS = replace(
@@ -64,12 +69,16 @@ CHAINS = replace(
 
 def counted(engine, queries, arranged):
     """The result rows of queries of one key, window and slide."""
+    if isinstance(engine, Chopped):
+        unit = unit_of(queries, "chopconnect", {q.name: engine.lengths(q) for q in queries})
+    else:
+        unit = unit_of(queries, NAMES.get(engine, "product"))
 
-    def count(plan, columns, layout, width, slide, is_count, how):
-        return engine.count(plan, columns, layout, width, slide, is_count)
+    def count(plan, *given):
+        return engine.count(plan, *given[:-1])  # it knows no device
 
     with mock.patch.object(rows, "count", count):
-        tables = rows.counted_rows(queries, arranged)
+        tables = rows.counted_rows(unit, arranged)
     return [row for table in tables for row in table.to_pylist()]
 
 

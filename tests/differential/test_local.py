@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.events import Events, from_table
-from tests.running import How
 from engines.joins.scan import Limits
-from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.ir import pattern as ir
@@ -26,6 +24,7 @@ from optimizer.ir.query import (
     ReturnItem,
 )
 from optimizer.normal_form import normalize
+from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, has_sequence, queries_with_rows
 
 COLUMNS = {"ts": pa.int64(), "kind": pa.string(), "k": pa.int64(), "x": pa.int64(), "y": pa.int64()}

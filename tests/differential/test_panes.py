@@ -13,15 +13,17 @@ from hypothesis import given, settings
 from engines.columns.arranged import Arranged
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
-from engines.counting.rows import counted_rows, panes_rows
+from engines.counting import rows as counting_rows
+from engines.counting.panes import count_panes
+from engines.counting.rows import counted_rows
 from engines.events import from_table
-from tests.running import How
-from tests.running import run_local
 from engines.reference import run
+from engines.statistics import measure
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
 from tests.differential.test_counting import comparable, table_of
+from tests.running import How, engines_of, run_local, unit_of
 
 # Everything that can be counted and slides in time.
 SLIDING = replace(
@@ -49,6 +51,11 @@ def arranged_for(workload, events, key):
     return Arranged(arrange(events, key, False, False), Columns(workload, events))
 
 
+def panes_rows(queries, arranged):
+    """The rows of each query, by panes; None where the stream makes that impossible."""
+    return counted_rows(unit_of(queries, "panes"), arranged)
+
+
 def apart(queries, arranged):
     """The rows of a product for each window and slide."""
     groups = {}
@@ -57,7 +64,7 @@ def apart(queries, arranged):
     return [
         row
         for group in groups.values()
-        for table in counted_rows(group, arranged)
+        for table in counted_rows(unit_of(group), arranged)
         for row in table.to_pylist()
     ]
 
@@ -72,7 +79,7 @@ def test_panes_agree_with_the_reference(workload, rows):
     found, counted = [], set()
     for key, queries in by_key(workload).items():
         if len(events):
-            tables = panes_rows(queries, arranged_for(workload, events, key), always=True)
+            tables = panes_rows(queries, arranged_for(workload, events, key))
             if tables is not None:
                 counted |= {query.name for query in queries}
                 found += [row for table in tables for row in table.to_pylist()]
@@ -122,7 +129,7 @@ def test_panes_agree_with_products_of_one_window_each(gap, keyed, patterns):
     workload = mixed(keyed, patterns)
     events = from_table(stream(3000, gap), workload.stream)
     arranged = arranged_for(workload, events, workload.queries[0].key)
-    tables = panes_rows(workload.queries, arranged, always=True)
+    tables = panes_rows(workload.queries, arranged)
     found = [row for table in tables for row in table.to_pylist()]
     assert len(found) > 300
     exact = [row for row in found if row["count"] is not None]
@@ -160,7 +167,7 @@ def test_a_count_past_the_largest_integer_is_floating_point_and_says_so():
     )
     table = pa.table({"ts": range(1, 71), "kind": ["A"] * 70})
     arranged = arranged_for(workload, from_table(table, workload.stream), ())
-    short, long = (t.to_pylist() for t in panes_rows(workload.queries, arranged, always=True))
+    short, long = (t.to_pylist() for t in panes_rows(workload.queries, arranged))
     assert [(row["time"], row["count"]) for row in short] == [(10 * i, 1023) for i in range(1, 8)]
     assert [(row["time"], row["count"], row["exact"]) for row in long] == [(70, None, False)]
     assert long[0]["value"] == pytest.approx(2.0**70 - 1, rel=1e-12)
@@ -179,7 +186,7 @@ def test_a_count_that_is_too_large_within_a_pane_says_so():
     kinds = "A" * 1999 + "B" + "A" * 1999 + "C"
     table = pa.table({"ts": range(1, 4001), "kind": list(kinds), "x": range(4000)})
     arranged = arranged_for(workload, from_table(table, workload.stream), ())
-    groups, ended = (t.to_pylist() for t in panes_rows(workload.queries, arranged, always=True))
+    groups, ended = (t.to_pylist() for t in panes_rows(workload.queries, arranged))
     assert [(row["count"], row["value"]) for row in groups] == [(None, float("inf"))] * 2
     counts = [row for row in ended if row["aggregate"] == "COUNT(*)"]
     assert [(row["count"], row["value"]) for row in counts] == [(None, float("inf"))] * 2
@@ -212,25 +219,32 @@ def sliding(patterns, *windows):
         (ONE, ["100 ms SLIDE 1 ms"], False),  # hardly an event in a pane
     ],
 )
-def test_panes_are_taken_where_they_pay(patterns, windows, pays):
+def test_panes_are_planned_where_they_pay(patterns, windows, pays):
     workload = sliding(patterns, *windows)
     events = from_table(stream(20_000, 2), workload.stream)
-    tables = panes_rows(workload.queries, arranged_for(workload, events, ()))
-    assert (tables is not None) == pays
+    plan = How().plan(workload, measure(workload, events))
+    assert {group.engine == "panes" for group in plan.groups} == {pays}
 
 
-def test_a_run_gives_the_same_with_panes_and_without(monkeypatch):
+def test_a_plan_with_panes_runs_on_them_and_gives_the_same_as_one_without(monkeypatch):
     taken = []
 
     def noted(*args):
-        taken.append(panes_rows(*args))
+        taken.append(count_panes(*args))
         return taken[-1]
 
-    monkeypatch.setattr("engines.local.run.panes_rows", noted)
+    monkeypatch.setattr(counting_rows, "count_panes", noted)
     workload = sliding(ONE, "1 s SLIDE 500 ms", "600 ms SLIDE 200 ms", "400 ms SLIDE 400 ms")
     events = from_table(stream(20_000, 2), workload.stream)
-    found = run_local(workload, events).aggregates.to_pylist()
-    assert [tables is None for tables in taken] == [False]
-    expected = run_local(workload, events, how=How(sharing=False)).aggregates.to_pylist()
+    plan = How().plan(workload, measure(workload, events))
+    (group,) = plan.groups
+    assert (group.engine, len(group.queries)) == ("panes", 3)
+    context = How().context()
+    found = run_local(workload, events, plan=plan, context=context).aggregates.to_pylist()
+    assert [counted is None for counted in taken] == [False]
+    assert not context.fallbacks.sentences
+    products = engines_of(How(sharing=False).plan(workload), "product")
+    assert len(products.groups) == 3
+    expected = run_local(workload, events, plan=products).aggregates.to_pylist()
     assert len(taken) == 1
     assert close(found, expected)

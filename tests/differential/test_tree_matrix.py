@@ -147,7 +147,7 @@ def test_a_last_negation_is_reported_when_its_window_closes_though_nothing_comes
     ]
     for slice_rows in (1, 4096):
         table = table_of(workload, rows)
-        run = SlicedRun(workload, MILLISECOND)
+        run = SlicedRun(How().program(workload), MILLISECOND)
         pieces = cut(
             batches(table, slice_rows),
             table.schema,

@@ -1,14 +1,18 @@
 """Devices are found, chosen, and left for the CPU where they fail."""
 
-import warnings
-
 import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
 from engines import devices
-from engines.devices import DeviceError, choose, list_devices, opencl_devices, opencl_handle
-from tests.running import How
+from engines.devices import (
+    DeviceError,
+    DeviceRequest,
+    choose,
+    list_devices,
+    opencl_devices,
+    opencl_handle,
+)
 
 NONE = ((), "no driver")
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
@@ -26,26 +30,35 @@ def test_the_processor_is_always_there():
 @needs_opencl
 def test_the_bundled_opencl_platform_is_found():
     assert choose("opencl") == "opencl"
-    assert opencl_handle(How(device="opencl")) is not None
+    request = DeviceRequest("opencl")
+    assert opencl_handle(request) is not None
+    assert not request.fallbacks.sentences
 
 
 @pytest.mark.usefixtures("nothing")
 def test_a_device_asked_for_by_name_must_be_there():
     with pytest.raises(DeviceError, match="no driver"):
         choose("opencl")
+    request = DeviceRequest("opencl", insist=True)
+    with pytest.raises(DeviceError, match="no driver"):
+        opencl_handle(request)
+    assert not request.fallbacks.sentences
 
 
 @pytest.mark.usefixtures("nothing")
 def test_by_itself_the_cpu_takes_over():
     assert choose("auto") == "cpu"
-    with pytest.warns(RuntimeWarning, match="no driver: computing on the CPU"):
-        assert opencl_handle(How(device="opencl")) is None
+    request = DeviceRequest("opencl")
+    for _ in range(2):
+        assert opencl_handle(request) is None
+    assert list(request.fallbacks) == ["no driver: computing on the CPU instead"]
 
 
+@pytest.mark.usefixtures("nothing")
 def test_the_cpu_needs_no_opencl():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert opencl_handle(How()) is None
+    request = DeviceRequest("cpu", insist=True)
+    assert opencl_handle(request) is None
+    assert not request.fallbacks.sentences
 
 
 def test_devices_are_listed():

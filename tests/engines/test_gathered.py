@@ -18,6 +18,7 @@ from optimizer.bind import load_bound
 from optimizer.statistics import Statistics
 from optimizer.statistics.document import from_written, to_written
 from tests.engines.test_statistics import STREAM, Row, measured, stream
+from tests.running import How
 from workloads import bundled
 from workloads.generators import write_events
 
@@ -95,7 +96,7 @@ def test_what_was_seen_survives_its_file() -> None:
 def test_a_live_run_lets_statistics_be_gathered() -> None:
     seen = Gathered(WORKLOAD)
     events = from_table(pa.Table.from_pylist(ROWS), WORKLOAD.stream)
-    run = LiveRun(WORKLOAD, events.tick, gathered=seen)
+    run = LiveRun(How().program(WORKLOAD), events.tick, gathered=seen)
     run.add(events, None)
     assert seen.statistics().rates == pytest.approx(measured(QUERY, ROWS).rates)
 

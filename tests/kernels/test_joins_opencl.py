@@ -9,15 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.context import Counts
 from engines.devices import DeviceError, opencl_devices
-from tests.running import How
-from engines.trees.evaluation import Counts
 from kernels import opencl
 from kernels.joins import Side
 from kernels.table import KERNELS, kernel
 from tests.differential.test_local import events_of
-from tests.differential.test_trees import DENSE, LARGER, SHAPES, cases, check, larger, of_trees
+from tests.differential.test_trees import (
+    DENSE,
+    LARGER,
+    SHAPES,
+    UNLIMITED,
+    cases,
+    check,
+    larger,
+    of_trees,
+)
 from tests.kernels.test_joins import grouped, random_order, random_side
+from tests.running import How, run_trees
 
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -162,7 +171,7 @@ def test_a_device_is_used_for_the_joins_of_a_query(monkeypatch):
         return kernel("count_pairs", "numba")(*given)
 
     monkeypatch.setattr("kernels.table.KERNELS", pretending(count_pairs=counted))
-    monkeypatch.setattr("engines.trees.device.opencl_handle", lambda how: "a card")
+    monkeypatch.setattr("engines.trees.device.opencl_handle", lambda request: "a card")
     workload, events = larger("sequence", "20 ms")
     assert of_trees(workload, events, how=How(device="opencl")).num_rows > 0
     assert seen == ["a card", "a card"]
@@ -187,13 +196,15 @@ def test_a_driver_that_fails_is_reported(failing, monkeypatch):
     monkeypatch.setattr("kernels.table.KERNELS", pretending(**{failing: fails}))
     monkeypatch.setattr(
         "engines.trees.device.opencl_handle",
-        lambda how: "a card" if how.device == "opencl" else None,
+        lambda request: "a card" if request.device == "opencl" else None,
     )
     workload, events = larger("gap", "20 ms")
     expected = of_trees(workload, events)
     with pytest.raises(DeviceError, match="the OpenCL device failed: no room on the card"):
         of_trees(workload, events, how=ON_DEVICE)
-    with pytest.warns(RuntimeWarning, match="no room on the card: computing on the CPU") as told:
-        found = of_trees(workload, events, how=How(device="opencl"))
-    assert len(told) == 1
+    context = How().context(UNLIMITED)
+    found = run_trees(workload, events, how=How(device="opencl"), context=context)
+    assert list(context.fallbacks) == [
+        "the OpenCL device failed: no room on the card: computing on the CPU instead"
+    ]
     assert found.equals(expected)
