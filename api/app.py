@@ -53,7 +53,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     queue = Jobs(
         records,
         jobs_folder,
-        lambda plan: store.plan(plan).document["document"],
+        lambda plan: store.plan(plan).document,
         roots,
         settings.jobs_at_once,
         settings.max_queued,

@@ -89,7 +89,16 @@ def plan_bound(
         say("measuring the sample")
         statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
     say("choosing what to share")
-    return make_plan(bound, document, wanted.solver, wanted.model, statistics, unit_costs=known())
+    return make_plan(
+        bound,
+        document,
+        wanted.solver,
+        wanted.model,
+        statistics,
+        sharing=wanted.sharing,
+        unit_costs=known(),
+        device=wanted.device,
+    )
 
 
 def plan_document(

@@ -102,6 +102,8 @@ class PlanIn(_In):
     )
     solver: Solver = "greedy"
     model: Model = "measured"
+    sharing: bool = Field(default=True, description="Without it every query runs on its own.")
+    device: OneOf["cpu", "opencl"] = Field(default="cpu", description="What it is planned for.")
     statistics: StatisticsIn | None = Field(
         default=None, description="In place of the workload's own."
     )
@@ -379,6 +381,17 @@ class OperatorCounts(BaseModel):
     rows_out: int | None = Field(
         default=None, description="Events it has passed on, or rows of results that came of it."
     )
+    cpu_seconds: float | None = Field(
+        default=None, description="CPU that it took itself, without what it reads from."
+    )
+    predicted_seconds: float | None = Field(
+        default=None, description="CPU that the plan predicts for so many events."
+    )
+    predicted_rows: float | None = Field(default=None, description="Rows that the plan predicts.")
+    unplanned: bool = Field(
+        default=False,
+        description="It ran in place of planned ones, or is of an earlier plan of a stream.",
+    )
     state: HoldingOut | None = Field(
         default=None, description="Of a stream: events that wait, or what windows hold."
     )
@@ -398,6 +411,20 @@ class OperatorsOut(BaseModel):
     operators: list[OperatorCounts]
     gone: dict[str, int] = Field(
         default={}, description="Of a stream: rows of queries that are no longer in the plan."
+    )
+    cpu_seconds: float | None = Field(default=None, description="CPU of all of the run.")
+    predicted_seconds: float | None = Field(
+        default=None, description="CPU that the plan predicts for all of it."
+    )
+    unclaimed_seconds: float | None = Field(
+        default=None, description="CPU of the run that no operator claims, once it is over."
+    )
+    fallbacks: list[str] = Field(
+        default=[], description="What data or devices did not allow as planned."
+    )
+    trees: list[dict[str, Any]] = Field(
+        default=[],
+        description="Trees that were chosen on the events or changed: what, old and new, and why.",
     )
 
 

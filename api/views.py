@@ -10,16 +10,17 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
-from api.jobs.account import COUNTED, Account
+from api.jobs.account import COUNTED, JobAccount
 from api.jobs.counts import Counts
 from api.jobs.model import Job
-from api.jobs.operators import counted
+from api.jobs.operators import job_operators
 from api.jobs.rows import Rows, table_of
 from api.rows import rows
 from api.schemas import (
     AggregateRow,
     CostOut,
     GroupStateOut,
+    HoldingOut,
     JobOut,
     Location,
     MatchRow,
@@ -138,7 +139,9 @@ def task_out(task: Task, limit: float) -> TaskOut:
     )
 
 
-def job_out(job: Job, progress: tuple[int, int] | None, account: Account | None = None) -> JobOut:
+def job_out(
+    job: Job, progress: tuple[int, int] | None, account: JobAccount | None = None
+) -> JobOut:
     """A job; `account` is what one that is a stream has done."""
     request, done = job.request, job.done
     out = JobOut(
@@ -179,22 +182,41 @@ def operators_out(
     job: Job,
     operators: Sequence[Mapping[str, Any]],
     counts: Counts | None,
-    account: Account | None,
+    account: JobAccount | None,
 ) -> OperatorsOut:
-    """The operators of the job's plan with what has been counted of each."""
+    """The operators of the job's plan with what was predicted and counted of each."""
     here = {o["detail"]["query"] for o in operators if o["kind"] == "output"}
     rows = {} if counts is None else counts.rows
+    found = job_operators(operators, counts)
+    report = {} if counts is None else counts.report
+    measured = [each.account.cpu_seconds for each in found if each.account.cpu_seconds is not None]
+    predicted = [
+        each.account.predicted_seconds
+        for each in found
+        if each.account.predicted_seconds is not None
+    ]
     return OperatorsOut(
         job=job.id,
         plan=job.request.plan,
         status=job.status,
         until=None if account is None or account.last is None else account.last.until,
-        operators=[OperatorCounts(**asdict(found)) for found in counted(operators, counts)],
+        operators=[
+            OperatorCounts(
+                **asdict(each.account),
+                state=None if each.state is None else HoldingOut(**asdict(each.state)),
+            )
+            for each in found
+        ],
         gone={name: number for name, number in rows.items() if name not in here},
+        cpu_seconds=report.get("cpu_seconds") or (sum(measured) if measured else None),
+        predicted_seconds=sum(predicted) if predicted else None,
+        unclaimed_seconds=report.get("unclaimed_seconds"),
+        fallbacks=report.get("fallbacks") or [],
+        trees=report.get("trees") or [],
     )
 
 
-def _stream_out(account: Account, restarts: int) -> StreamOut:
+def _stream_out(account: JobAccount, restarts: int) -> StreamOut:
     totals, last = account.totals, account.last
     sums = {name: getattr(totals, name) for name in ("batches", "seconds", *COUNTED)}
     out = StreamOut(**sums, restarts=restarts)

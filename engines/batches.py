@@ -113,6 +113,13 @@ class Source:
             pieces = file.read(schema, self._batch_rows)
             yield from checked(pieces, file.name, self._stream, self.faults, self._batch_rows)
 
+    @property
+    def read(self) -> dict[str, int]:
+        """Bytes of the files, and how many of their row groups are read: all of them."""
+        groups = sum(file.row_groups for file in self._files if isinstance(file, ParquetFile))
+        size = sum(Path(file.name).stat().st_size for file in self._files)
+        return {"bytes": size, "row_groups": groups, "of": groups}
+
     def take_spent(self) -> int:
         """Nanoseconds of CPU that threads have read for since it was last asked."""
         return take_spent(self._files)
@@ -281,6 +288,7 @@ class ParquetFile:
         self.name, self.schema = name, schema
         self.keys, self._progress = keys, progress
         self.spent = 0  # nanoseconds of CPU, of the thread that reads ahead
+        self.row_groups = 0  # that have been read
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
@@ -298,6 +306,7 @@ class ParquetFile:
             with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
                 rows = max(file.metadata.num_rows, 1)
                 groups = None if part is None else list(range(*part))
+                self.row_groups += file.num_row_groups if groups is None else len(groups)
                 # In one thread, whose time is known: there is another for what is done with it.
                 coming = file.iter_batches(batch_rows, groups, inside, use_threads=False)
                 for batch in _ahead(coming, self._spend):

@@ -166,6 +166,8 @@ class RunReport:
     unbounded: tuple[str, ...] = ()
     faults: Faults | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    span_seconds: float | None = None  # from the first event to the last
+    read: dict[str, int] = field(default_factory=dict)  # bytes, and row groups of how many
 
 
 class Stages:
@@ -257,7 +259,7 @@ def _run_local(
             kinds = (True, True) if sink.both else kinds_of(program)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
         rows: Counter[str] = Counter()
-        pieces = 0
+        pieces, span = 0, _Span()
         while True:
             began = time.perf_counter()
             with stages("read"), account.charge(scan):
@@ -268,6 +270,7 @@ def _run_local(
             own = len(piece.own)
             report.events, pieces = report.events + own, pieces + 1
             account.count(scan, own, own)
+            span.add(piece.own)
             monitor.on_events(piece.own)
             with stages("run"):
                 results = run.run(piece)
@@ -291,7 +294,25 @@ def _run_local(
     report.account, report.fallbacks = account, context.fallbacks
     report.decisions, report.changes = list(context.adaptive.decisions), context.adaptive.changes
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
+    report.span_seconds, report.read = span.seconds, events_in.read
     return report
+
+
+class _Span:
+    """The time from the first event to the last."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+        self._tick = 0
+
+    def add(self, events: Events) -> None:
+        if len(events):
+            ends = [int(events.ticks[0]), int(events.ticks[-1]), *self._ends]
+            self._ends, self._tick = [min(ends), max(ends)], events.tick
+
+    @property
+    def seconds(self) -> float | None:
+        return (self._ends[1] - self._ends[0]) * self._tick / 1e9 if self._ends else None
 
 
 def _opened(

@@ -22,6 +22,7 @@ from optimizer.statistics import KeyStatistics, Sample, Statistics, given
 from optimizer.statistics.known import key_text
 from optimizer.statistics.predicates import joint_text, local_text, symbols_of
 from workloads import expressions as ex
+from workloads.model import Workload
 
 MAX_EVENTS = 500_000  # that are looked at; a longer stream is sampled
 MAX_PAIRS = 20_000  # that a joint predicate is tried on: a standard error of 0.0035 at most
@@ -77,6 +78,40 @@ def measure(
         source="sampled",
         sample=Sample(len(chosen), seed, {text: e.pairs for text, e in estimates.items()}),
     )
+
+
+SAMPLED_ROWS = 100_000  # of the beginning of files that are about to be run over
+SAMPLED_PAIRS = 4_000
+
+
+def sample_files(workload: Workload, path: str, rows: int = SAMPLED_ROWS) -> Statistics | None:
+    """Statistics of the first events under a path, quick enough to plan every run by.
+
+    None where nothing can be told from them: there are none, all are of one moment, or a row among
+    them is no event, which the run itself will say.
+    """
+    from engines.batches import Source
+    from engines.columns.needed import named_columns, needed_columns
+    from engines.events import from_table
+    from engines.faults import Faults
+    from optimizer.bind import bind
+
+    source = Source(path, workload.stream, Faults("skip"), batch_rows=min(rows, 16_384))
+    bound = bind(workload, source.kinds)
+    source.assume(named_columns(bound))
+    tables, taken = [], 0
+    for batch in source.batches(needed_columns(bound, source.schema.names)):
+        tables.append(batch.table)
+        taken += len(batch)
+        if taken >= rows:
+            break
+    if not tables:
+        return None
+    try:
+        events = from_table(pa.concat_tables(tables), bound.stream, path)
+        return measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
+    except EventsError:
+        return None
 
 
 def _seconds(events: Events) -> float:

@@ -117,6 +117,7 @@ def _reach(text: str, table: pa.Table, first: int) -> int:
 
 def _adaptive() -> Callable[[_Batch], Sequence[Choice]]:
     from engines.how import How
+
     from engines.trees.adaptive import Adaptive
 
     adaptive = Adaptive()

@@ -101,6 +101,7 @@ def _asked(texts: list[str], events: int) -> AllSought:
 
 def _finding(title: str, case: str, texts: list[str], events: int, size: Size) -> Measured:
     from engines.how import How
+
     from engines.statistics import measure as measured_statistics
     from sharing.planner import make_plan
 
@@ -118,8 +119,9 @@ def _finding(title: str, case: str, texts: list[str], events: int, size: Size) -
 
 
 def _whole(number: int, size: Size) -> Measured:
-    from api.benchmarks.ways import running
     from engines.how import How
+
+    from api.benchmarks.ways import running
 
     events = _events(number, size)
     asked = _asked(related(number), events)

@@ -19,18 +19,18 @@ from api.benchmarks.streams import STREAM
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from engines.how import How
 
     from engines.baselines import Matches, Way
     from engines.events import Events
-    from engines.how import How
     from engines.joins.scan import Limits
     from engines.trees.buffers import Buffer
     from engines.trees.choices import Choice
-    from optimizer.trees.propagation import Propagation
     from engines.trees.picked import Picked
     from optimizer.ir.query import BoundWorkload, Query
     from optimizer.statistics import Statistics
     from optimizer.trees import Shape, Tree
+    from optimizer.trees.propagation import Propagation
     from workloads.generators import Attribute, Phase
 
 CLEAR = 1.1  # times that differ by less are equal
@@ -64,6 +64,7 @@ class Sought:
     def chosen(self) -> Plan:
         """What the engine would take."""
         from engines.how import How
+
         from engines.trees.choices import plan_queries
 
         widths = {self.query.name: self.width}
@@ -158,9 +159,10 @@ class AllSought:
 
     def by_trees(self, how: How) -> Variant:
         """The tree engine, with what queries have in common made once, or without."""
+        from engines.trees.planning import statistics_of
+
         from engines.trees.choices import plan_queries
         from engines.trees.evaluation import Evaluation, Shared
-        from engines.trees.planning import statistics_of
 
         queries = self.workload.queries
         widths = {query.name: self.width for query in queries}

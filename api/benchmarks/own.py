@@ -18,10 +18,11 @@ def by_stream(events_path: str, workload_path: str, size: Size) -> Iterator[Row]
 
     Ways that cannot count a group of queries are left out of its line.
     """
+    from engines.how import How
+
     from api.benchmarks.ways import running, warm_up
     from api.inputs import open_workload
     from engines.events import column_kinds, from_table, read_table
-    from engines.how import How
     from optimizer.bind import bind
 
     parsed, _ = open_workload(workload_path)

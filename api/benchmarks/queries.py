@@ -69,8 +69,9 @@ def _line(table: str, number: int, case: Case, seconds: dict[str, float]) -> Mea
 
 
 def _whole(size: Size, number: int) -> Measured:
-    from api.benchmarks.ways import running
     from engines.how import How
+
+    from api.benchmarks.ways import running
 
     case = _case(size, number, _EVENTS[number])
     variants = {
@@ -89,8 +90,9 @@ def _counting(size: Size, number: int) -> Measured:
 
 
 def _parts(size: Size, number: int) -> Measured:
-    from api.benchmarks.ways import WAYS, running
     from engines.how import How
+
+    from api.benchmarks.ways import WAYS, running
 
     case = _case(size, number, _EVENTS[number])
     counting = WAYS["product"](case)
@@ -105,8 +107,9 @@ def _parts(size: Size, number: int) -> Measured:
 
 def _fall(size: Size) -> Said:
     """How much slower fifty queries are than one, over the same events, in turn."""
-    from api.benchmarks.ways import WAYS, running
     from engines.how import How
+
+    from api.benchmarks.ways import WAYS, running
 
     few, many = (1, 50) if size == "full" else (1, 10)
     cases = {number: _case(size, number, _EVENTS[50]) for number in (few, many)}

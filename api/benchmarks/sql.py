@@ -68,8 +68,9 @@ def by_sql(size: Size) -> Iterator[Row]:
 
 
 def _row(size: Size, number: int, width: int, events: int, spark: SparkSession | None) -> Measured:
-    from api.benchmarks.ways import make_case, running, warm_up
     from engines.how import How
+
+    from api.benchmarks.ways import make_case, running, warm_up
 
     warm_up()
     draw = random.Random(number)

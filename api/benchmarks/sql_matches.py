@@ -166,14 +166,14 @@ def _loaded(text: str, table: pa.Table, stream: dict[str, str]) -> tuple[BoundWo
 def times_of_matches(workload: BoundWorkload, events: Events) -> pa.Table:
     """The times of the events of each match of a query without ORs."""
     import pyarrow as pa
+    from engines.how import How
+    from engines.trees.planning import statistics_of
 
     from api.benchmarks.matching import limits
     from engines.baselines.rows import picked_for
     from engines.columns.instances import Columns
-    from engines.how import How
     from engines.trees.choices import plan_queries
     from engines.trees.evaluation import Evaluation
-    from engines.trees.planning import statistics_of
 
     query = workload.queries[0]
     picked, width = picked_for(query, Columns(workload, events))

@@ -14,13 +14,13 @@ from api.benchmarks.streams import STREAM, TYPES, sequence, uniform
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from engines.how import How
 
     from engines.columns.instances import Columns
     from engines.columns.layout import Layout
     from engines.counting.plan import Plan
     from engines.counting.prepare import Counted
     from engines.events import Events
-    from engines.how import How
     from optimizer.ir.query import BoundWorkload, Query
 
 

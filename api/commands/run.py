@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
+from typing import Literal as OneOf
 
 import typer
 
 from api.commands.showing import ROWS_SHOWN, show, tell_faults
-from api.commands.spark import SparkOptions, check_spark_sink, run_spark, settings_of
+from api.commands.spark import SparkOptions, check_spark_sink, interruptible, settings_of
 from api.commands.stream import Live, run_live
 from api.commands.stream_options import (
     STREAMS,
@@ -24,30 +26,24 @@ from api.commands.stream_options import (
     Like,
     Once,
 )
-from api.execution import (
-    Device,
-    Engine,
-    OnError,
-    Stages,
-    choose_how,
-    kinds_of,
-    run_here,
-    run_in_slices,
-)
+from api.devices import Device, chosen_device
 from api.inputs import open_workload
 from api.progress import progress_bar
 from api.sinks import check_sink
+from engines.run import Engine, EventSource, Execution, Monitor, RowSink
 from workloads.errors import SheafError
 from workloads.model import OnLimit, PartialLimit
 from workloads.syntax import UNITS
 
 if TYPE_CHECKING:
-    from engines.faults import Faults
-    from engines.how import How
-    from optimizer.ir.query import BoundWorkload
+    from engines.events import Events
+    from engines.gathered import Gathered
+    from engines.run import RunReport
+    from optimizer.physical.plan import Plan
     from optimizer.statistics import Statistics
     from workloads.model import Workload
 
+OnError = OneOf["stop", "skip"]
 SPARK = "Spark"
 STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
@@ -59,6 +55,12 @@ def run(
     ],
     engine: Annotated[Engine, typer.Option(help="What computes.")] = "local",
     device: Annotated[Device, typer.Option(help="What it computes on.")] = "auto",
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PLAN.json", help="Run exactly this plan, as 'plan --format json' wrote it."
+        ),
+    ] = None,
     no_sharing: Annotated[
         bool, typer.Option("--no-sharing", help="Run every query on its own.")
     ] = False,
@@ -141,28 +143,18 @@ def run(
     schema: Like = None,
 ) -> None:
     """Run a workload over events; without --out, show the first rows."""
-    from engines.how import How
-    from engines.unit_costs import known
-    from sharing.planner import make_plan
-    from workloads.document import to_document
+    from engines.context import RunOptions
+    from engines.report import report_document
+    from engines.run import run as run_plan
 
-    stages = Stages()
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
-    if spark.is_local:
-        how = choose_how(device, sharing=not no_sharing)
-    else:
-        how = How(sharing=not no_sharing, device=spark.device(device), insist=device == "opencl")
     live = Live(checkpoint, once, finish, every, buckets, files, schema)
-    if engine != "local" and (disorder or slice_rows):
-        raise SheafError("--disorder and --slice are for the local engine")
-    if engine != "local" and statistics is not None:
-        raise SheafError("--statistics is for the local engine; 'plan --events' samples a file")
-    if engine == "oracle" and on_error != "stop":
-        raise SheafError("--on-error is for the local engine and for Spark")
-    if engine != "spark" and (master or conf):
-        raise SheafError("--master and --conf are for --engine spark")
-    if stream and engine != "spark":
-        raise SheafError("--stream is for --engine spark")
+    _check_options(
+        engine,
+        {"--disorder": disorder, "--slice": slice_rows, "--statistics": statistics},
+        {"--master": master, "--conf": conf, "--stream": stream or None},
+        on_error,
+    )
     late = None if disorder is None else _nanoseconds(disorder)
     if not stream:
         live.refuse()
@@ -170,138 +162,191 @@ def run(
             check_spark_sink(out)
         elif out is not None:
             check_sink(out)
-    with stages("plan"):
-        parsed, bound = open_workload(workload)
-        plan = make_plan(bound, to_document(parsed), sharing=not no_sharing, unit_costs=known())
-        partial = parsed.partial
-        if partial_limit is not None:
-            partial = PartialLimit(partial_limit, on_limit)
-        if partial is not None and engine != "local":
-            raise SheafError(
-                "a limit on partial matches is for the local engine; leave out --partial-limit, "
-                "and 'limits' in the workload"
-            )
-        how = replace(how.following(plan), partial=partial, adaptive=adaptive)
-    if stream:
-        done = run_live(parsed, events, stages, out, live, on_error, how, spark)
-    elif engine == "local":
-        from engines.faults import Faults
-
-        faults = Faults(on_error)
-        done = _run_local(
-            parsed,
-            bound,
-            events,
-            stages,
-            out,
-            faults,
-            late,
-            slice_rows,
-            how,
-            verbose,
-            statistics,
+    began = time.perf_counter()
+    used = chosen_device(device) if spark.is_local else spark.device(device)
+    parsed, made = _planned(workload, plan, events, engine, used, not no_sharing)
+    planning = round(time.perf_counter() - began, 4)
+    partial = parsed.partial
+    if partial_limit is not None:
+        partial = PartialLimit(partial_limit, on_limit)
+    if partial is not None and engine != "local":
+        raise SheafError(
+            "a limit on partial matches is for the local engine; leave out --partial-limit, "
+            "and 'limits' in the workload"
         )
-    elif engine == "spark":
-        done = run_spark(parsed, bound, events, stages, out, spark, on_error, how)
+    options = RunOptions(
+        device=None if plan is None or device == "auto" else used,
+        insist=device == "opencl",
+        adaptive=adaptive,
+        partial=partial,
+    )
+    execution = Execution(engine, options, slice_rows, spark.where)
+    source = EventSource(events, on_error, late, schema)
+    if stream:
+        report = run_live(made, source, out, live, execution)
     else:
-        done = _run_oracle(parsed, bound, events, stages, out, how)
-    if not stream and not any(done["rows"].values()) and Path(events).exists():
+        report = _run(run_plan, parsed, made, source, out, execution, statistics)
+        _show(report, verbose)
+    if not stream and not any(report.numbers) and Path(events).exists():
         from api.absent import absent_types
+        from optimizer.bind import bind
 
-        if (why := absent_types(bound, events)) is not None:
+        if (why := absent_types(bind(parsed), events)) is not None:
             typer.echo(f"note: {why}", err=True)
-    seconds = stages.seconds
-    report: dict[str, Any] = {
-        "events": done["events"],
-        "seconds": seconds,
-        "events_per_second": round(done["events"] / max(seconds["run"], 1e-9)),
-        **done,
-        "engine": engine,
-        "device": how.device,
-        "plan": plan.id,
-    }
-    typer.echo(json.dumps(report), err=True)
-    if done.get("stopped"):
+    report.seconds = {"plan": planning, **report.seconds}
+    typer.echo(json.dumps(report_document(made, report)), err=True)
+    if report.ledger.stopped:
         raise typer.Exit(STOPPED)
 
 
-def _run_local(
-    workload: Workload,
-    bound: BoundWorkload,
+def _check_options(
+    engine: Engine,
+    for_local: dict[str, object],
+    for_spark: dict[str, object],
+    on_error: OnError,
+) -> None:
+    """Refuse options that the engine does not have."""
+    for name, value in for_local.items():
+        if engine != "local" and value is not None:
+            raise SheafError(f"{name} is for the local engine")
+    for name, value in for_spark.items():
+        if engine != "spark" and value is not None:
+            raise SheafError(f"{name} is for --engine spark")
+    if engine == "oracle" and on_error != "stop":
+        raise SheafError("--on-error is for the local engine and for Spark")
+
+
+def _planned(
+    workload: str,
+    plan: Path | None,
     events: str,
-    stages: Stages,
+    engine: Engine,
+    device: OneOf["cpu", "opencl"],
+    sharing: bool,
+) -> tuple[Workload, Plan]:
+    """The workload, and the plan that is given for it or made on a sample of the events."""
+    from api.commands.plan import read_plan
+    from engines.unit_costs import known
+    from optimizer.physical.errors import PlanError
+    from optimizer.statistics import given
+    from sharing.planner import make_plan
+    from workloads.document import to_document
+
+    parsed, bound = open_workload(workload)
+    document = to_document(parsed)
+    if plan is not None:
+        made = read_plan(plan)
+        if dict(made.document) != document:
+            raise PlanError(
+                f"{made.id} is not a plan of this workload: the two differ in "
+                f"{_difference(made.document, document)}; make it again from the workload"
+            )
+        return parsed, made
+    statistics = None
+    if engine != "oracle" and not given(bound.statistics, bound.queries).rates:
+        statistics = sampled(parsed, events)
+    made = make_plan(
+        bound,
+        document,
+        statistics=statistics,
+        sharing=sharing,
+        unit_costs=known(),
+        device=device,
+    )
+    return parsed, made
+
+
+def _difference(one: Mapping[str, object], other: Mapping[str, object]) -> str:
+    return ", ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
+
+
+def sampled(workload: Workload, events: str) -> Statistics | None:
+    """Statistics of the events that a run is about to read; None where there are none to see."""
+    from engines.errors import EventsError
+    from engines.files import list_files
+    from engines.statistics import sample_files
+    from workloads.errors import WorkloadError
+
+    try:
+        list_files(events)
+    except EventsError:  # a table of Spark's, or nothing yet: the run itself says what is wrong
+        return None
+    try:
+        return sample_files(workload, events)
+    except (EventsError, WorkloadError):  # which the run itself says
+        return None
+
+
+class _Progress(Monitor):
+    """A bar on the terminal, and Spark's own page."""
+
+    def __init__(self, told: Callable[[float], None], gathered: Gathered | None) -> None:
+        self._told, self._gathered = told, gathered
+
+    def on_progress(self, part: float) -> None:
+        self._told(part)
+
+    def on_page(self, address: str) -> None:
+        typer.echo(f"Spark's own page: {address}", err=True)
+
+    def on_events(self, events: Events) -> None:
+        if self._gathered is not None:
+            self._gathered.add(events)
+
+
+def _run(
+    run_plan: Callable[..., RunReport],
+    workload: Workload,
+    plan: Plan,
+    source: EventSource,
     out: str | None,
-    faults: Faults,
-    disorder: int | None,
-    slice_rows: int | None,
-    how: How,
-    verbose: bool,
+    execution: Execution,
     statistics: Path | None,
-) -> dict[str, Any]:
-    """Slice by slice; gives what goes to the report."""
+) -> RunReport:
+    """Run a plan over stored events."""
     from engines.errors import BadRowError
     from engines.gathered import Gathered
-    from engines.local.slices import Slicing
-    from engines.output import FileOutput, FirstRows
+    from optimizer.bind import bind
 
-    slicing = Slicing() if slice_rows is None else Slicing(slice_rows)
-    gathered = Gathered(bound)
+    gathered = None if statistics is None else Gathered(bind(workload))
     with ExitStack() as stack:
-        output: FileOutput | FirstRows = FirstRows(ROWS_SHOWN)
-        if out is not None:
-            output = stack.enter_context(FileOutput(out, *kinds_of(bound)))
+        if execution.engine == "spark":
+            stack.enter_context(interruptible())
+        bar = stack.enter_context(progress_bar(workload.name))
+        monitor = _Progress(bar, gathered)
         try:
-            with progress_bar(bound.name) as told:
-                done = run_in_slices(
-                    workload,
-                    events,
-                    stages,
-                    output,
-                    faults,
-                    slicing,
-                    disorder,
-                    how,
-                    told,
-                    seen=gathered.add if statistics is not None else lambda events: None,
-                )
+            report = run_plan(plan, source, RowSink(out, ROWS_SHOWN), execution, monitor)
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
-        with stages("write"):
-            if isinstance(output, FileOutput):
-                for file in output.write():
-                    typer.echo(file)
-            else:
-                assert output.first is not None
-                show(output.first, typer.echo, (output.aggregates, output.matches))
-    if statistics is not None:
+    for name in report.files:
+        typer.echo(name)
+    if statistics is not None and gathered is not None:
         write_statistics(gathered.statistics(), statistics)
         typer.echo(str(statistics))
-    if done.unbounded:
+    return report
+
+
+def _show(report: RunReport, verbose: bool) -> None:
+    """The first rows, and what a user should know of how they came about."""
+    if report.first is not None:
+        show(report.first, typer.echo, report.numbers)
+    if report.unbounded:
         typer.echo(
-            f"note: all events were in memory for {', '.join(done.unbounded)}: a window counted "
+            f"note: all events were in memory for {', '.join(report.unbounded)}: a window counted "
             "in events that slides, or that matches wait for, can stay open to the end",
             err=True,
         )
-    tell_faults(faults)
-    for decision in done.adaptive.decisions if verbose else ():
+    if report.faults is not None:
+        tell_faults(report.faults)
+    for decision in report.decisions if verbose else ():
         typer.echo(str(decision), err=True)
-    stopped, dropped = done.ledger.stopped, done.ledger.dropped
-    for reason in stopped.values():
+    for sentence in report.fallbacks:
+        typer.echo(f"note: not as planned: {sentence}", err=True)
+    for reason in report.ledger.stopped.values():
         typer.echo(f"error: {reason}", err=True)
-    if dropped.total():
+    if (dropped := report.ledger.dropped).total():
         each = ", ".join(f"{number:,} of {query}" for query, number in sorted(dropped.items()))
         typer.echo(f"note: partial matches were dropped at the limit: {each}", err=True)
-    limited: dict[str, Any] = {"stopped": stopped} if stopped else {}
-    if dropped.total():
-        limited["dropped"] = dict(dropped)
-    return {
-        "events": done.events,
-        **limited,
-        **({"plan_changes": done.adaptive.changes} if done.adaptive.decisions else {}),
-        "skipped": faults.total,
-        "rows": {"aggregates": output.aggregates, "matches": output.matches},
-        "rows_by_query": dict(done.rows),
-    }
 
 
 def write_statistics(statistics: Statistics, path: Path) -> None:
@@ -315,28 +360,6 @@ def write_statistics(statistics: Statistics, path: Path) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SheafError(f"cannot write '{path}': {error.strerror}") from error
-
-
-def _run_oracle(
-    workload: Workload,
-    bound: BoundWorkload,
-    events: str,
-    stages: Stages,
-    out: str | None,
-    how: How,
-) -> dict[str, Any]:
-    """The reference, all at once."""
-    from engines.results import row_counts, write_results
-
-    results, number = run_here(workload, events, "oracle", stages, how=how)
-    with stages("write"):
-        if out is None:
-            show(results, typer.echo)
-        else:
-            for file in write_results(results, out, *kinds_of(bound)):
-                typer.echo(file)
-    rows = {"aggregates": results.aggregates.num_rows, "matches": results.matches.num_rows}
-    return {"events": number, "rows": rows, "rows_by_query": dict(row_counts(results))}
 
 
 def _nanoseconds(text: str) -> int:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from api.execution import OnError, Stages
+from engines.run import Command, EventSource, Execution, Monitor, Replacement
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
-    from api.commands.spark import SparkOptions
-    from engines.how import How
-    from engines.spark.live_source import LiveSource
-    from engines.spark.stream import Progress, Stream
-    from optimizer.ir.query import BoundWorkload
-    from workloads.model import Workload
-
-
-PATIENCE = 5.0  # seconds that a batch is given to end before the stream does
+    from engines.run import RunReport
+    from engines.spark.checkpoint import Takeover
+    from engines.spark.stream import Progress as StreamProgress
+    from optimizer.physical.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -51,33 +44,16 @@ class Live:
 
 
 def run_live(
-    workload: Workload,
-    path: str,
-    stages: Stages,
-    out: str | None,
-    live: Live,
-    on_error: OnError,
-    how: How,
-    where: SparkOptions,
-) -> dict[str, Any]:
-    """Run until there is nothing more, or until it is stopped; gives what goes to the report."""
-    from engines.events import column_kinds
-    from engines.session import spark_session
-    from engines.spark import updates
-    from engines.spark.checkpoint import read_manifest
-    from engines.spark.live_source import open_live_source
-    from engines.spark.stream import StreamOptions, finish_stream, settings_for, start_stream
-    from optimizer.bind import bind
+    plan: Plan, source: EventSource, out: str | None, live: Live, execution: Execution
+) -> RunReport:
+    """Run until there is nothing more, or until it is stopped."""
+    from engines.run import RowSink, run
+    from engines.spark.stream import StreamOptions
 
     if live.checkpoint is None or out is None:
         raise SheafError("--stream needs --checkpoint DIR, for its state, and --out DIR, for rows")
     if live.finish and not live.once:
         raise SheafError("--finish ends a stream that ends by itself: give --once too")
-    with stages("read"):
-        before = read_manifest(live.checkpoint)
-        known = None if before is None else before.schema
-        source = open_live_source(path, workload.stream, live.schema, known, on_error)
-        bound = bind(workload, column_kinds(source.schema))
     options = StreamOptions(
         live.checkpoint,
         out,
@@ -86,76 +62,84 @@ def run_live(
         every=live.every,
         once=live.once,
     )
-    totals = _Totals()
-    with ExitStack() as sessions:
-        with stages("start"):
-            settings = {**settings_for(path, out), **where.conf}
-            if "spark.jars" in where.conf:  # jars that are there take the place of a registry's
-                settings.pop("spark.jars.packages", None)
-            spark = sessions.enter_context(spark_session(where.master, conf=settings))
-            if (address := spark.sparkContext.uiWebUrl) is not None:
-                typer.echo(f"Spark's own page: {address}", err=True)
-        with stages("run"), _shown(source) as show:
-
-            def told(progress: Progress) -> None:
-                totals.add(progress)
-                show(progress)
-
-            stream = start_stream(spark, bound, source, options, how, told)
-            if stream.takeover.afresh:
-                typer.echo(f"note: {', '.join(stream.takeover.afresh)} start afresh", err=True)
-            with _asked_to_end() as asked:
-                while not asked.is_set() and not stream.wait(1):
-                    if (update := updates.asked(live.checkpoint)) is not None:
-                        said, bound, source = _updated(
-                            stream, update.document, bound, source, live.schema, how, asked.is_set
-                        )
-                        updates.answer(live.checkpoint, update, said)
-                if asked.is_set():
-                    stream.stop(PATIENCE)
-            if live.finish and not asked.is_set():
-                told(finish_stream(spark, bound, source, options, how))
-    if totals.late:
-        typer.echo(f"{totals.late:,} events came too late; they are in {out}/late", err=True)
-    if totals.bad:
-        typer.echo(f"left out {totals.bad:,} rows; the first: {totals.first_bad}", err=True)
-    return {
-        "events": totals.read,
-        "skipped": totals.bad,
-        "late": totals.late,
-        "batches": totals.batches,
-        "rows": {"aggregates": totals.aggregates, "matches": totals.matches},
-        "rows_by_query": dict(totals.rows),
-    }
+    execution = replace(execution, stream=options, finish=live.finish)
+    with _shown() as show, _asked_to_end() as asked:
+        monitor = _Watching(live.checkpoint, plan, asked, show)
+        report = run(plan, source, RowSink(out), execution, monitor)
+    if report.about["late"]:
+        late = report.about["late"]
+        typer.echo(f"{late:,} events came too late; they are in {out}/late", err=True)
+    if report.skipped:
+        first = report.about.get("first_bad")
+        typer.echo(f"left out {report.skipped:,} rows; the first: {first}", err=True)
+    return report
 
 
-def _updated(
-    stream: Stream,
-    document: Mapping[str, Any],
-    bound: BoundWorkload,
-    source: LiveSource,
-    like: str | None,
-    how: How,
-    enough: Callable[[], bool],
-) -> tuple[dict[str, Any], BoundWorkload, LiveSource]:
-    """What came of other queries, and what runs now."""
-    from engines.events import column_kinds
-    from engines.spark.live_source import open_live_source
-    from optimizer.bind import bind
-    from workloads.loading import load_workload
+class _Watching(Monitor):
+    """Shows a stream on the terminal, and hands on what is asked of it through its checkpoint."""
 
-    try:
+    def __init__(
+        self,
+        checkpoint: str,
+        plan: Plan,
+        asked: Event,
+        show: Callable[[StreamProgress], None],
+    ) -> None:
+        self._checkpoint, self._plan, self._asked, self._show = checkpoint, plan, asked, show
+
+    def on_page(self, address: str) -> None:
+        typer.echo(f"Spark's own page: {address}", err=True)
+
+    def on_start(self, takeover: Takeover) -> None:
+        if takeover.afresh:
+            typer.echo(f"note: {', '.join(takeover.afresh)} start afresh", err=True)
+
+    def on_batch(self, progress: StreamProgress) -> None:
+        self._show(progress)
+
+    def command(self) -> Command:
+        from engines.spark import updates
+
+        if self._asked.is_set():
+            return "stop"
+        update = updates.asked(self._checkpoint)
+        if update is None:
+            return None
+        try:
+            plan = self._planned(update.document)
+        except SheafError as error:
+            updates.answer(self._checkpoint, update, {"error": str(error)})
+            return None
+
+        def answer(outcome: Takeover | Exception) -> None:
+            if isinstance(outcome, SheafError):
+                updates.answer(self._checkpoint, update, {"error": str(outcome)})
+                return
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._plan = plan
+            said = {"kept": outcome.kept, "afresh": outcome.afresh, "removed": outcome.removed}
+            typer.echo(f"note: {told_of(said)}", err=True)
+            updates.answer(self._checkpoint, update, said)
+
+        return Replacement(plan, answer)
+
+    def _planned(self, document: Mapping[str, Any]) -> Plan:
+        """A plan of other queries, with as much of the one that runs as they still have."""
+        from engines.unit_costs import known
+        from optimizer.bind import bind
+        from sharing.planner import make_plan
+        from workloads.document import to_document
+        from workloads.loading import load_workload
+
         workload = load_workload(document)
-        new = open_live_source(
-            source.path, workload.stream, like, source.schema, source.on_error, source.options
+        return make_plan(
+            bind(workload),
+            to_document(workload),
+            sharing=self._plan.sharing,
+            earlier=self._plan,
+            unit_costs=known(),
         )
-        wanted = bind(workload, column_kinds(new.schema))
-        done = stream.replace(wanted, new, replace(how, groups=None, trees=()), enough)
-    except SheafError as error:
-        return {"error": str(error)}, bound, source
-    said = {"kept": done.kept, "afresh": done.afresh, "removed": done.removed}
-    typer.echo(f"note: {told_of(said)}", err=True)
-    return said, wanted, new
 
 
 def told_of(said: Mapping[str, Any]) -> str:
@@ -191,43 +175,15 @@ def update(
     typer.echo(told_of(said))
 
 
-@dataclass
-class _Totals:
-    """All batches of a run."""
-
-    batches: int = 0
-    read: int = 0
-    bad: int = 0
-    late: int = 0
-    aggregates: int = 0
-    matches: int = 0
-    rows: Counter[str] = field(default_factory=Counter)
-    first_bad: str | None = None
-
-    def add(self, progress: Progress) -> None:
-        self.batches += 1
-        self.read += progress.read
-        self.bad += progress.bad
-        self.late += progress.late
-        self.aggregates += progress.aggregates
-        self.matches += progress.matches
-        self.rows.update(progress.rows)
-        self.first_bad = self.first_bad or progress.first_bad
-
-
 @contextmanager
-def _shown(source: LiveSource) -> Iterator[Callable[[Progress], None]]:
+def _shown() -> Iterator[Callable[[StreamProgress], None]]:
     """A line on the terminal that says how it goes; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
     from rich.console import Console
 
-    from engines.events import from_table
-
-    none = from_table(source.schema.empty_table(), source.stream)
-
-    def text(progress: Progress) -> str:
+    def text(progress: StreamProgress) -> str:
         rows = progress.aggregates + progress.matches
         parts = [
             f"batch {progress.batch}",
@@ -237,7 +193,7 @@ def _shown(source: LiveSource) -> Iterator[Callable[[Progress], None]]:
             f"state {progress.state / 2**20:.1f} MB",
         ]
         if progress.until is not None:
-            parts.append(f"up to {none.times(np.array([progress.until]))[0].as_py()}")
+            parts.append(f"up to {progress.until_shown}")
         if progress.late:
             parts.append(f"{progress.late:,} too late")
         return " · ".join(parts)

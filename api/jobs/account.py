@@ -13,6 +13,7 @@ from typing import Any
 
 from api.jobs.folder import write_whole
 
+LISTED_TREES = 100  # changes of trees that are remembered
 COUNTED = ("events", "bad", "late", "aggregates", "matches")
 NAMED = ("rows", "taken", "arrived", "passed")
 
@@ -21,7 +22,8 @@ NAMED = ("rows", "taken", "arrived", "passed")
 class Totals:
     """Sums over batches: `rows` and events `taken` by query, `arrived` and `passed` on by key.
 
-    Under a name are those of all queries that have had it.
+    Under a name are those of all queries that have had it. `operators` are the totals of the plan's
+    operators, `fallbacks` and `trees` what did not go as planned, and how trees changed.
     """
 
     batches: int = 0
@@ -35,6 +37,9 @@ class Totals:
     taken: Mapping[str, int] = field(default_factory=dict)
     arrived: Mapping[str, int] = field(default_factory=dict)
     passed: Mapping[str, int] = field(default_factory=dict)
+    operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    fallbacks: tuple[str, ...] = ()
+    trees: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,9 @@ class Batch:
     groups: tuple[Mapping[str, Any], ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     routes: tuple[Mapping[str, Any], ...] = ()
+    operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    fallbacks: tuple[str, ...] = ()
+    trees: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def taken(self) -> dict[str, int]:
@@ -77,7 +85,7 @@ def key_of(route: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Account:
+class JobAccount:
     """All batches up to the last, and the last one itself."""
 
     before: Totals = field(default_factory=Totals)
@@ -90,9 +98,16 @@ class Account:
         last, before = self.last, self.before
         sums: dict[str, Any] = {n: getattr(before, n) + getattr(last, n) for n in COUNTED}
         sums |= {name: _added(getattr(before, name), getattr(last, name)) for name in NAMED}
+        kinds = {*before.operators, *last.operators}
+        sums["operators"] = {
+            kind: _added(before.operators.get(kind, {}), last.operators.get(kind, {}))
+            for kind in sorted(kinds)
+        }
+        sums["fallbacks"] = tuple(dict.fromkeys([*before.fallbacks, *last.fallbacks]))
+        sums["trees"] = (*before.trees, *last.trees)[-LISTED_TREES:]
         return Totals(before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums)
 
-    def add(self, batch: Batch) -> Account:
+    def add(self, batch: Batch) -> JobAccount:
         """With one more batch, or with the last one done again."""
         again = self.last is not None and self.last.number >= batch.number
         return replace(self, before=self.before if again else self.totals, last=batch)
@@ -102,18 +117,21 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def read_account(path: Path) -> Account:
+def read_account(path: Path) -> JobAccount:
     """What has been written; nothing where nothing has."""
     try:
         said = json.loads(path.read_bytes())
     except FileNotFoundError:
-        return Account()
+        return JobAccount()
     last = said["last"]
     if last is not None:
-        lists = {name: tuple(last.get(name, ())) for name in ("groups", "routes")}
+        names = ("groups", "routes", "fallbacks", "trees")
+        lists = {name: tuple(last.get(name, ())) for name in names}
         last = Batch(**{**last, **lists})
-    return Account(Totals(**said["before"]), last)
+    before = said["before"]
+    lists = {name: tuple(before.get(name, ())) for name in ("fallbacks", "trees")}
+    return JobAccount(Totals(**{**before, **lists}), last)
 
 
-def write_account(path: Path, account: Account) -> None:
+def write_account(path: Path, account: JobAccount) -> None:
     write_whole(path, asdict(account))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from api.jobs.account import Account, key_of
+from api.jobs.account import JobAccount, key_of
 from api.jobs.folder import write_whole
 from api.jobs.model import Done
 
@@ -40,19 +40,21 @@ class Held:
 
 @dataclass(frozen=True)
 class Counts:
-    """Events read, None while that is not known; rows found, and events `taken`, by query.
+    """Events read, None while that is not known; rows found by query, and totals of `operators`.
 
     What two tasks of a job have to take is counted twice. Only a stream leaves out `bad` rows and
-    goes on, and has ways, state, and rows of each kind from queries that are no more.
+    goes on, and has ways, state, and rows of each kind from queries that are no more. `report` is
+    what a job over stored events says at its end: CPU, predicted and unclaimed, fallbacks, trees.
     """
 
     events: int | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
-    taken: Mapping[str, int] = field(default_factory=dict)
+    operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     bad: int = 0
     kinds: Mapping[str, int] | None = None
     ways: tuple[Way, ...] = ()
     state: tuple[Held, ...] = ()
+    report: Mapping[str, Any] = field(default_factory=dict)
 
     def at_end(self, done: Done) -> Counts:
         """With what the job has done in all."""
@@ -60,7 +62,7 @@ class Counts:
         return replace(self, events=done.events, rows=rows)
 
 
-def counts_of(account: Account) -> Counts | None:
+def counts_of(account: JobAccount) -> Counts | None:
     """What a stream has counted; None before its first batch."""
     if account.last is None:
         return None
@@ -76,8 +78,16 @@ def counts_of(account: Account) -> Counts | None:
     ]
     held = [Held(frozenset(g["queries"]), g["events"], g["bytes"]) for g in last.groups]
     kinds = {"aggregates": totals.aggregates, "matches": totals.matches}
+    report = {"fallbacks": list(totals.fallbacks), "trees": list(totals.trees)}
     return Counts(
-        totals.events, totals.rows, totals.taken, totals.bad, kinds, tuple(ways), tuple(held)
+        totals.events,
+        totals.rows,
+        totals.operators,
+        totals.bad,
+        kinds,
+        tuple(ways),
+        tuple(held),
+        report,
     )
 
 
@@ -103,9 +113,17 @@ class Counting:
         if self._last is not None:
             write_whole(self._path, self._last)
 
-    def put(self, events: int | None, rows: Mapping[str, int], taken: Mapping[str, int]) -> None:
+    def put(
+        self,
+        events: int | None,
+        rows: Mapping[str, int],
+        operators: Mapping[str, Mapping[str, int]],
+        report: Mapping[str, Any] | None = None,
+    ) -> None:
         """It has counted so much in all."""
-        self._last = {"events": events, "rows": dict(rows), "taken": dict(taken)}
+        self._last = {"events": events, "rows": dict(rows), "operators": dict(operators)}
+        if report is not None:
+            self._last["report"] = dict(report)
         if time.monotonic() - self._at > EVERY:
             self._at = time.monotonic()
             write_whole(self._path, self._last)

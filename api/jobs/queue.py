@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.jobs.account import Account, read_account
+from api.jobs.account import JobAccount, read_account
 from api.jobs.counts import Counts, counts_of, read_counts
 from api.jobs.folder import JobFolder, show, sweep_sink
 from api.jobs.live_rows import LiveRows, Seen
@@ -112,7 +112,7 @@ class Jobs:
     def folder(self, id: str) -> JobFolder:
         return JobFolder(self._folder / id)
 
-    def account(self, job: Job) -> Account | None:
+    def account(self, job: Job) -> JobAccount | None:
         """What a stream has done so far; None for another job."""
         return None if job.request.live is None else read_account(self.folder(job.id).account)
 
@@ -263,7 +263,7 @@ class Jobs:
             {
                 **asdict(job.request),
                 "id": job.id,
-                "document": dict(self._document(job.request.plan)),
+                "plan_document": dict(self._document(job.request.plan)),
                 "roots": [str(folder) for folder in self._roots.folders],
             }
         )
@@ -335,7 +335,7 @@ class Jobs:
         with self._changed:
             if now != running.plan and running.process is not None:
                 running.plan = now
-                running.process.tell({"document": dict(self._document(now))})
+                running.process.tell({"plan": dict(self._document(now))})
 
     def update(
         self, id: str, plan: str, workload: str, version: int, said: Mapping[str, Any]
@@ -349,7 +349,7 @@ class Jobs:
             running = self._running.get(id)
             if running is not None and running.process is not None and running.plan != plan:
                 running.plan = plan
-                running.process.tell({"document": dict(self._document(plan))})
+                running.process.tell({"plan": dict(self._document(plan))})
         self.wake()
         return job
 

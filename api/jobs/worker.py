@@ -13,26 +13,25 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from api.jobs.counts import Counting
 from api.jobs.folder import Attempt, JobFolder, hidden_sink
+from engines.run import Monitor
 from workloads.errors import SheafError, WorkloadError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from api.execution import Stages
-    from engines.how import How
-    from engines.partial import Ledger
-    from workloads.model import Workload
+    from engines.account import Account
+    from engines.run import RunReport, SliceProgress
+    from engines.spark.progress import Progress as SparkProgress
 
 Tell = Callable[[dict[str, Any]], None]
 
 PR_SET_PDEATHSIG = 1
 PROGRESS_EVERY = 0.25  # seconds
+REPORTED = ("cpu_seconds", "predicted_seconds", "unclaimed_seconds", "fallbacks", "trees")
 
 
 def main(folder: str, parent: int, messages: int) -> int:
@@ -117,114 +116,93 @@ def outcome(job: JobFolder, tell: Tell, heard: Heard) -> dict[str, Any]:
 
 
 def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
-    """Compute the rows, put them into the folder and beside the sink; gives what was done."""
-    from api.execution import Stages, choose_how, kinds_of
+    """Run the plan, put the rows into the folder and beside the sink; gives what was done."""
+    from api.devices import chosen_device
     from api.roots import Roots
-    from optimizer.bind import bind
+    from engines.context import RunOptions
+    from engines.program import program_of
+    from engines.report import report_document
+    from engines.run import EventSource, Execution, RowSink, SparkMaster, kinds_of
+    from engines.run import run as run_plan
+    from optimizer.physical.plan import from_json
     from workloads.loading import load_workload
 
     request = job.request()
     Roots(request["roots"]).check_files(request["source"])
-    workload = load_workload(request["document"])
-    how = replace(choose_how(request["device"]), partial=workload.partial)
-    stages = Stages(lambda name: tell({"stage": name}))
-    if request["engine"] == "local":
-        events, ledger = run_locally(job, workload, request["source"], stages, how, tell)
-    else:
-        events, ledger = run_with_spark(job, workload, request, stages, how, tell)
-    kinds = kinds_of(bind(workload))
+    plan = from_json(request["plan_document"])
+    device = request["device"]
+    options = RunOptions(
+        device=None if device == "auto" else chosen_device(device),
+        insist=device == "opencl",
+        partial=load_workload(plan.document).partial,
+    )
+    where = SparkMaster(request["master"], name=f"sheaf {request['id']}")
+    execution = Execution(request["engine"], options, spark=where)
+    with JobMonitor(job, tell) as monitor:
+        report = run_plan(
+            plan,
+            EventSource(request["source"]),
+            RowSink(str(job.results), both=True),
+            execution,
+            monitor,
+        )
+        document = report_document(plan, report)
+        monitor.finish(report, {name: document.get(name) for name in REPORTED})
+    kinds = kinds_of(program_of(plan))
     files: list[str] = []
     if request["sink"] is not None:
-        with stages("write"):
-            files = write_sink(job, Path(request["sink"]), *kinds)
+        tell({"stage": "write"})
+        files = write_sink(job, Path(request["sink"]), *kinds)
     return {
-        "events": events,
-        "seconds": stages.seconds,
+        "events": report.events,
+        "seconds": report.seconds,
         "rows": {kind: rows_by_query(job.rows(kind)) for kind in ("aggregates", "matches")},
         "kinds": [k for k, has in zip(("aggregates", "matches"), kinds, strict=True) if has],
         "files": files,
-        "stopped": ledger.stopped,
-        "dropped": dict(ledger.dropped),
+        "stopped": report.ledger.stopped,
+        "dropped": dict(report.ledger.dropped),
     }
 
 
-def run_locally(
-    job: JobFolder, workload: Workload, source: str, stages: Stages, how: How, tell: Tell
-) -> tuple[int, Ledger]:
-    """In slices, so that memory follows the slice and not the file."""
-    from api.execution import Measured, run_in_slices
-    from engines.faults import Faults
-    from engines.local.slices import Slicing
-    from engines.output import FileOutput
+class JobMonitor(Monitor):
+    """Tells the service how far a job is, and writes down what its operators have counted."""
 
-    last = [0.0]
+    def __init__(self, job: JobFolder, tell: Tell) -> None:
+        self._tell, self._counting = tell, Counting(job.counts)
+        self._measures = job.measures
+        self._began, self._told = time.monotonic(), 0.0
 
-    def told(part: float) -> None:
-        if part >= 1 or time.monotonic() - last[0] > PROGRESS_EVERY:
-            last[0] = time.monotonic()
-            tell({"progress": [round(part * 100), 100]})
+    def __enter__(self) -> Self:
+        self._counting.__enter__()
+        return self
 
-    began = time.monotonic()
+    def __exit__(self, *error: object) -> None:
+        self._counting.__exit__(*error)
 
-    def measured(slice: Measured, rows: Mapping[str, int]) -> None:
-        at = round(time.monotonic() - began, 3)
-        print(json.dumps({"at": at, **asdict(slice)}), file=measures, flush=True)
-        taken = {str(query.name): slice.events for query in workload.queries}
-        counting.put(slice.events, rows, taken)
+    def on_stage(self, name: str) -> None:
+        self._tell({"stage": name})
 
-    with (
-        job.measures.open("a") as measures,
-        FileOutput(str(job.results), True, True) as output,
-        Counting(job.counts) as counting,
-    ):
-        done = run_in_slices(
-            workload,
-            source,
-            stages,
-            output,
-            Faults("stop"),
-            Slicing(),
-            how=how,
-            progress=told,
-            measured=measured,
-        )
-        with stages("write"):
-            output.write()
-    return done.events, done.ledger
+    def on_progress(self, part: float) -> None:
+        if part >= 1 or time.monotonic() - self._told > PROGRESS_EVERY:
+            self._told = time.monotonic()
+            self._tell({"progress": [round(part * 100), 100]})
 
+    def on_slice(self, slice: SliceProgress, rows: Mapping[str, int], account: Account) -> None:
+        at = round(time.monotonic() - self._began, 3)
+        with self._measures.open("a") as measures:
+            print(json.dumps({"at": at, **asdict(slice)}), file=measures)
+        self._counting.put(slice.events, rows, account.totals())
 
-def run_with_spark(
-    job: JobFolder,
-    workload: Workload,
-    request: dict[str, Any],
-    stages: Stages,
-    how: How,
-    tell: Tell,
-) -> tuple[int, Ledger]:
-    from api.execution import run_on_spark
-    from engines.faults import Faults
-    from engines.session import spark_session
-    from engines.spark.progress import Progress
-    from engines.spark.targets import FileTarget
-
-    def told(progress: Progress) -> None:
-        counting.put(progress.read, progress.rows_out, progress.taken)
+    def on_tasks(self, progress: SparkProgress) -> None:
+        self._counting.put(progress.read, progress.rows_out, progress.account)
         rows = sum(progress.rows_out.values())
-        tell(
+        self._tell(
             {"progress": [progress.done, progress.tasks], "events": progress.rows_in, "rows": rows}
         )
 
-    with contextlib.ExitStack() as sessions, Counting(job.counts) as counting:
-
-        def session() -> SparkSession:
-            return sessions.enter_context(
-                spark_session(request["master"], f"sheaf {request['id']}")
-            )
-
-        target = FileTarget(str(job.results))
-        source, faults = request["source"], Faults("stop")
-        done = run_on_spark(workload, source, stages, session, target, faults, how, told)
-    return done.events, done.ledger
+    def finish(self, report: RunReport, said: Mapping[str, Any]) -> None:
+        """Write down what all operators have counted in the end, and what the report says."""
+        self._counting.put(report.events, report.rows, report.account.totals(), said)
 
 
 def rows_by_query(path: Path) -> dict[str, int]:

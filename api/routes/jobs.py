@@ -12,7 +12,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import PlainTextResponse
 
 from api.computing import Computing
-from api.execution import choose_how
+from api.devices import chosen_device
 from api.jobs.model import Job, Live, Request, Status
 from api.jobs.queue import Jobs
 from api.jobs.streaming import checked
@@ -57,7 +57,7 @@ def post_job(
     _check_master(wanted.master, settings)
     live = _live(wanted, roots)
     _check_place(wanted.source.path, live, roots, settings)
-    choose_how(wanted.device)  # a device that is not there is said at once
+    chosen_device(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None and live is not None:
         _check_place(wanted.sink.path, live, roots, settings)
     elif wanted.sink is not None:
@@ -109,11 +109,10 @@ def get_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> JobOut:
 def get_operators(
     id: str, store: Annotated[Store, handed(store)], jobs: Annotated[Jobs, handed(jobs)]
 ) -> OperatorsOut:
-    """The operators of the job's plan, each with its rows in and out and its state so far.
+    """The operators of the job's plan: rows in and out and CPU so far, beside what was predicted.
 
-    Between the events of a partition and the rows of a query everything is one pass of compiled
-    kernels: symbols, segments and inner joins have no numbers of their own. What two tasks need of
-    stored events counts twice behind the scan.
+    A segment is counted within its counter and has no numbers of its own. What two slices or tasks
+    need of stored events counts twice behind the scan.
     """
     job = jobs.records.get(id)
     operators = store.plan(job.request.plan).document["operators"]
@@ -167,7 +166,7 @@ def patch_job(
         raise ProblemError("invalid-request", "only a stream can go on with another plan")
     if job.is_over:
         raise ProblemError("job-over", f"the job {id} is {job.status}")
-    document = plan.document["document"]
+    document = plan.document
     checkpoint = str(jobs.checkpoint(job).absolute())
     try:
         said = computing.call(checked, asdict(job.request), document, checkpoint)

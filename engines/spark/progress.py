@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from engines.account import Account
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +45,7 @@ class Progress:
     taken: dict[str, int] = field(default_factory=dict)  # of `rows_in`, by query
     rows_out: dict[str, int] = field(default_factory=dict)
     ui: str | None = None
+    account: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of parts that are done
 
     @property
     def done(self) -> int:
@@ -64,7 +67,7 @@ Told = Callable[[Progress], None]
 def taken_by_query(parts: Iterable[Part], queries: Sequence[Sequence[str]]) -> dict[str, int]:
     """Events that came to the parts of each query; it may be in several programs of parts."""
     found = Counter({name: 0 for names in queries for name in names})
-    for events, _, program in parts:
+    for events, _, program, _ in parts:
         for name in queries[program]:
             found[name] += events
     return dict(found)
@@ -91,15 +94,18 @@ def watched(session: SparkSession, tally: Tally, told: Told | None) -> Iterator[
         )
         parts = tally.parts().values()
         rows: Counter[str] = Counter()
-        for _, found, _ in parts:
+        account = Account()
+        for _, found, _, totals in parts:
             rows.update(found)
+            account.add(totals)
         return Progress(
             stages,
             tally.read(),
-            sum(events for events, _, _ in parts),
+            sum(events for events, *_ in parts),
             taken_by_query(parts, tally.queries),
             dict(rows),
             context.uiWebUrl,
+            account.totals(),
         )
 
     def watch() -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from engines.account import Account
@@ -152,6 +153,7 @@ class Progress:
     aggregates: int = 0
     matches: int = 0
     until: int | None = None
+    until_shown: int | str | None = None  # as results say times
     buckets: int = 0
     state: int = 0
     waiting: int = 0
@@ -257,7 +259,7 @@ class Stream:
         sink.prepare()
         write_manifest(options.checkpoint, takeover.manifest)
         self.takeover = takeover
-        self._account.turn_to(sink, groups)
+        self._account.turn_to(sink, groups, _times_of(source))
         found = _found(self._session, workload, source, options, takeover.manifest, buckets)
         writer = (
             found.writeStream.queryName(workload.name)
@@ -387,7 +389,7 @@ def _finish(
     )
     seen: list[Progress] = []
     account = _Account(seen.append)
-    account.turn_to(_sink(program.workload, options), _groups_of(buckets))
+    account.turn_to(_sink(program.workload, options), _groups_of(buckets), _times_of(source))
     account.write(states.mapInArrow(buckets.finished, FOUND), batch)
     write_manifest(options.checkpoint, replace(manifest, finished=True))
     return seen[0]
@@ -407,9 +409,11 @@ class _Account:
         self.closing = False
         self.kept_out = False
 
-    def turn_to(self, sink: Sink | KafkaSink, groups: Groups) -> None:
-        """Go on with other queries."""
-        self._sink, self._groups = sink, groups
+    def turn_to(
+        self, sink: Sink | KafkaSink, groups: Groups, shown: Callable[[int | None], Any]
+    ) -> None:
+        """Go on with other queries; `shown` gives times as results have them."""
+        self._sink, self._groups, self._shown = sink, groups, shown
         self._turns = {place: t for place, t in self._turns.items() if place[0] in groups}
 
     def write(self, found: DataFrame, batch: int) -> None:
@@ -440,6 +444,7 @@ class _Account:
             aggregates=total("aggregates"),
             matches=total("matches"),
             until=self._until,
+            until_shown=self._shown(self._until),
             buckets=sum("route" in turn for turn in about),
             state=sum(turn["state"] for turn in turns),
             waiting=sum(turn["waiting"] for turn in turns),
@@ -482,6 +487,19 @@ class _Account:
                         before, events=before.events + events, bytes=before.bytes + size
                     )
         return tuple(found.values())
+
+
+def _times_of(source: LiveSource) -> Callable[[int | None], Any]:
+    """Ticks of a stream as its results have them: numbers, or timestamps in ISO 8601."""
+    none = from_table(source.schema.empty_table(), source.stream)
+
+    def shown(ticks: int | None) -> int | str | None:
+        if ticks is None:
+            return None
+        found = none.times(np.array([ticks]))[0].as_py()
+        return found if isinstance(found, int) else str(found.isoformat())
+
+    return shown
 
 
 def _added_up(about: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

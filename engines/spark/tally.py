@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 Read = tuple[int, dict[str, int], "tuple[Fault, str] | None"]  # rows, bad ones by kind, the first
 
-Part = tuple[int, dict[str, int], int]
+# Events, rows by query, the number of its program, and the totals of its account.
+Part = tuple[int, dict[str, int], int, dict[str, dict[str, int]]]
 
 
 class Merging:

@@ -62,7 +62,8 @@ class Evaluation:
         yield from self.landing.landed(results, report)
         report.seconds["all"] = time.perf_counter() - began
         report.seconds["cpu"] = time.process_time() - worked
-        self.tally.add({("part", number): (report.events, report.rows, part.program)})
+        told = (report.events, report.rows, part.program, report.account.totals())
+        self.tally.add({("part", number): told})
         yield report_row(report)
 
     def _results(self, part: Part, arriving: Arriving, report: Report) -> Iterator[Results]:

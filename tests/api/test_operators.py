@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.jobs.account import Account, Batch, read_account, write_account
+from api.jobs.account import JobAccount, Batch, read_account, write_account
 from api.jobs.counts import Counting, Counts, counts_of, read_counts
 from api.jobs.operators import Counted, Holding, counted
 from tests.plans.test_plans import HERE
@@ -57,7 +57,7 @@ def test_a_job_over_stored_events() -> None:
 
 
 @pytest.fixture
-def account() -> Account:
+def account() -> JobAccount:
     """Two batches: `old` is gone after the first, and `big` has come."""
     user = {"key": ["user"], "queries": [name for name in KEYED if name != "big"]}
     none = {"key": [], "queries": UNKEYED}
@@ -89,10 +89,10 @@ def account() -> Account:
             {**none, "arrived": 20, "taken": 20, "waiting": 5},
         ),
     )
-    return Account().add(first).add(second)
+    return JobAccount().add(first).add(second)
 
 
-def test_a_stream_whose_queries_change(account: Account) -> None:
+def test_a_stream_whose_queries_change(account: JobAccount) -> None:
     counts = counts_of(account)
     assert counts is not None
     found = by_what(counts)
@@ -107,10 +107,10 @@ def test_a_stream_whose_queries_change(account: Account) -> None:
     assert counts.taken["big"] == 25  # from when it was there
     # What goes to the sink is counted with the rows of queries that are gone.
     assert numbers(found["sink aggregates"]) == (12, 12)
-    assert counts_of(Account()) is None
+    assert counts_of(JobAccount()) is None
 
 
-def test_a_batch_that_runs_again_changes_no_number(account: Account, tmp_path: Path) -> None:
+def test_a_batch_that_runs_again_changes_no_number(account: JobAccount, tmp_path: Path) -> None:
     assert account.last is not None
     write_account(tmp_path / "account.json", account)
     again = read_account(tmp_path / "account.json").add(account.last)  # by the next process

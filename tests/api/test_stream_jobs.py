@@ -20,7 +20,7 @@ import pytest
 from api.app import create_app
 from api.embedded import serving
 from api.jobs import queue
-from api.jobs.account import Account, Batch, read_account, write_account
+from api.jobs.account import JobAccount, Batch, read_account, write_account
 from api.settings import Settings
 from engines.events import column_kinds, from_table
 from tests.running import run_local
@@ -212,7 +212,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, more: dict[str, Any], sa
 
 
 def test_a_batch_that_runs_again_is_counted_once(tmp_path: Path) -> None:
-    account = Account().add(Batch(0, 1.0, events=5, matches=1)).add(Batch(1, 1.0, events=7))
+    account = JobAccount().add(Batch(0, 1.0, events=5, matches=1)).add(Batch(1, 1.0, events=7))
     write_account(tmp_path / "a", account)
     again = read_account(tmp_path / "a").add(Batch(1, 2.0, events=7, late=1))
     assert (again.totals.batches, again.totals.events, again.totals.late) == (2, 12, 1)

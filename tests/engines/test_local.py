@@ -9,15 +9,14 @@ import pytest
 
 from engines.errors import EventsError
 from engines.events import Events, from_table
-from tests.running import How
 from engines.joins.scan import Limits
-from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results, sorted_results
 from optimizer.bind import load_bound
 from optimizer.ir.pattern import positive_events
 from optimizer.ir.query import BoundWorkload
 from tests.oracle.notation import rows, workload
+from tests.running import How, run_local
 from workloads.errors import TooLargeError, UnsupportedError
 
 SEQUENCED = {"sequence": "s"}

@@ -9,9 +9,7 @@ import pytest
 
 from engines.columns.instances import Columns
 from engines.events import Events, from_table
-from tests.running import How
 from engines.joins.scan import Limits
-from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.partial import Ledger, PartialLimit
 from engines.results import Results
@@ -23,6 +21,7 @@ from optimizer.bind import load_bound
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload
 from tests.differential.test_local import multiset
+from tests.running import How, run_local
 
 WIDTH = 30
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 from numba.core.dispatcher import Dispatcher
 
 from engines.events import from_table
-from tests.running import run_local
 from kernels import chains, joins, texts
 from optimizer.bind import load_bound
+from tests.running import run_local
 
 
 def test_what_a_run_needs_is_loaded_beforehand() -> None:

@@ -14,8 +14,6 @@ from engines.counting import product as counting
 from engines.counting.compile import compile_steps, compile_tables
 from engines.devices import DeviceError, opencl_devices
 from engines.events import from_table
-from tests.running import How
-from tests.running import run_local
 from engines.results import sorted_results
 from kernels import opencl
 from kernels.groups import Groups
@@ -31,6 +29,7 @@ from tests.kernels.test_product import (
     prepared_for,
     segments,
 )
+from tests.running import How, run_local
 
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
 
@@ -178,10 +177,13 @@ def test_engines_agree_on_a_workload_of_which_a_part_can_be_taken_back(keyed, sl
         )
     )
     events = from_table(stream_of(20_000, 50), workload.stream)
+    ways = [How(device=name, insist=True) for name in ("opencl", "cpu")]
+    contexts = [way.context() for way in ways]
     found, expected = (
-        sorted_results(run_local(workload, events, how=How(device=name, insist=True))).aggregates
-        for name in ("opencl", "cpu")
+        sorted_results(run_local(workload, events, how=way, context=context)).aggregates
+        for way, context in zip(ways, contexts, strict=True)
     )
+    assert not any(context.fallbacks.sentences for context in contexts)
     assert expected.num_rows > 1000
     assert found.equals(expected)
 
@@ -195,7 +197,7 @@ def test_a_driver_that_fails_is_reported(pattern, insist, monkeypatch):
     monkeypatch.setattr("kernels.product_opencl.slide_product", fails)
     monkeypatch.setattr("kernels.reversible_opencl.slide_reversible", fails)
     monkeypatch.setattr(
-        counting, "opencl_handle", lambda how: "a card" if how.device == "opencl" else None
+        counting, "opencl_handle", lambda asked: "a card" if asked.device == "opencl" else None
     )
     workload = workload_of(f"PATTERN {pattern} AGG COUNT(*) WITHIN 20 ms")
     events = from_table(stream_of(50, 3), workload.stream)
@@ -204,8 +206,11 @@ def test_a_driver_that_fails_is_reported(pattern, insist, monkeypatch):
         with pytest.raises(DeviceError, match="the OpenCL device failed: no room on the card"):
             run_local(workload, events, how=how)
         return
-    with pytest.warns(RuntimeWarning, match="no room on the card: computing on the CPU"):
-        found = run_local(workload, events, how=how)
+    context = how.context()
+    found = run_local(workload, events, how=how, context=context)
+    assert list(context.fallbacks) == [
+        "the OpenCL device failed: no room on the card: computing on the CPU instead"
+    ]
     assert found.aggregates.equals(run_local(workload, events).aggregates)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from optimizer.physical.blocks import Flow, flows
 from optimizer.physical.pieces import Piece, computed_once, cover, pieces_of, steps_of
-from optimizer.physical.plan import Group, Plan
+from optimizer.physical.groups import CountingGroup
+from optimizer.physical.plan import Plan
 from tests.optimizer.test_plan import SHARED, plan_of
 
 FOUR = {
@@ -95,7 +96,7 @@ def test_the_longest_pieces_are_those_that_no_other_of_the_same_queries_contains
     words: dict[str, tuple[str, ...]],
 ) -> None:
     uses = {name: (i,) for i, name in enumerate(words)}
-    group = Group(tuple(words), "product", "", tuple(words.values()), uses=uses)
+    group = CountingGroup(tuple(words), "product", "", tuple(words.values()), uses)
     every = {"".join(piece.steps): piece.queries for piece in common(words)}
     longest = {
         piece: queries

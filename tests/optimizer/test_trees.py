@@ -16,7 +16,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from engines.events import from_table
-from tests.running import run_local
 from kernels import joins
 from optimizer.bind import load_bound
 from optimizer.cost.trees import Model, looked_at, meeting
@@ -42,6 +41,7 @@ from optimizer.trees.segments import Segments
 from optimizer.trees.tree import TooEarlyError
 from tests.optimizer.all_trees import all_trees
 from tests.optimizer.patterns import pattern, query_of, rated, shown
+from tests.running import run_local
 from tests.strategies import SHAPE, Shape, workloads
 
 SCAN, HASH = Model(), Model(equality="hash")

@@ -21,17 +21,17 @@ import pytest
 from api.benchmarks.ways import WAYS, case_of, counting
 from engines.counting import chopconnect
 from engines.events import Events, from_table
-from tests.running import How
-from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import bind, load_bound
 from optimizer.ir.query import BoundWorkload
 from optimizer.physical.change import render_change
+from optimizer.physical.groups import CountingGroup
 from optimizer.physical.plan import Model, Plan, from_json, to_json
 from optimizer.physical.query_text import render_query
 from optimizer.physical.text import render_text
 from sharing.planner import make_plan
+from tests.running import How, run_local
 from workloads import bundled
 from workloads.document import to_document
 from workloads.loading import load_workload
@@ -152,7 +152,7 @@ def test_a_shared_plan_gives_what_separate_queries_give(path: Path, seed: int) -
     plan = expected_plan(path)
     workload = load_bound(plan.document)
     events = small_stream(workload, seed)
-    shared = rows(run_local(workload, events, how=How().following(plan)))
+    shared = rows(run_local(workload, events, plan=plan))
     assert shared == rows(run_local(workload, events, how=How(sharing=False)))
     assert {row[0] for part in shared for row in part} == {q.name for q in workload.queries}
 
@@ -162,7 +162,7 @@ def test_a_plan_gives_what_its_queries_mean() -> None:
     plan = expected_plan(HERE / "assumed.yaml")
     workload = load_bound(plan.document)
     events = small_stream(workload, 0)
-    found = run_local(workload, events, how=How().following(plan))
+    found = run_local(workload, events, plan=plan)
     assert rows(found) == rows(run_oracle(workload, events))
 
 
@@ -170,12 +170,12 @@ def test_a_plan_gives_what_its_queries_mean() -> None:
 def test_chop_connect_with_the_segments_of_a_plan_gives_the_same(seed: int) -> None:
     plan = expected_plan(HERE / "shared.yaml")
     (group,) = plan.groups
-    assert group.uses is not None
-    assert group.segments is not None
+    assert isinstance(group, CountingGroup)
     lengths = {
         name: [len(group.segments[number]) for number in numbers]
         for name, numbers in group.uses.items()
     }
+    assert {name: list(parts) for name, parts in group.lengths.items()} == lengths
     assert any(len(parts) > 1 for parts in lengths.values())
     workload = load_bound(plan.document)
     case = case_of(workload, workload.queries, small_stream(workload, seed))

@@ -111,7 +111,7 @@ def test_without_sharing_each_query_is_alone() -> None:
     assert not plan.candidates
     assert plan.objective == 0
     assert plan.cost.separate == pytest.approx(planned(NEEL).cost.separate)
-    assert "shared" not in str([group.all_trees for group in plan.groups])
+    assert "shared" not in str([group.trees for group in plan.groups])
 
 
 def test_a_plan_begins_from_an_earlier_one() -> None:
@@ -135,7 +135,7 @@ def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
     seen: set[str] = set()
     total = 0.0
     for group in plan.groups:
-        for name, document in group.all_trees.items():
+        for name, document in group.trees.items():
             query = workload.query(name)
             patterns = alternatives(query.pattern)
             parts = document["parts"] if len(patterns) > 1 else [document]
