@@ -74,6 +74,7 @@ class _Counter:
 
     def __init__(self, unit: CountingUnit, inputs: Mapping[str, int]) -> None:
         self.unit, self.plan, self.compiled = unit, Plan(unit.queries), Compiled()
+        self.symbols = frozenset(self.plan.symbols)
         # Where its values stand among those of all units.
         self.inputs = np.array([inputs[name] for name in self.plan.inputs], np.int64)
 
@@ -276,7 +277,9 @@ class Continued:
 
     def _count(self, counter: _Counter, batch: _Arrived, limit: Int64s) -> Counted:
         plan = counter.plan
-        named = with_letters(plan, batch.codes, batch.sets, batch.event)
+        # Of what the state holds for all counters, the symbols that this one speaks of.
+        sets = [symbols & counter.symbols for symbols in batch.sets]
+        named = with_letters(plan, batch.codes, sets, batch.event)
         if named is None:
             raise TooLargeError(
                 "too many different sets of symbols occur at one time to be counted batch by "
