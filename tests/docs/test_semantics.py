@@ -56,7 +56,9 @@ def examples(page: str) -> Iterator[Example]:
                 case "engines":
                     current = replace(current, engines=tuple(rest.split(", ")))
                 case "stream":
-                    current = replace(current, stream=rest.strip())
+                    if current.query:
+                        yield current
+                    current = replace(current, stream=rest.strip(), query="")
                 case "query":
                     if current.query:
                         yield current
