@@ -4,7 +4,8 @@ A state says how much of the pattern has been seen. A *step* uses an event for a
 no step is taken, the state *stays*, which may change it too: a negated pattern in a gap is followed
 by a tracker, the set of what could have been seen of it, and a state whose negation has surely
 occurred is dead. Counting the paths from start to end counts the matches; since every event acts
-on a vector of counts linearly, stretches of stream can be multiplied (DESIGN section 5).
+on a vector of counts linearly, stretches of stream can be multiplied
+(docs/design.md#counting-is-linear).
 
 All events of one time act at once: steps and stays read the state before them, so that
 simultaneous events never follow each other.

@@ -1,7 +1,7 @@
 """Partition keys that a query does not name: chains of equalities over every component.
 
 `a.id = b.id AND b.id = c.id` partitions the stream by `id`, negated components included
-(SEMANTICS, Partitions); the equalities are then implied and dropped.
+(docs/semantics.md#keys); the equalities are then implied and dropped.
 """
 
 from __future__ import annotations

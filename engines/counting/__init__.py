@@ -1,1 +1,4 @@
-"""Aggregates without matches: queries compiled to linear counting automata (DESIGN section 5)."""
+"""Aggregates without matches: queries compiled to linear counting automata.
+
+See docs/design.md#counting-is-linear.
+"""

@@ -2,9 +2,9 @@
 
 The product of a stretch of stream has an *entry* for each pair of states of a machine: how many
 ways lead from the one to the other. Entries that evolve alike are one counter: for sequences that
-is one counter per distinct substring of the workload (DESIGN section 5). It is found by refinement,
-without a notion of substrings: two entries are the same if they start the same and every letter
-sums the same entries into them.
+is one counter per distinct substring of the workload (docs/design.md#counting-is-linear). It is
+found by refinement, without a notion of substrings: two entries are the same if they start the same
+and every letter sums the same entries into them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def run(
     ticks: Sequence[int] | None = None,
     tick: int | None = None,
 ) -> list[Result]:
-    """All result rows of a workload, as dictionaries with the columns of SEMANTICS.
+    """All result rows of a workload, as dictionaries with the columns of docs/semantics.md#rows.
 
     `rows` are events as column values. Their times are taken from `ticks`, `tick` nanoseconds each;
     by default from the time column, in the stream's unit. `key` and `match` are plain objects.

@@ -1,8 +1,9 @@
 """Queries as words of letters, and the distinct stretches of many words.
 
-A product has a counter for each distinct piece of the queries' patterns (DESIGN section 5): a
-stretch of symbols with what is negated before, between and behind them. Stretches of one length are
-numbered from those that are one shorter, on arrays, so that a thousand queries take milliseconds.
+A product has a counter for each distinct piece of the queries' patterns
+(docs/design.md#counting-is-linear): a stretch of symbols with what is negated before, between and
+behind them. Stretches of one length are numbered from those that are one shorter, on arrays, so
+that a thousand queries take milliseconds.
 """
 
 from __future__ import annotations

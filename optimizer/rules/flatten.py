@@ -1,6 +1,6 @@
 """`SEQ(A, SEQ(B, C)) -> SEQ(A, B, C)`; likewise AND in AND and OR in OR.
 
-Always holds: SEMANTICS defines the nested form as its parts written in its place.
+Always holds: docs/semantics.md#patterns defines the nested form as its parts written in its place.
 NEEL, table II.
 """
 

@@ -1,7 +1,8 @@
 """`SEQ(A, !OR(B, C), D) -> SEQ(A, !B, !C, D)`; likewise in AND.
 
-Always holds: a negation of an OR negates each part (SEMANTICS, Patterns). A component that stands
-in several parts, as after a distribution, becomes one of its own in each, its conditions with it.
+Always holds: a negation of an OR negates each part (docs/semantics.md#negation). A component
+that stands in several parts, as after a distribution, becomes one of its own in each, its
+conditions with it.
 """
 
 from __future__ import annotations

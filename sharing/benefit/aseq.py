@@ -4,9 +4,9 @@ For a substring of `l` symbols that `k` queries share, where a window holds `N0`
 and `f * N0` of the substring's first symbol, whose events are what connects (CNET).
 
 On a stream that is not uniform N0 is the mean number of events per type in one window, and f the
-first symbol's number in one window over N0 (DESIGN section 7). A query that has the substring at
-several places computes it, and connects it, at each: `k` counts places. Unit: operations on
-counters, for the events of one window.
+first symbol's number in one window over N0 (docs/design.md#choosing-what-to-share). A query that
+has the substring at several places computes it, and connects it, at each: `k` counts places. Unit:
+operations on counters, for the events of one window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SEMANTICS, sentence by sentence, on streams small enough to work out by hand."""
+"""docs/semantics.md, sentence by sentence, on streams small enough to work out by hand."""
 
 import pytest
 
