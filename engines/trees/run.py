@@ -8,6 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from engines.columns.instances import Columns
+from engines.device_kernels import CPU, DeviceKernels
 from engines.how import How
 from engines.joins.aggregates import Found
 from engines.joins.scan import Limits, refuse
@@ -15,7 +16,6 @@ from engines.partial import Ledger, PartialLimitError
 from engines.results import match_schema
 from engines.trees.adaptive import Adaptive
 from engines.trees.choices import Choice
-from engines.trees.device import CPU, join_kernels
 from engines.trees.evaluation import Counts, Evaluation, Shared
 from engines.trees.picked import Picked
 from engines.trees.rows import match_tables_of
@@ -54,7 +54,7 @@ def tree_tables(
                 together.setdefault((query.key, query.window.is_count), []).append(query)
     found: dict[str, pa.Table] = {}
     counts = counts or Counts()
-    kernels = join_kernels(how) if together else CPU
+    kernels = DeviceKernels(how) if together else CPU
     for (key, ranked), group in together.items():
         symbols = dict.fromkeys(e.symbol for query in group for e in components(query.pattern))
         try:
