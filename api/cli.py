@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from api import checks
-from api.commands.bench import bench
+from api.commands.bench import PASS_ON, bench
 from api.commands.calibrate import calibrate
 from api.commands.check import check
 from api.commands.demo import demo
@@ -82,7 +82,7 @@ app.add_typer(workload, name="workload")
 app.add_typer(job, name="job")
 app.command()(results)
 app.command()(generate)
-app.command()(bench)
+app.command(context_settings=PASS_ON)(bench)
 app.command()(devices)
 app.command()(calibrate)
 app.command(context_settings=checks.PASS_ON)(checks.test)

@@ -226,8 +226,33 @@ def fill(
 
     `memory` are the bytes that the kernel needs for each slice, and `buffers` the positions,
     pointers to events and letters of the groups. Rows have so many `values`. `call` runs the kernel
-    on some slices: it is given their numbers, the slices as a buffer, and buffers for rows.
+    on some slices: it is given their numbers, the slices as a buffer, and buffers for rows. Where
+    the device fails, `out` has no rows more than before.
     """
+    before = out.end.copy()
+    try:
+        return _filled(
+            device, slices, memory, buffers, triggers, width, slide, dual, values, out, call
+        )
+    except Exception:
+        out.end[:] = before
+        raise
+
+
+def _filled(
+    device: Device,
+    slices: npt.NDArray[np.int64],
+    memory: npt.NDArray[np.int64],
+    buffers: Sequence[Any],
+    triggers: Triggers,
+    width: int,
+    slide: int,
+    dual: bool,
+    values: int,
+    out: Segments,
+    call: Call,
+) -> bool:
+    """As `fill`, with `out` in any state where the device fails."""
     queries = len(out.end)
     row_bytes = 8 * (2 + bool(slide) + dual + values)
     pointers = [device.given(array, np.uint32) for array in triggers]

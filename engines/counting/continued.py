@@ -35,8 +35,9 @@ from engines.counting.prepare import (
     with_letters,
 )
 from engines.counting.pretree import tree_rows
-from engines.counting.product import Compiled, Kernels, on_device, parts_of, room_for, run_product
+from engines.counting.product import Compiled, parts_of, room_for, run_product
 from engines.counting.rows import Selected, result_tables
+from engines.device_kernels import DeviceKernels
 from engines.devices import DeviceRequest
 from engines.errors import StateError
 from engines.program import CountingUnit
@@ -112,27 +113,23 @@ class _Counter:
         dual: bool,
         device: DeviceRequest,
     ) -> Counted:
-        plan = self.plan
-
-        def run(kernels: Kernels) -> Counted:
-            found = []
-            for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
-                start, rows = run_product(
-                    plan,
-                    prepared,
-                    part,
-                    batch.begun,
-                    batch.since,
-                    width,
-                    slide,
-                    dual,
-                    self.compiled,
-                    kernels,
-                )
-                found.append(counted_by_query(prepared, None, start, rows, dual))
-            return found[0] if len(found) == 1 else joined_queries(found)
-
-        return on_device(device, run)
+        plan, kernels = self.plan, DeviceKernels(device)
+        found = []
+        for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
+            start, rows = run_product(
+                plan,
+                prepared,
+                part,
+                batch.begun,
+                batch.since,
+                width,
+                slide,
+                dual,
+                self.compiled,
+                kernels,
+            )
+            found.append(counted_by_query(prepared, None, start, rows, dual))
+        return found[0] if len(found) == 1 else joined_queries(found)
 
 
 class Continued:

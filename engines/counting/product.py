@@ -7,8 +7,7 @@ work; the others through the two stacks of `kernels.product`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +26,8 @@ from engines.counting.prepare import (
     nothing,
     prepare,
 )
-from engines.devices import DeviceRequest, give_up, opencl_handle
-from kernels import product as kernel
-from kernels import product_opencl, reversible, reversible_opencl
+from engines.device_kernels import CPU, DeviceKernels
+from engines.devices import DeviceRequest
 from kernels.groups import Groups, Segments
 from kernels.reversible import Steps
 from kernels.windows import boundaries
@@ -40,16 +38,6 @@ Int64s = npt.NDArray[np.int64]
 
 ON_CPU = DeviceRequest()
 MAX_ROWS = 50_000_000  # that are made room for at once
-
-
-class Kernels(NamedTuple):
-    """What counts: the same two functions on any device."""
-
-    slide_product: Callable[..., bool]
-    slide_reversible: Callable[..., bool]
-
-
-CPU = Kernels(kernel.slide_product, reversible.slide_reversible)
 
 
 def count(
@@ -78,27 +66,14 @@ def count(
     begun, since = from_the_beginning(prepared.groups)
     parts = list(parts_of(room_for(plan, prepared, since, width, slide)))
 
-    def run(kernels: Kernels) -> Counted:
-        found = []
-        for part in parts:
-            start, rows = run_product(
-                plan, prepared, part, begun, since, width, slide, dual, kernels=kernels
-            )
-            found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
-        return found[0] if len(found) == 1 else joined_queries(found)
-
-    return on_device(request, run)
-
-
-def on_device(request: DeviceRequest, run: Callable[[Kernels], Counted]) -> Counted:
-    """What `run` counts with the kernels of a device; on the CPU where that fails."""
-    device = opencl_handle(request)
-    if device is not None:
-        try:
-            return run(_on_device(device))
-        except _DeviceFailedError as error:
-            give_up(request, f"the OpenCL device failed: {error}")
-    return run(CPU)
+    kernels = DeviceKernels(request)
+    found = []
+    for part in parts:
+        start, rows = run_product(
+            plan, prepared, part, begun, since, width, slide, dual, kernels=kernels
+        )
+        found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
+    return found[0] if len(found) == 1 else joined_queries(found)
 
 
 def parts_of(room: Int64s) -> Iterator[Int64s]:
@@ -112,25 +87,6 @@ def parts_of(room: Int64s) -> Iterator[Int64s]:
     yield np.arange(first, len(room))
 
 
-class _DeviceFailedError(Exception):
-    """Drivers fail in many ways: out of memory, a compiler's limits, …"""
-
-
-def _on_device(device: Any) -> Kernels:
-    """The kernels on an OpenCL device; whatever fails there is one error."""
-
-    def reporting(function: Callable[..., bool], *given: Any) -> bool:
-        try:
-            return function(device, *given)
-        except Exception as error:
-            raise _DeviceFailedError(str(error)) from error
-
-    return Kernels(
-        partial(reporting, product_opencl.slide_product),
-        partial(reporting, reversible_opencl.slide_reversible),
-    )
-
-
 def run_product(
     plan: Plan,
     prepared: Prepared,
@@ -141,7 +97,7 @@ def run_product(
     slide: int,
     dual: bool,
     compiled: Compiled | None = None,
-    kernels: Kernels = CPU,
+    kernels: DeviceKernels = CPU,
 ) -> tuple[Int64s, Segments]:
     """Where the rows of each query of a part of the plan start, and the rows.
 
@@ -169,10 +125,10 @@ def run_product(
         mine = out._replace(end=out.end[chosen], room=out.room[chosen])
         if marks[chosen[0]]:
             steps = compiled.steps(plan, queries, prepared.letters)
-            fits = kernels.slide_reversible(groups, begun, since, steps, width, slide, mine)
+            fits = kernels.reversible(groups, begun, since, steps, width, slide, mine)
         else:
             tables = compiled.tables(plan, queries, prepared.letters)
-            fits = kernels.slide_product(groups, begun, since, *tables, width, slide, dual, mine)
+            fits = kernels.product(groups, begun, since, *tables, width, slide, dual, mine)
         assert fits, "a query gave more rows than it has evaluations"
         out.end[chosen] = mine.end
     return start, out

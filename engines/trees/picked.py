@@ -24,7 +24,7 @@ from engines.columns.layout import (
     settle,
 )
 from engines.columns.vectors import Vector
-from engines.trees.device import CPU, JoinKernels
+from engines.device_kernels import CPU, DeviceKernels
 from optimizer.ir.pattern import Symbol
 from optimizer.statistics import KeyStatistics
 from workloads.errors import UnsupportedError
@@ -49,7 +49,7 @@ class Picked:
         ranked: bool,
         symbols: Iterable[Symbol],
         width: int,
-        kernels: JoinKernels = CPU,
+        kernels: DeviceKernels = CPU,
     ) -> None:
         self.columns, self.key, self.kernels = columns, key, kernels
         codes, self._meanings = columns.symbol_sets(list(symbols))

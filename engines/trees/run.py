@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from engines.columns.instances import Columns
 from engines.context import RunContext
+from engines.device_kernels import DeviceKernels
 from engines.errors import named_error
 from engines.joins.aggregates import Found
 from engines.joins.scan import refuse
 from engines.partial import PartialLimitError
 from engines.program import Program, TreeUnit
 from engines.results import match_schema
-from engines.trees.device import join_kernels
 from engines.trees.evaluation import Evaluation, Shared
 from engines.trees.picked import Picked
 from engines.trees.rows import match_tables_of
@@ -56,7 +56,7 @@ def tree_tables(
     for (key, ranked, device), some in together.items():
         queries = [query for unit in some for query in unit.queries]
         symbols = dict.fromkeys(e.symbol for query in queries for e in components(query.pattern))
-        kernels = join_kernels(context.device_of(device))
+        kernels = DeviceKernels(context.device_of(device))
         width = max(widths[query.name] for query in queries)
         account, operator = context.account, program.ids.partition(key, ranked)
         try:

@@ -1,4 +1,4 @@
-"""`sheaf test` runs the right things and reports the worst of them."""
+"""`sheaf test` runs the right things and reports the worst of them; `sheaf bench` passes on."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -74,5 +74,21 @@ def test_a_tool_that_is_killed_counts_as_failed(
 def test_without_a_checkout_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(checks, "ROOT", tmp_path)
     result = CliRunner().invoke(app, ["test"])
+    assert result.exit_code == 2
+    assert "needs a source checkout" in result.output
+
+
+def test_benchmarks_are_those_of_the_checkout(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert CliRunner().invoke(app, ["bench", "lenght", "--small", "--json"]).exit_code == 1
+    assert "did you mean 'length'?" in capfd.readouterr().err
+
+
+def test_without_a_checkout_benchmarks_say_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    result = CliRunner().invoke(app, ["bench", "length"])
     assert result.exit_code == 2
     assert "needs a source checkout" in result.output

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from engines.columns.arranged import Arranged
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
-from engines.counting import aseq, chopconnect, pretree, product, rows, twostep
+from engines.counting import aseq, chopconnect, pretree, product, rows
 from engines.events import from_table
 from engines.reference import run
 from optimizer.bind import load_bound
 from optimizer.chains import chain_of
 from tests import strategies
+from tests.benchmarks.rivals import twostep
 from tests.differential.test_counting import comparable, table_of
 from tests.oracle import notation
 from tests.running import unit_of

@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
-from engines.counting import chopconnect, pretree, twostep
+from engines.counting import chopconnect, pretree
 from engines.counting.plan import Plan
 from engines.counting.prepare import prepare
 from engines.events import from_table
 from kernels import aseq as aseq_kernel
 from kernels import chopconnect as chop_kernel
 from kernels import state
-from kernels import twostep as twostep_kernel
 from optimizer.chains import chain_of
 from optimizer.ir.query import whole_ticks
 from tests import strategies
+from tests.benchmarks.rivals import twostep
+from tests.benchmarks.rivals.kernels import twostep as twostep_kernel
 from tests.differential.test_counting import table_of
 from tests.differential.test_counting_engines import CHAINS, by_window
 from tests.kernels.batches import cuts, in_batches

@@ -13,6 +13,7 @@ from engines.context import Counts
 from engines.devices import DeviceError, opencl_devices
 from kernels import opencl
 from kernels.joins import Side
+from kernels.references import REFERENCES
 from kernels.table import KERNELS, kernel
 from tests.differential.test_local import events_of
 from tests.differential.test_trees import (
@@ -47,7 +48,7 @@ def _few_rows_each():
 
 
 def both(device, name, *given):
-    return kernel(name, "opencl", device)(*given), kernel(name, "python")(*given)
+    return kernel(name, "opencl", device)(*given), REFERENCES[name](*given)
 
 
 @needs_opencl
@@ -171,7 +172,7 @@ def test_a_device_is_used_for_the_joins_of_a_query(monkeypatch):
         return kernel("count_pairs", "numba")(*given)
 
     monkeypatch.setattr("kernels.table.KERNELS", pretending(count_pairs=counted))
-    monkeypatch.setattr("engines.trees.device.opencl_handle", lambda request: "a card")
+    monkeypatch.setattr("engines.device_kernels.opencl_handle", lambda request: "a card")
     workload, events = larger("sequence", "20 ms")
     assert of_trees(workload, events, how=How(device="opencl")).num_rows > 0
     assert seen == ["a card", "a card"]
@@ -195,7 +196,7 @@ def test_a_driver_that_fails_is_reported(failing, monkeypatch):
 
     monkeypatch.setattr("kernels.table.KERNELS", pretending(**{failing: fails}))
     monkeypatch.setattr(
-        "engines.trees.device.opencl_handle",
+        "engines.device_kernels.opencl_handle",
         lambda request: "a card" if request.device == "opencl" else None,
     )
     workload, events = larger("gap", "20 ms")

@@ -17,7 +17,8 @@ from engines.events import from_table
 from engines.results import sorted_results
 from kernels import opencl
 from kernels.groups import Groups
-from kernels.table import kernel
+from kernels.references import REFERENCES
+from kernels.table import KERNELS, kernel
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
@@ -58,7 +59,7 @@ def assert_same_on(device, plan, prepared, begun, width, slide, dual):
     def rows(name, backend, tables, dual, values):
         out = segments(queries, ROOM, dual, values)
         more = (dual,) if name == "product" else ()
-        run = kernel(name, backend, device)
+        run = REFERENCES[name] if backend == "python" else kernel(name, backend, device)
         assert run(prepared.groups, *begun, *tables, width, slide, *more, out)
         return out
 
@@ -194,10 +195,11 @@ def test_a_driver_that_fails_is_reported(pattern, insist, monkeypatch):
     def fails(*given):
         raise MemoryError("no room on the card")
 
-    monkeypatch.setattr("kernels.product_opencl.slide_product", fails)
-    monkeypatch.setattr("kernels.reversible_opencl.slide_reversible", fails)
+    failing = {name: {**KERNELS[name], "opencl": fails} for name in ("product", "reversible")}
+    monkeypatch.setattr("kernels.table.KERNELS", failing)
     monkeypatch.setattr(
-        counting, "opencl_handle", lambda asked: "a card" if asked.device == "opencl" else None
+        "engines.device_kernels.opencl_handle",
+        lambda request: "a card" if request.device == "opencl" else None,
     )
     workload = workload_of(f"PATTERN {pattern} AGG COUNT(*) WITHIN 20 ms")
     events = from_table(stream_of(50, 3), workload.stream)

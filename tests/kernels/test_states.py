@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import aseq, aseq_reference, chopconnect, history, state, twostep
-from tests.kernels import test_aseq, test_chopconnect, test_twostep
+from kernels import aseq, aseq_reference, chopconnect, history, state
+from tests.benchmarks import test_twostep
+from tests.benchmarks.rivals.kernels import twostep
+from tests.kernels import test_aseq, test_chopconnect
 from tests.kernels.batches import batches, cuts, in_batches, of_first_runs, until
 from tests.kernels.tables import assert_same_rows, empty_rows, random_groups
 

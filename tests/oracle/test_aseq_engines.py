@@ -10,9 +10,10 @@ import pytest
 
 from engines.columns.instances import Columns
 from engines.columns.layout import arrange
-from engines.counting import aseq, chopconnect, pretree, twostep
+from engines.counting import aseq, chopconnect, pretree
 from engines.counting.plan import Plan
 from engines.events import from_table
+from tests.benchmarks.rivals import twostep
 from tests.oracle import notation
 
 

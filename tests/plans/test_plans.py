@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from api.benchmarks.ways import WAYS, case_of, counting
 from engines.counting import chopconnect
 from engines.events import Events, from_table
 from engines.oracle import run_oracle
@@ -31,6 +30,7 @@ from optimizer.physical.plan import Model, Plan, from_json, to_json
 from optimizer.physical.query_text import render_query
 from optimizer.physical.text import render_text
 from sharing.planner import make_plan
+from tests.benchmarks.ways import WAYS, case_of, counting
 from tests.running import How, run_local
 from workloads import bundled
 from workloads.document import to_document

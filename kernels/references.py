@@ -1,0 +1,40 @@
+"""What each kernel of the registry computes, in plain Python: the others are tested against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from kernels import (
+    aseq_reference,
+    chains_reference,
+    chopconnect_reference,
+    joins_reference,
+    panes_reference,
+    product_reference,
+    reversible_reference,
+    texts_reference,
+    windows_reference,
+)
+
+REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "product": product_reference.slide_product,
+        "panes": panes_reference.slide_panes,
+        "reversible": reversible_reference.slide_reversible,
+        "aseq": aseq_reference.count_prefixes,
+        "chopconnect": chopconnect_reference.connect,
+        "count_pairs": joins_reference.count_pairs,
+        "fill_pairs": joins_reference.fill_pairs,
+        "probe": joins_reference.probe,
+        "places_from": joins_reference.places_from,
+        "match_codes": joins_reference.match_codes,
+        "group_rows": joins_reference.group_rows,
+        "count_chains": chains_reference.count_chains,
+        "fill_chains": chains_reference.fill_chains,
+        "number_texts": texts_reference.number_texts,
+        "most_of_letters": windows_reference.most_of_letters,
+        "boundaries": windows_reference.boundaries,
+    }
+)

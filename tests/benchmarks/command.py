@@ -1,0 +1,108 @@
+"""What `sheaf bench` runs: what is faster than what, and by how much, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+from typing import Literal as OneOf
+
+import typer
+
+from api.cli import Commands
+
+if TYPE_CHECKING:
+    from tests.benchmarks import Row
+
+app = typer.Typer(
+    cls=Commands,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def benchmarks() -> None:
+    """Benchmarks of a source checkout."""
+
+
+@app.command()
+def bench(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
+            "model, queries, sql, devices, zstream, odense, passdown, neel, detection, spark, "
+            "live, service, or stream for your own; all but that if none."
+        ),
+    ] = None,
+    events: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Your events. For stream.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="WORKLOAD", help="Your queries. For stream.")
+    ] = None,
+    form: Annotated[
+        OneOf["text", "markdown", "json"],
+        typer.Option("--format", help="JSON is an object a line."),
+    ] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="As --format json.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="A few seconds, to see that it works.")] = (
+        False
+    ),
+) -> None:
+    """Measure; every ratio compares times of one run, and variants that differ in results fail."""
+    from tests.benchmarks import tables
+
+    benchmarks = _chosen(name, events, workload, small)
+    form = "json" if as_json else form
+    if form == "markdown":
+        typer.echo(f"{_machine()} {tables.UNITS}\n")
+    elif form == "text":
+        typer.echo(f"{_machine()}\n{tables.UNITS}")
+    for chosen, (text, rows) in benchmarks.items():
+        if form == "json":
+            lines: Iterator[str] = map(tables.as_json, rows())
+        elif form == "markdown":
+            lines = tables.as_markdown(chosen, text, rows())
+        else:
+            typer.echo(f"\n{chosen}: {text}")
+            lines = tables.as_text(rows())
+        for line in lines:
+            typer.echo(line)
+
+
+def _chosen(
+    name: str | None, events: str | None, workload: str | None, small: bool
+) -> dict[str, tuple[str, Callable[[], Iterator[Row]]]]:
+    """The benchmarks asked for: what each is about, and what makes its rows."""
+    from tests.benchmarks import BENCHMARKS, by_stream
+    from workloads.errors import SheafError, did_you_mean
+
+    size: OneOf["small", "full"] = "small" if small else "full"
+    if name == "stream" or events is not None or workload is not None:
+        if name not in (None, "stream") or events is None or workload is None:
+            raise SheafError("--events and --workload go together, with the benchmark 'stream'")
+        return {"stream": (_about(by_stream), partial(by_stream, events, workload, size))}
+    if name is not None and name not in BENCHMARKS:
+        known = [*BENCHMARKS, "stream"]
+        hint = did_you_mean(name, known) or f"known are {', '.join(known)}"
+        raise SheafError(f"no benchmark is called '{name}'; {hint}")
+    names = BENCHMARKS if name is None else [name]
+    return {n: (_about(BENCHMARKS[n]), partial(BENCHMARKS[n], size)) for n in names}
+
+
+def _about(benchmark: Callable[..., object]) -> str:
+    """A benchmark's docstring on one line."""
+    return " ".join((benchmark.__doc__ or "").split())
+
+
+def _machine() -> str:
+    import os
+    import platform
+    from importlib.metadata import version
+
+    return (
+        f"Measured with sheaf {version('sheaf')}, Python {platform.python_version()} and numba "
+        f"{version('numba')} on {os.cpu_count()} cores ({platform.machine()})."
+    )

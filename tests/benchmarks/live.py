@@ -1,0 +1,208 @@
+"""A live stream on Spark: how many events a second it bears, and how long it takes to go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks.measuring import Measured, Row, Said, Size
+from tests.benchmarks.streams import TYPES
+from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engines.spark.stream import Progress
+
+_NAME = "live"
+_WARM = 2  # batches that start workers and load what is compiled
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A stream of `rate` events a second; a file, and so a batch, has `events` of them."""
+
+    queries: int
+    keys: int
+    events: int
+    batches: int
+    rate: int = 20_000
+
+
+def by_live(size: Size) -> Iterator[Row]:
+    """Sequences of 3 to 6 out of 20 types counted by key over 10 s and 60 s, as a stream on Spark.
+
+    It has 20,000 events a second, in Parquet files of which each is a batch, and runs on all cores.
+    The first batches are left out. CPU is that of Python, its workers and the JVM together, which
+    tells more where others use the machine too.
+    """
+    case = _Case(100, 100_000, 200_000, 12) if size == "full" else _Case(4, 100, 2_000, 4)
+    with tempfile.TemporaryDirectory(prefix="sheaf-bench-") as made:
+        yield from _measured(case, Path(made))
+        if size == "full":
+            yield _gone_on(case, Path(made))
+
+
+def _measured(case: _Case, folder: Path) -> Iterator[Row]:
+    (folder / "in").mkdir()
+    for number in range(case.batches):
+        _arrive(case, number, folder)
+    batches, cpu = _run(case, folder)
+    warm = [batch for batch in batches if batch["events"]][_WARM:]
+    if not warm:
+        raise SheafError("the stream ended before it was warm; its log says more")
+    seconds = sorted(batch["seconds"] for batch in warm)
+    events = sum(batch["events"] for batch in warm)
+    speed, p50, p99 = events / sum(seconds), _percentile(seconds, 50), _percentile(seconds, 99)
+    state = batches[-1]["state"]
+    name = f"{case.queries} queries, {case.keys:,} keys"
+    yield Measured(_NAME, "events a second", name, events, {"stream": sum(seconds)})
+    yield Said(
+        _NAME,
+        f"{case.queries} queries, {case.keys:,} keys: {speed:,.0f} events a second; a batch of "
+        f"{case.events:,} in {p50:.1f} s (p50), {p99:.1f} s (p99); {cpu:.1f} CPU seconds a million "
+        f"events; state {state / 1e6:.1f} MB.",
+        {
+            "queries": case.queries,
+            "keys": case.keys,
+            "events_per_second": speed,
+            "p50": p50,
+            "p99": p99,
+            "cpu_seconds_per_million": cpu,
+            "state_bytes": state,
+        },
+    )
+
+
+def _gone_on(case: _Case, folder: Path) -> Row:
+    """What it takes to start again with the state there is."""
+    _arrive(case, case.batches, folder)
+    begun = time.perf_counter()
+    report = _restarted(case, folder)
+    took = time.perf_counter() - begun
+    return Said(
+        _NAME,
+        f"Started again with that state, in a new process: {took:.1f} s to the rows of the next "
+        f"batch, of which {report['start']:.1f} s are Spark's start and {report['run']:.1f} s the "
+        "stream.",
+        {"restart": took, "start": report["start"], "run": report["run"]},
+    )
+
+
+def _document(case: _Case) -> dict[str, Any]:
+    import numpy as np
+
+    chance = np.random.default_rng(1)
+    queries = []
+    for number in range(case.queries):
+        parts = chance.choice(TYPES, chance.integers(3, 7), replace=False)
+        width = (10, 60)[number % 2]
+        queries.append(
+            f"QUERY q{number} PATTERN SEQ({', '.join(parts)}) PARTITION BY user "
+            f"AGG COUNT(*) WITHIN {width} s"
+        )
+    stream = {"time": "ts", "unit": "ms", "type": "type", "lateness": "1 s"}
+    return {"name": "live", "stream": stream, "queries": queries}
+
+
+def _arrive(case: _Case, number: int, folder: Path) -> None:
+    """One more file, in the order of numbers whatever the clock says."""
+    import pyarrow.parquet as pq
+
+    draft, file = folder / "draft", folder / "in" / f"{number:05}.parquet"
+    pq.write_table(_events(case, number), draft)
+    os.utime(draft, (10**9 + number, 10**9 + number))
+    draft.rename(file)
+
+
+def _events(case: _Case, number: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    chance = np.random.default_rng(number)
+    span = case.events * 1000 // case.rate  # milliseconds
+    return pa.table(
+        {
+            "ts": number * span + np.sort(chance.integers(0, span, case.events)),
+            "type": pa.array(np.array(TYPES)[chance.integers(0, len(TYPES), case.events)]),
+            "user": chance.integers(0, case.keys, case.events),
+        }
+    )
+
+
+def _run(case: _Case, folder: Path) -> tuple[list[dict[str, Any]], float]:
+    """What each batch did, and CPU seconds for a million events."""
+    from engines.events import column_kinds
+    from engines.session import spark_session
+    from engines.spark.live_source import open_live_source
+    from engines.spark.stream import StreamOptions, settings_for, start_stream
+    from optimizer.bind import bind
+    from workloads.loading import load_workload
+
+    workload = load_workload(_document(case))
+    source = open_live_source(str(folder / "in"), workload.stream)
+    bound = bind(workload, column_kinds(source.schema))
+    options = StreamOptions(
+        str(folder / "checkpoint"), str(folder / "out"), files_per_batch=1, once=True
+    )
+    batches: list[dict[str, Any]] = []
+    clock: list[tuple[float, float]] = []
+
+    def told(progress: Progress) -> None:
+        clock.append((time.perf_counter(), _cpu_of_all()))
+        before = clock[-2][0] if len(clock) > 1 else clock[-1][0] - progress.seconds
+        seconds = clock[-1][0] - before
+        batches.append({"events": progress.read, "seconds": seconds, "state": progress.state})
+
+    with spark_session(conf=settings_for(source.path)) as spark:
+        start_stream(spark, bound, source, options, told=told).wait()
+    events = sum(batch["events"] for batch in batches[_WARM:])
+    cpu = clock[-1][1] - clock[_WARM - 1][1]
+    return batches, cpu / max(events, 1) * 1e6
+
+
+def _restarted(case: _Case, folder: Path) -> dict[str, float]:
+    """Seconds by stage of a stream that goes on, in a process of its own."""
+    main = "from api.cli import main; main()"
+    file = folder / "workload.json"
+    file.write_text(json.dumps(_document(case)))
+    command = [sys.executable, "-c", main, "run", str(file), "--engine", "spark", "--stream"]
+    command += ["--events", str(folder / "in"), "--checkpoint", str(folder / "checkpoint")]
+    command += ["--out", str(folder / "out"), "--files", "1", "--once", "--device", "cpu"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise SheafError(f"the stream did not go on: {done.stderr.decode()[-500:]}")
+    seconds: dict[str, float] = json.loads(done.stderr.splitlines()[-1])["seconds"]
+    return seconds
+
+
+def _percentile(ordered: list[float], part: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * part // 100)]
+
+
+def _cpu_of_all() -> float:
+    """CPU seconds of this process and all below it that live; this one's alone without /proc."""
+    parents: dict[int, list[int]] = {}
+    used: dict[int, float] = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+            pid = int(path.parent.name)
+            parents.setdefault(int(fields[1]), []).append(pid)
+            used[pid] = sum(map(int, fields[11:15])) / tick  # of its own, and of those it outlived
+    total, left = 0.0, [os.getpid()]
+    while left:
+        pid = left.pop()
+        total += used.get(pid, 0.0)
+        left += parents.get(pid, [])
+    return total or time.process_time()

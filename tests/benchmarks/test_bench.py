@@ -1,0 +1,333 @@
+"""`sheaf bench` measures every benchmark; how fast is not a test's business."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from engines.results import Results, aggregate_schema, match_schema
+from tests.benchmarks import BENCHMARKS, Measured, Said, service, sql, tables
+from tests.benchmarks.chopconnect import crossing
+from tests.benchmarks.command import app
+from tests.benchmarks.found import Found, found_results, found_rows
+from tests.benchmarks.measuring import BenchmarkError, Variant, measure
+from tests.benchmarks.memory import WHY_NOT, can_measure, peak_memory
+from tests.benchmarks.streams import TICKERS, constructed, sequence, uniform
+from tests.benchmarks.ways import WAYS, make_case
+
+OWN_SESSION = ("spark", "live")  # they start Spark, of which a process has one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "service"])
+def test_each_benchmark_runs(name):
+    arguments = ["bench", name, "--small", "--json"]
+    if name in OWN_SESSION:
+        command = [sys.executable, "-c", "from api.cli import main; main()", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+    else:
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        lines = result.stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert rows
+    assert all(row["benchmark"] == name for row in rows)
+    measured = [row for row in rows if "seconds" in row]
+    assert measured
+    assert all(speed > 0 for row in measured for speed in row["events_per_second"].values())
+
+
+@pytest.mark.slow
+def test_a_service_under_load_is_measured():
+    load = asyncio.run(service.measured(2, reads=20, plans=10))
+    assert load.errors == []
+    assert (len(load.reads), len(load.plans), len(load.made)) == (40, 20, 2)
+    assert min(load.reads + load.plans) > 0
+    assert min(load.memory) > 10_000_000
+    assert load.cpu > 0
+
+
+def test_an_unknown_benchmark_is_said():
+    result = CliRunner().invoke(app, ["bench", "lenght"])
+    assert result.exit_code == 1
+    assert "did you mean 'length'?" in result.output
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+ONE = Found(1, 5, 9)
+
+
+def test_a_ratio_is_how_many_times_as_fast_the_first_is():
+    measured = Measured("b", "t", "c", 10, {"shared": 2.0, "alone": 6.0, "slow": 60.0})
+    assert measured.ratios == {"alone": 3.0, "slow": 30.0}
+    assert measured.events_per_second["shared"] == 5.0
+
+
+def test_variants_that_differ_in_results_are_an_error():
+    variants = {
+        "good": Variant(lambda: 1, lambda _: ONE),
+        "bad": Variant(lambda: 2, lambda _: Found(1, 6, 9)),
+    }
+    with pytest.raises(
+        BenchmarkError, match=r"bad found 1 rows with counts of 6 .* but good found"
+    ):
+        measure(variants, "small")
+
+
+def test_variants_of_different_questions_may_differ():
+    variants = {
+        "one": Variant(lambda: 1, lambda _: ONE, "first"),
+        "two": Variant(lambda: 2, lambda _: Found(2, 0, 0), "second"),
+    }
+    assert set(measure(variants, "small")) == {"one", "two"}
+
+
+def test_variants_take_turns():
+    calls = []
+    variants = {
+        name: Variant(lambda name=name: calls.append(name), lambda _: ONE) for name in ("a", "b")
+    }
+    measure(variants)
+    assert calls[:6] == ["a", "b"] * 3
+    assert calls.count("a") == calls.count("b") >= 4
+
+
+# --- what was found ------------------------------------------------------------------------------
+
+QUERY = np.array([0, 0, 1])
+TIME = np.array([3, 4, 4])
+COUNTS = np.array([2, 5, 7], np.uint64)
+
+
+def test_rows_in_another_order_are_the_same():
+    order = np.array([2, 0, 1])
+    assert found_rows(QUERY[order], TIME[order], COUNTS[order]) == found_rows(QUERY, TIME, COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("query", "time", "counts"),
+    [
+        ([0, 0, 0], [3, 4, 4], [2, 5, 7]),
+        ([0, 0, 1], [3, 5, 4], [2, 5, 7]),
+        ([0, 0, 1], [4, 3, 4], [2, 5, 7]),
+        ([0, 0, 1], [3, 4, 4], [5, 2, 7]),
+        ([1, 1, 0], [3, 4, 4], [2, 5, 7]),
+        ([0, 0, 1], [3, 4, 4], [2, 5, 8]),
+    ],
+)
+def test_a_count_elsewhere_is_not_the_same(query, time, counts):
+    other = found_rows(np.array(query), np.array(time), np.array(counts, np.uint64))
+    assert not other.agrees_with(found_rows(QUERY, TIME, COUNTS))
+
+
+def test_parts_add_up():
+    whole = found_rows(QUERY, TIME, COUNTS)
+    parts = [found_rows(QUERY[i : i + 1], TIME[i : i + 1], COUNTS[i : i + 1]) for i in range(3)]
+    assert parts[0] + parts[1] + parts[2] == whole
+    assert (whole.rows, whole.matches) == (3, 14)
+
+
+def test_counts_that_are_not_exact_are_left_out_of_the_sum():
+    exact = np.array([True, False, True])
+    assert found_rows(QUERY, TIME, COUNTS, exact).matches == 9
+
+
+def results(rows):
+    names = aggregate_schema(pa.int64()).names
+    table = pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in rows], schema=aggregate_schema(pa.int64())
+    )
+    return Results(table, match_schema(pa.int64()).empty_table())
+
+
+def test_tables_of_results_are_found_as_counts_are():
+    found = found_results(
+        results(
+            [
+                ("b", None, 4, None, "COUNT(*)", 7.0, 7, True),
+                ("a", None, 3, None, "COUNT(*)", 2.0, 2, True),
+                ("a", None, 4, None, "COUNT(*)", 5.0, 5, True),
+            ]
+        ),
+        ["a", "b"],
+    )
+    assert found == found_rows(QUERY, TIME, COUNTS)
+
+
+def test_sums_may_differ_in_their_last_digits_only():
+    one, same, other = (
+        found_results(results([("a", None, 3, None, "SUM(x.y)", v, None, True)]), ["a"])
+        for v in (0.3, 0.1 + 0.2, 0.3001)
+    )
+    assert one.agrees_with(same)
+    assert not one.agrees_with(other)
+
+
+def test_all_ways_find_the_same():
+    case = make_case([sequence("q", ("A", "B", "C"), 50)], uniform(("A", "B", "C"), 300))
+    variants = {name: way(case) for name, way in WAYS.items()}
+    found = {name: variant.found(variant.run()) for name, variant in variants.items()}
+    assert len(set(found.values())) == 1
+    assert found["product"].rows > 0
+
+
+def test_the_number_of_matches_is_foreseen():
+    length, width, events = 3, 100, 200_000
+    stream = uniform(TICKERS, events)
+    case = make_case([sequence("q", TICKERS[:length], width, slide=width)], stream)
+    variant = WAYS["product"](case)
+    made = variant.found(variant.run()).matches
+    # Of all matches shorter than a window, one in three lies in one of windows side by side:
+    # width * C(width - 1, 2) / C(width, 3) = 3.
+    expected = constructed(length, width, len(TICKERS), events) / length
+    assert made == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_measure(), reason=WHY_NOT)
+def test_peak_memory_grows_with_the_stream():
+    queries = [sequence("q", ("A", "B"), 50)]
+    small, large = (peak_memory("product", queries, ("A", "B"), n) for n in (2_000, 400_000))
+    # Prepared columns alone are 8 bytes an event each.
+    assert large - small > 400_000 * 8
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+ROWS = (
+    Measured("b", "a table", "c1", 1000, {"fast": 0.001, "slow": 0.25}, memory={"fast": 1500000}),
+    Measured("b", "a table", "c2", 1000, {"fast": 0.002}, {"slow": "too long"}),
+    Said("b", "It is so.", {"factor": 2.0}),
+)
+
+
+def test_a_terminal_shows_speeds_ratios_memory_and_what_was_skipped():
+    lines = [line.split() for line in tables.as_text(ROWS)]
+    assert lines == [
+        ["a", "table"],
+        ["fast", "slow"],
+        ["c1", "1", "M", "4", "k", "(250×)"],
+        ["memory", "1.5", "MB", "-"],
+        ["c2", "500", "k", "-"],
+        ["slow", "skipped:", "too", "long"],
+        ["It", "is", "so."],
+    ]
+
+
+def test_markdown_is_a_table():
+    assert list(tables.as_markdown("b", "What it is.", ROWS)) == [
+        "## b",
+        "",
+        "What it is.",
+        "",
+        "A table:",
+        "",
+        "| | fast | slow |",
+        "|---|---|---|",
+        "| c1 | 1 M | 4 k (250×) |",
+        "| c1, memory | 1.5 MB | - |",
+        "| c2 | 500 k | - |",
+        "",
+        "Left out: c2, slow: too long.",
+        "",
+        "It is so.",
+        "",
+    ]
+
+
+def test_json_has_what_was_measured_and_what_follows():
+    row = json.loads(tables.as_json(ROWS[0]))
+    assert row["ratios"] == {"slow": 250.0}
+    assert row["memory"] == {"fast": 1500000}
+    assert json.loads(tables.as_json(ROWS[2]))["numbers"] == {"factor": 2.0}
+
+
+def test_a_crossing_lies_between_what_was_measured():
+    assert crossing({1.0: 2.0, 4.0: 0.5}) == pytest.approx(2.0)
+    assert crossing({1.0: 0.5, 4.0: 2.0}) == pytest.approx(2.0)
+    # The line through all goes through (3, 0), in powers of 2.
+    assert crossing({2.0: 4.0, 4.0: 1.0, 16.0: 1.0, 32.0: 0.25}) == pytest.approx(8.0)
+    assert crossing({1.0: 2.0, 4.0: 1.5}) is None
+
+
+# --- SQL -----------------------------------------------------------------------------------------
+
+SQL = [sql.Asked(("A", "B", "C"), 40), sql.Asked(("C", "A"), 40)]
+
+
+def counted_by_product(stream, asked):
+    texts = [sequence(f"q{i}", query.parts, query.width) for i, query in enumerate(asked)]
+    variant = WAYS["product"](make_case(texts, stream))
+    return variant.found(variant.run())
+
+
+@pytest.mark.parametrize("statement", [sql.by_joining(SQL), sql.by_prefixes(SQL)])
+def test_duckdb_counts_what_the_product_counts(statement):
+    pytest.importorskip("duckdb")
+    stream = uniform(("A", "B", "C", "D"), 500)
+    variant = sql.in_duckdb(statement, stream, 40)
+    assert variant.found(variant.run()) == counted_by_product(stream, SQL)
+
+
+def test_spark_counts_what_the_product_counts(spark):
+    stream = uniform(("A", "B", "C", "D"), 200)
+    short = SQL[1:]  # every join takes Spark a second to compile
+    both = f"{sql.by_joining(short)} UNION ALL {sql.by_prefixes(short)}"
+    variant = sql.in_spark(spark, both, stream, 40)
+    once = counted_by_product(stream, short)
+    assert variant.found(variant.run()) == once + once
+
+
+def test_a_missing_duckdb_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    counted, found, *_ = sql.by_sql("small")
+    assert counted.skipped["DuckDB join"] == "duckdb is not installed"
+    assert set(counted.seconds) == {"product"}
+    assert found.skipped["DuckDB"] == "duckdb is not installed"
+    assert set(found.seconds) == {"trees", "to result rows"}
+
+
+# --- one's own stream ----------------------------------------------------------------------------
+
+OWN = """
+stream: {time: ts, unit: ms, type: type}
+queries:
+  - QUERY one PATTERN SEQ(A, B, C) AGG COUNT(*) WITHIN 30 ms
+  - QUERY two PATTERN SEQ(A, B) AGG COUNT(*) WITHIN 30 ms
+  - QUERY three PATTERN SEQ(A, B+, C) AGG COUNT(*) WITHIN 20 ms
+  - QUERY four PATTERN SEQ(A a, D d) RETURN a.ts, d.ts WITHIN 5 ms
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own.yaml").write_text(OWN)
+    pq.write_table(uniform(("A", "B", "C", "D"), 300), tmp_path / "own.parquet")
+    return ["--events", str(tmp_path / "own.parquet"), "--workload", str(tmp_path / "own.yaml")]
+
+
+def test_ones_own_stream_is_measured(own):
+    result = CliRunner().invoke(app, ["bench", "stream", *own, "--small", "--json"])
+    assert result.exit_code == 0, result.output
+    whole, found, simple, kleene = [json.loads(line) for line in result.stdout.splitlines()]
+    assert set(whole["seconds"]) == {"shared", "one by one"}
+    assert found["numbers"]["rows"] > 0
+    assert set(simple["seconds"]) == {"product", "product one by one", "A-Seq", "PreTree"}
+    assert set(kleene["seconds"]) == {"product", "product one by one"}
+    assert kleene["skipped"]["A-Seq"] == "three: it has a group of events"
+
+
+def test_ones_own_stream_needs_both_options(own):
+    for given in (["stream"], ["stream", *own[:2]], ["length", *own]):
+        result = CliRunner().invoke(app, ["bench", *given])
+        assert result.exit_code == 1
+        assert "--events and --workload go together" in result.output
