@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
-Device = OneOf["cpu", "opencl"]
-CountingEngine = OneOf["product", "panes", "aseq", "pretree", "chopconnect"]
-COUNTING_ENGINES: tuple[CountingEngine, ...] = get_args(CountingEngine)
+from optimizer.engines.spec import Device as Device
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class CountingGroup:
     """
 
     queries: tuple[str, ...]
-    engine: CountingEngine
+    engine: str  # of `optimizer.engines.COUNTING`
     why: str
     segments: tuple[tuple[str, ...], ...]
     uses: Mapping[str, tuple[int, ...]]

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from optimizer.engines import counting_engine
+from optimizer.engines.stretches import words_of
 from optimizer.physical.groups import CountingGroup, DeferredGroup, Group, TreeGroup
 from optimizer.physical.plan import Candidate, Plan
 
@@ -61,10 +63,13 @@ def made_once(plan: Plan) -> dict[int, list[Piece]]:
 
 def steps_of(group: Group) -> dict[str, tuple[str, ...]]:
     """The steps of each query, as far as it is a sequence of them; else it is a step of its own."""
-    if not isinstance(group, CountingGroup):
-        return {}
+    return words_of(segments_of(group)) if isinstance(group, CountingGroup) else {}
+
+
+def segments_of(group: CountingGroup) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The segments that each query is made of, in order."""
     return {
-        name: tuple(step for number in numbers for step in group.segments[number])
+        name: tuple(group.segments[number] for number in numbers)
         for name, numbers in group.uses.items()
     }
 
@@ -165,73 +170,7 @@ def pieces_of(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The queries of each piece that the group's engine computes once, shorter pieces first."""
     if len(group.queries) < 2 or not isinstance(group, CountingGroup):
         return {}
-    match group.engine:
-        case "product" | "panes":
-            return _longest(_common(steps_of(group)))
-        case "pretree":
-            return _longest(_beginnings(steps_of(group)))
-        case "chopconnect":
-            return _used(group)
-        case _:
-            return {}
-
-
-def _common(steps: Steps) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Stretches of two steps or more that several queries have, shorter ones first.
-
-    By their length, and none is looked at whose parts are not common (Apriori).
-    """
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
-    alive = {name: set(range(len(word))) for name, word in steps.items()}
-    size = 2
-    while True:
-        level: dict[tuple[str, ...], dict[str, list[int]]] = {}
-        for name, word in steps.items():
-            for at in sorted(alive[name]):
-                if at + 1 in alive[name]:
-                    places = level.setdefault(tuple(word[at : at + size]), {})
-                    places.setdefault(name, []).append(at)
-        alive = {name: set() for name in steps}
-        for piece, places in level.items():
-            if len(places) > 1:
-                shared[piece] = tuple(places)
-                for name, positions in places.items():
-                    alive[name].update(positions)
-        if not any(alive.values()):
-            return shared
-        size += 1
-
-
-def _beginnings(steps: Steps) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """What several queries begin with."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for name, word in steps.items():
-        for end in range(1, len(word) + 1):
-            found.setdefault(tuple(word[:end]), []).append(name)
-    return {piece: tuple(names) for piece, names in found.items() if len(names) > 1}
-
-
-def _longest(
-    shared: Mapping[tuple[str, ...], tuple[str, ...]],
-) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Those that are no part of a longer one for the same queries."""
-    parts = {
-        part
-        for piece, queries in shared.items()
-        for part in (piece[:-1], piece[1:])
-        if shared.get(part) == queries
-    }
-    return {piece: queries for piece, queries in shared.items() if piece not in parts}
-
-
-def _used(group: CountingGroup) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The segments that several queries are made of."""
-    users: dict[int, list[str]] = {}
-    for name, numbers in group.uses.items():
-        for number in dict.fromkeys(numbers):
-            users.setdefault(number, []).append(name)
-    segments = group.segments
-    return {segments[n]: tuple(names) for n, names in sorted(users.items()) if len(names) > 1}
+    return counting_engine(group.engine).computed_once(segments_of(group))
 
 
 def _rated(

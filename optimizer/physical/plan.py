@@ -26,6 +26,7 @@ from optimizer.physical.operator import Operator, OperatorKind
 from optimizer.physical.sanity import check
 
 __all__ = [
+    "NANOSECONDS",
     "VERSION",
     "Candidate",
     "Cost",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 VERSION = 5
+NANOSECONDS = "nanoseconds per second of stream"
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
@@ -58,8 +60,10 @@ Status = OneOf["optimal", "feasible"]
 class Candidate:
     """A piece of pattern that several queries have in common, and why it is shared or not.
 
-    `conflicts` are other candidates that cannot be chosen with it: all `conflicting` of them, or
-    the first of very many.
+    `benefit` is what the plan costs less with it, beside the others that are chosen: the benefits
+    of these add up to what is saved. Below zero the plan would cost more with it. `conflicts` are
+    other candidates that cannot be chosen with it: all `conflicting` of them, or the first of very
+    many.
     """
 
     id: str
@@ -70,6 +74,7 @@ class Candidate:
     conflicts: tuple[str, ...] = ()
     conflicting: int = 0
     why: str = ""
+    unit: str = NANOSECONDS
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optimizer.engines import label
 from optimizer.physical.errors import PlanError
 from optimizer.physical.operator import Operator
 from optimizer.physical.plan import Plan
-from optimizer.physical.text import ENGINES
 from optimizer.physical.ways import Ways
 from optimizer.physical.wording import amount, cpu, rate, some
 from workloads.errors import did_you_mean
@@ -38,7 +38,7 @@ def _heading(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
     yield f"gives    {', '.join(detail['gives'])}{key} within {detail['window']}{every}{rows}"
     others = [other for other in group.queries if other != name]
     together = f" with {some(others, None if verbose else 6)}" if others else " alone"
-    yield f"runs     by {ENGINES.get(group.engine, group.engine)}{together}"
+    yield f"runs     by {label(group.engine)}{together}"
     yield f"why      {group.why}"
 
 
@@ -77,7 +77,7 @@ def _said(operator: Operator) -> str:
         case "segment":
             return f"segment {', '.join(detail['steps'])}, counted once; {operator.state}"
         case "counter":
-            called = ENGINES.get(detail["engine"], detail["engine"])
+            called = label(detail["engine"])
             on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
             return f"counter: {called}{on}; {operator.state}"
         case "filter" | "join" | "negation" | "group" | "semijoin":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optimizer.cost.choice import CALLED
+from optimizer.engines import label
 from optimizer.physical.groups import CountingGroup, Group
 from optimizer.physical.operator import Operator
 from optimizer.physical.pieces import Piece, computed_once
@@ -17,13 +17,6 @@ from optimizer.physical.wording import LISTED, amount, cpu, number, rate, some, 
 _LINES = 24  # of one section
 _FEW = 4  # names, where there is a list for each query
 _CPU, _ROWS = 9, 9  # the columns in front of the tree
-ENGINES: dict[str, str] = {
-    **{str(engine): called for engine, called in CALLED.items()},
-    "aseq": "A-Seq",
-    "trees": "a tree of joins",
-    "deferred-trees": "a tree of joins that is chosen on the events",
-    "stepwise": "joining one component after the other",
-}
 
 
 def render_text(plan: Plan, verbose: bool = False) -> str:
@@ -169,7 +162,7 @@ class Text:
         if len(outputs) == 1:
             yield _line(cost, total, f"{indent}{branch}{_alone(outputs[0], group)}")
             return
-        how = f"{len(outputs)} queries together, {ENGINES.get(group.engine, group.engine)}"
+        how = f"{len(outputs)} queries together, {label(group.engine)}"
         if group.cost is not None and group.cost.separate > group.cost.shared:
             how += f"; one by one {cpu(group.cost.separate)}"
         yield _line(cost, total, f"{indent}{branch}{how}")
@@ -212,7 +205,7 @@ class Text:
                 saves = ""
                 if self.plan.model == "measured" and piece.benefit:
                     saves = f"; saves {amount(piece.benefit, unit)}"
-                called = ENGINES.get(engine, engine)
+                called = label(engine)
                 lines.append(f"  {', '.join(piece.steps)}: for {who}, by {called}{saves}")
         for join in self.ways.shared_joins:
             users = self.ways.queries[join.id]
@@ -312,7 +305,7 @@ def _pattern(output: Operator) -> str:
 
 
 def _alone(output: Operator, group: Group) -> str:
-    engine = ENGINES.get(group.engine, group.engine)
+    engine = label(group.engine)
     return f"{output.detail['query']}: {_pattern(output)}, by {engine}"
 
 
