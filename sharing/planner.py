@@ -19,6 +19,7 @@ from optimizer.cost.operations import DEFAULTS, UnitCosts
 from optimizer.cost.trees import COMPILED
 from optimizer.engines import engine
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.normalized_workload import normalize
 from optimizer.physical.operators import operators
 from optimizer.physical.plan import (
     Cost,
@@ -190,11 +191,6 @@ def make_plan(
 # --- the stages ----------------------------------------------------------------------------------
 
 
-def normalize(workload: BoundWorkload) -> BoundWorkload:
-    """The workload in the form that is planned and run."""
-    return workload
-
-
 def _constants(
     workload: BoundWorkload, statistics: Written | None, options: PlanOptions
 ) -> Constants:
@@ -283,7 +279,8 @@ def _assembled(
         assumed=known.assumed,
         obstacles=obstacles(queries, groups) if request.sharing else (),
         document=document,
-        statistics={**about(known), "unit_costs": request.unit_costs.source},
+        statistics=about(known),
+        unit_costs=request.unit_costs.to_document(),
         sharing=request.sharing,
         spark=spark,
     )
