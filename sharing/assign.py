@@ -7,31 +7,42 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from optimizer.chains import Chain, chain_of
-from optimizer.cost.choice import Engine, Ranked, cheapest
-from optimizer.cost.counting import Counting, chopconnect, reversible
+from optimizer.cost.choice import Ranked, cheapest
+from optimizer.cost.counting import Counting, reversible
 from optimizer.cost.operations import UnitCosts, nanoseconds
+from optimizer.engines import COUNTING, CountingEngine, counting_engine
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
 from optimizer.physical.groups import Device
-from optimizer.physical.operators import Together
 from optimizer.statistics import Statistics
 from optimizer.statistics.known import key_text
 from sharing.parting import Members, best_parts
+from sharing.steps import Setting
 
-SAME = "counted together: they have one key, window and slide"
-TOGETHER: Mapping[Engine, str] = {
-    "product": f"{SAME}, so each distinct piece of their patterns is counted once",
-    "pretree": f"{SAME}, and what they begin with is counted once",
-    "chopconnect": f"{SAME}, and segments that they share are counted once and connected",
-    "aseq": f"{SAME}, and events are prepared once",
-    "panes": "counted together by panes, whatever their windows and slides",
-}
 LONELY = "counted alone: no other query has its key, window and slide"
 APART = "counted alone: with the others of its key, window and slide it would take longer"
 OFF = "counted alone: sharing is switched off"
+MOST_MERGED = 12  # groups of one key, window and slide, any two of which are tried as one
 
 Lengths = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class QueryGroup:
+    """Queries that are counted together, by which engine, and why.
+
+    `nanoseconds` is what they take together for a second of stream, by the measured model.
+    """
+
+    queries: tuple[Query, ...]
+    engine: str
+    why: str
+    nanoseconds: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its queries."""
+        return tuple(query.name for query in self.queries)
 
 
 class Assigned(NamedTuple):
@@ -40,7 +51,7 @@ class Assigned(NamedTuple):
     No choice of groups and engines takes less than `least`.
     """
 
-    groups: list[Together]
+    groups: list[QueryGroup]
     nanoseconds: float
     least: float
 
@@ -49,18 +60,17 @@ class Assigned(NamedTuple):
 class Assigning:
     """How queries are put into groups: by these statistics and costs, and with what was chosen.
 
-    `lengths` are the segments for Chop-Connect, of which other choices would save `segments` at
-    most. Classes of up to `exactly` queries that could run together are parted in the best of all
-    ways; of larger ones, queries of one key, window and slide run together where that takes the
+    `lengths` are the segments for Chop-Connect; other segments would save at most `more_saved`, by
+    setting. Classes of up to `exactly` queries that could run together are parted in the best of
+    all ways; of larger ones, queries of one key, window and slide run together where that takes the
     least, or those that a negation or a value makes dearer apart from the others, or each alone.
-    Where rates or keys are only assumed the product is taken, as its cost depends least on them;
-    likewise on an OpenCL `device`, for which the others have no kernels.
+    Where rates or keys are only assumed, engines whose cost depends on them are left out.
     """
 
     statistics: Statistics
     unit_costs: UnitCosts
     lengths: Lengths = field(default_factory=dict)
-    segments: float = 0.0
+    more_saved: Mapping[Setting, float] = field(default_factory=dict)
     sharing: bool = True
     exactly: int = 0
     device: Device = "cpu"
@@ -68,7 +78,7 @@ class Assigning:
 
     def assigned(self, queries: Sequence[Query]) -> Assigned:
         """The groups of all queries."""
-        groups: list[Together] = []
+        groups: list[QueryGroup] = []
         least = 0.0
         for some in self._classes(queries):
             found = self._class(some)
@@ -76,86 +86,131 @@ class Assigning:
             least += found.least
         return Assigned(groups, sum(group.nanoseconds for group in groups), least)
 
-    def alone(self, query: Query) -> float:
-        """What a query takes by itself, in nanoseconds per second of stream."""
-        return self._alone(query).nanoseconds
+    def alone(self, query: Query) -> Ranked:
+        """What a query takes by itself, by its cheapest engine."""
+        if query.name not in self._known:
+            self._known[query.name] = self.ranked([query])[0]
+        return self._known[query.name]
+
+    def alone_as_group(self, query: Query, why: str) -> QueryGroup:
+        """A query that is a group of its own, for that reason."""
+        found = self.alone(query)
+        return QueryGroup((query,), found.engine, f"{why}; {found.why}", found.nanoseconds)
+
+    def ranked(
+        self, group: Sequence[Query], lengths: Lengths | None = None, any_rates: bool = False
+    ) -> list[Ranked]:
+        """The engines that can count queries together, the cheapest first.
+
+        With `any_rates` also those whose costs rest on assumed statistics.
+        """
+        chopped = lengths is not None
+        if lengths is None:
+            lengths = {q.name: self.lengths[q.name] for q in group if q.name in self.lengths}
+            chopped = any(len(parts) > 1 for parts in lengths.values())
+        robust = not any_rates and not trusted(group, self.statistics)
+        allowed = [
+            engine
+            for engine in self.engines
+            if len(group) >= engine.FEWEST
+            and (engine.ROBUST or not robust)
+            and (chopped or not engine.CHOPPED)
+            and engine.refusal_together(group) is None
+            and all(engine.refusal(query) is None for query in group)
+        ]
+        return cheapest(group, self.statistics, self.unit_costs, allowed, lengths)
+
+    @property
+    def engines(self) -> tuple[CountingEngine, ...]:
+        """Those that have kernels for the device."""
+        return tuple(engine for engine in COUNTING if self.device in engine.DEVICES)
 
     def _classes(self, queries: Sequence[Query]) -> Iterable[Sequence[Query]]:
-        """Queries that could run together: by panes, those of a key that slide in time."""
+        """Queries that could run together: where an engine takes any windows, those of a key."""
         found: dict[Hashable, list[Query]] = {}
+        across = [engine for engine in self.engines if engine.ANY_WINDOW]
         for query in queries:
             place: Hashable = query.name
             if self.sharing:
-                panes = _has_panes(query) and self.device == "cpu"
-                place = query.key if panes else _setting(query)
+                wide = any(engine.refusal(query) is None for engine in across)
+                place = query.key if wide else setting_of(query)
             found.setdefault(place, []).append(query)
         return found.values()
 
     def _class(self, some: Sequence[Query]) -> Assigned:
-        each = [self._alone(query) for query in some]
+        each = [self.alone(query) for query in some]
         if len(some) == 1:
-            group = self._together(some, each[0], 1)
+            group = self._group(some, each[0], 1)
             return Assigned([group], group.nanoseconds, group.nanoseconds)
         if len(some) <= self.exactly and trusted(some, self.statistics):
             return self._exactly(some, each)
-        settings: dict[Hashable, list[int]] = {}
-        for i, query in enumerate(some):
-            settings.setdefault(_setting(query), []).append(i)
-        groups: list[Together] = []
+        settings: dict[Setting, list[Query]] = {}
+        for query in some:
+            settings.setdefault(setting_of(query), []).append(query)
+        groups: list[QueryGroup] = []
         for same in settings.values():
-            parted = self._parted([some[i] for i in same], [each[i] for i in same])
-            groups += [self._together(group, ranked, len(same)) for group, ranked in parted]
-        may_pane = self.device == "cpu" and _has_panes(some[0])
-        if len(groups) > 1 and may_pane and trusted(some, self.statistics):
-            panes = self._panes(some)
-            if panes.nanoseconds < sum(group.nanoseconds for group in groups):
-                groups = [self._together(some, panes, len(some))]
+            parted = self._merged(self._parted(same))
+            groups += [self._group(group, ranked, len(same)) for group, ranked in parted]
+        total = sum(group.nanoseconds for group in groups)
+        across = self.ranked(some)[:1] if len(settings) > 1 else []
+        if across and across[0].nanoseconds < total:
+            groups = [self._group(some, across[0], len(some))]
+            total = across[0].nanoseconds
         # No group takes less than the dearest of its queries does alone.
-        least = max(ranked.nanoseconds for ranked in each)
-        return Assigned(groups, sum(group.nanoseconds for group in groups), least)
+        least = min(total, max(ranked.nanoseconds for ranked in each))
+        return Assigned(groups, total, least)
 
     def _exactly(self, some: Sequence[Query], each: Sequence[Ranked]) -> Assigned:
         """The best of all ways to part a class."""
-        chains = [_is_chain(query) for query in some]
-        found: dict[Members, Ranked] = {(i,): ranked for i, ranked in enumerate(each)}
+        found: dict[Members, Ranked | None] = {(i,): ranked for i, ranked in enumerate(each)}
 
-        def ranked(members: Members) -> Ranked:
+        def ranked(members: Members) -> Ranked | None:
             if members not in found:
-                group = [some[i] for i in members]
-                same = len({_setting(query) for query in group}) == 1
-                found[members] = self._best(group) if same else self._panes(group)
+                engines = self.ranked([some[i] for i in members])
+                found[members] = engines[0] if engines else None
             return found[members]
 
         def cost(members: Members) -> float:
-            return ranked(members).nanoseconds
+            best = ranked(members)
+            return float("inf") if best is None else best.nanoseconds
 
         def floor(members: Members) -> float:
-            if len(members) == 1 or ranked(members).engine == "panes":
-                return cost(members)
-            if not all(chains[i] for i in members):
-                return cost(members)
-            group = Counting(tuple(some[i] for i in members), self.statistics)
-            whole = nanoseconds(chopconnect(group), self.unit_costs)
-            return min(cost(members), max(0.0, whole - self.segments))
+            """What the queries take at least with any segments."""
+            group = [some[i] for i in members]
+            dearest = max(each[i].nanoseconds for i in members)
+            return min(cost(members), max(dearest, self._least_chopped(group)))
 
         parts, total = best_parts(len(some), cost)
-        least = best_parts(len(some), floor)[1] if self.segments else total
-        settings = Counter(map(_setting, some))
-        groups = [
-            self._together(
-                [some[i] for i in members], ranked(members), settings[_setting(some[members[0]])]
-            )
-            for members in parts
-        ]
-        return Assigned(groups, total, least)
+        least = best_parts(len(some), floor)[1] if self.more_saved else total
+        settings = Counter(map(setting_of, some))
+        groups = []
+        for members in parts:
+            best = ranked(members)
+            assert best is not None
+            same = settings[setting_of(some[members[0]])]
+            groups.append(self._group([some[i] for i in members], best, same))
+        return Assigned(groups, total, min(least, total))
 
-    def _parted(
-        self, same: Sequence[Query], each: Sequence[Ranked]
-    ) -> list[tuple[Sequence[Query], Ranked]]:
+    def _least_chopped(self, group: Sequence[Query]) -> float:
+        """What engines that chop queries take at least; infinite where none can."""
+        found = [
+            nanoseconds(
+                engine.operations(Counting(tuple(group), self.statistics), None), self.unit_costs
+            )
+            - self.more_saved.get(setting_of(group[0]), 0.0)
+            for engine in self.engines
+            if engine.CHOPPED
+            and len(group) >= engine.FEWEST
+            and engine.refusal_together(group) is None
+            and all(engine.refusal(query) is None for query in group)
+        ]
+        return min(found, default=float("inf"))
+
+    def _parted(self, same: Sequence[Query]) -> list[tuple[Sequence[Query], Ranked]]:
         """Queries of one key, window and slide in groups, by a rule."""
         ways: list[list[tuple[Sequence[Query], Ranked]]] = [
-            [(same, self._best(same))],
-            [([query], ranked) for query, ranked in zip(same, each, strict=True)],
+            [(same, self.ranked(same)[0])],
+            [([query], self.alone(query)) for query in same],
         ]
         if len(same) > 1 and trusted(same, self.statistics):
             marks = reversible(same, self.statistics)
@@ -164,55 +219,43 @@ class Assigning:
                 for wanted in (1, 0)
             ]
             if all(halves):
-                ways.append([(half, self._best(half)) for half in halves])
+                ways.append([(half, self.ranked(half)[0]) for half in halves])
         return min(ways, key=lambda groups: sum(ranked.nanoseconds for _, ranked in groups))
 
-    def _together(self, group: Sequence[Query], ranked: Ranked, same: int) -> Together:
-        why = f"{_how(group, same, ranked.engine, self.sharing)}; {ranked.why}"
-        return Together(tuple(group), ranked.engine, why, ranked.nanoseconds)
+    def _merged(
+        self, groups: list[tuple[Sequence[Query], Ranked]]
+    ) -> list[tuple[Sequence[Query], Ranked]]:
+        """The groups, of which any two are one as long as that takes less."""
+        while 1 < len(groups) <= MOST_MERGED:
+            best, gain = None, 0.0
+            for i, (one, mine) in enumerate(groups):
+                for j in range(i + 1, len(groups)):
+                    other, theirs = groups[j]
+                    both = [*one, *other]
+                    ranked = self.ranked(both)[0]
+                    less = mine.nanoseconds + theirs.nanoseconds - ranked.nanoseconds
+                    if less > gain:
+                        best, gain = (i, j, both, ranked), less
+            if best is None:
+                break
+            i, j, both, ranked = best
+            kept = [group for number, group in enumerate(groups) if number not in (i, j)]
+            groups = [*kept, (both, ranked)]
+        return groups
 
-    def _alone(self, query: Query) -> Ranked:
-        if query.name not in self._known:
-            self._known[query.name] = self._best([query])
-        return self._known[query.name]
-
-    def _best(self, group: Sequence[Query]) -> Ranked:
-        """The cheapest engine for queries of one key, window and slide."""
-        allowed: tuple[Engine, ...] = ("product",)
-        on_cpu = self.device == "cpu"
-        if on_cpu and all(map(_is_chain, group)) and trusted(group, self.statistics):
-            allowed = ("product", "aseq")
-            if len(group) > 1:
-                allowed = ("product", "aseq", "pretree", "chopconnect")
-        mine = {
-            query.name: self.lengths[query.name] for query in group if query.name in self.lengths
-        }
-        chopped = mine if any(len(parts) > 1 for parts in mine.values()) else None
-        return cheapest(group, self.statistics, self.unit_costs, allowed, chopped)[0]
-
-    def _panes(self, group: Sequence[Query]) -> Ranked:
-        only: tuple[Engine, ...] = ("panes",)
-        return cheapest(group, self.statistics, self.unit_costs, only)[0]
-
-
-def _how(group: Sequence[Query], same: int, engine: Engine, sharing: bool) -> str:
-    if len(group) > 1:
-        return TOGETHER[engine]
-    if not sharing:
-        return OFF
-    return LONELY if same == 1 else APART
+    def _group(self, group: Sequence[Query], ranked: Ranked, same: int) -> QueryGroup:
+        if len(group) > 1:
+            why = counting_engine(ranked.engine).TOGETHER
+        elif not self.sharing:
+            why = OFF
+        else:
+            why = LONELY if same == 1 else APART
+        return QueryGroup(tuple(group), ranked.engine, f"{why}; {ranked.why}", ranked.nanoseconds)
 
 
-def _setting(query: Query) -> Hashable:
-    return query.key, query.window, query.slide
-
-
-def _has_panes(query: Query) -> bool:
-    return query.slide is not None and not query.window.is_count
-
-
-def _is_chain(query: Query) -> bool:
-    return isinstance(chain_of(query), Chain)
+def setting_of(query: Query) -> Setting:
+    """What a query must have in common with others to be chopped into segments with them."""
+    return Setting(query.key, query.window, query.slide)
 
 
 def trusted(group: Sequence[Query], statistics: Statistics) -> bool:

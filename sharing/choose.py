@@ -98,7 +98,18 @@ def choose(
     model is linear; otherwise about the variants considered.
     Exact solvers begin from what an `earlier` choice shared, as far as that is still there.
     """
-    candidates = mine(queries, kinds)
+    return choose_among(mine(queries, kinds), model, solver, options, whole, earlier)
+
+
+def choose_among(
+    candidates: Candidates,
+    model: BenefitModel,
+    solver: str = "greedy",
+    options: Options = DEFAULT,
+    whole: bool = False,
+    earlier: Iterable[Candidate] = (),
+) -> Choice:
+    """What queries share, of candidates that were mined; otherwise as `choose`."""
     known = _known_places(candidates, earlier)
     if not whole and solver in SERVERS and isinstance(model, LinearModel):
         options = replace(options, start=tuple(np.flatnonzero(known).tolist()))

@@ -1,89 +1,155 @@
-"""What a plan says of queries that are counted: segments, engines, and what these save."""
+"""What is decided for queries that are counted: groups, engines, and what each candidate saves.
+
+Candidates are mined by Apriori. By the measured model groups and engines come first, with the
+segments that suit Chop-Connect best; then every candidate is rated for the engine that its group
+has. By the thesis' model (`aseq`) the independent set of candidates decides alone: queries that
+share a chosen one run by Chop-Connect, and all others by themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from optimizer.chains import Chain, chain_of
-from optimizer.ir.pattern import positive_events, print_pattern
+from optimizer.engines import chopconnect
+from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import Query
-from optimizer.physical.by_engine import by_engine
-from optimizer.physical.groups import CountingGroup, Device
-from optimizer.physical.operators import Together
-from optimizer.physical.plan import Candidate, Cost, Plan
+from optimizer.physical.groups import CountingGroup
+from optimizer.physical.plan import Cost, Plan
 from optimizer.statistics import Statistics
-from sharing.assign import Assigning
-from sharing.benefit import BenefitModel
-from sharing.benefit.aseq import AseqModel, unshared
+from sharing.assign import Assigning, QueryGroup, setting_of, trusted
+from sharing.benefit.aseq import AseqModel
 from sharing.benefit.measured import MeasuredModel
-from sharing.candidates import Candidate as Shared
-from sharing.candidates import Place
-from sharing.choose import Choice, Reason, choose
-from sharing.grouping import lengths
-from sharing.obstacles import obstacles
-from sharing.part import NANOSECONDS, Part, PlanRequest
+from sharing.candidates import Candidate as Mined
+from sharing.candidates import Candidates, Place, mine
+from sharing.choose import Choice, choose_among
+from sharing.group_candidates import Rating, listed
+from sharing.grouping import lengths, together
+from sharing.part import NANOSECONDS, OPERATIONS, PlanPart, PlanRequest
 from sharing.steps import QuerySteps, Setting, Step
 
-LISTED_CONFLICTS = 1000  # of one candidate
 EXACTLY = 6  # queries that could run together, and are parted in the best of all ways
 MORE_EXACTLY = 9  # the same where an exact solver is asked for
 PROVEN = 1 - 1e-9  # sums of doubles in another order differ in their last digits
+UNSHARED = "counted alone: by the thesis' model it shares nothing that pays"
 
 
-def counted(queries: Sequence[Query], request: PlanRequest) -> Part:
-    """Plan queries all of which can be counted.
+@dataclass(frozen=True, eq=False)
+class CountingProblem:
+    """Queries that can be counted, and what those of each setting have in common."""
 
-    By the thesis' model Chop-Connect saves what the chosen candidates are worth; by the measured
-    one the groups' engines save what they take less than each query by itself.
-    """
+    queries: tuple[Query, ...]
+    steps: Mapping[str, QuerySteps]  # of those that are sequences of single events
+    mined: Mapping[Setting, Candidates]
+
+    @property
+    def number(self) -> int:
+        """How many candidates there are."""
+        return sum(map(len, self.mined.values()))
+
+
+def counting_problem(queries: Sequence[Query], sharing: bool = True) -> CountingProblem:
+    """What queries all of which can be counted have in common; nothing without `sharing`."""
+    steps = {q.name: found for q in queries if (found := steps_of(q)) is not None}
+    by_setting: dict[Setting, list[QuerySteps]] = {}
+    for found in steps.values():
+        by_setting.setdefault(found.setting, []).append(found)
+    mined = {setting: mine(some if sharing else ()) for setting, some in by_setting.items()}
+    return CountingProblem(tuple(queries), steps, mined)
+
+
+def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
+    """The groups of queries that are counted, and what becomes of each candidate."""
+    if request.model == "aseq":
+        return _by_thesis(problem, request)
     known, unit_costs = request.statistics, request.unit_costs
-    steps = [found for query in queries if (found := steps_of(query)) is not None]
-    thesis = AseqModel(known.rates, _selectivities(known, steps))
-    by_thesis = request.model == "aseq"
-    model: BenefitModel = thesis if by_thesis else MeasuredModel(known, unit_costs)
-    choice = choose(
-        steps if request.sharing else (),
-        model,
-        request.solver,
-        request.options,
-        earlier=_earlier(request.earlier, steps),
-    )
+    choices = _choices(problem, request)
     assigning = Assigning(
         known,
         unit_costs,
-        lengths(choice.chopped),
-        0.0 if by_thesis else choice.solution.bound,
+        {name: parts for choice in choices.values() for name, parts in _lengths(choice).items()},
+        {setting: choice.solution.bound for setting, choice in choices.items()},
         request.sharing,
         EXACTLY if request.solver == "greedy" else MORE_EXACTLY,
         request.device,
     )
-    each = {query.name: assigning.alone(query) for query in queries}
-    groups, nanoseconds, least = assigning.assigned(queries)
-    planned = tuple(_group(group, choice, each, request.device) for group in groups)
-    candidates, chosen = _candidates(choice)
-    if by_thesis:
-        solution = choice.solution
-        separate = sum(_alone(query, thesis) for query in queries)
-        shared = max(0.0, separate - solution.weight)
-        saved, bound, proven = solution.weight, solution.bound, solution.proven
-    else:
-        by_name = {query.name: query for query in queries}
-        candidates, chosen = by_engine(candidates, chosen, planned, by_name, known, unit_costs)
-        separate, shared = sum(each.values()), nanoseconds
-        saved = separate - shared
-        bound = max(separate - least, saved)
-        proven = saved >= bound * PROVEN
-    return Part(
+    assigned = assigning.assigned(problem.queries)
+    rating = Rating(problem.steps, problem.mined, assigning, request, choices)
+    rated = [rating.of(group) for group in assigned.groups]
+    planned = tuple(
+        _group(found.group, found.choice, problem, assigning, request) for found in rated
+    )
+    apart = rating.apart([found.group for found in rated]) if request.sharing else []
+    total = sum(found.group.nanoseconds for found in rated)
+    least = min(total, assigned.least)
+    return PlanPart(
         planned,
-        candidates,
-        chosen,
-        tuple(map(str, obstacles(steps))) if request.sharing else (),
-        separate,
+        (*(c for found in rated for c in found.candidates), *apart),
+        tuple(name for found in rated for name in found.chosen),
+        sum(assigning.alone(query).nanoseconds for query in problem.queries),
+        least,
+        least >= total * PROVEN,
+    )
+
+
+def _choices(problem: CountingProblem, request: PlanRequest) -> dict[Setting, Choice]:
+    """The best segments for Chop-Connect, where it may be taken."""
+    if request.device not in chopconnect.DEVICES:
+        return {}
+    by_setting: dict[Setting, list[Query]] = {}
+    for query in problem.queries:
+        by_setting.setdefault(setting_of(query), []).append(query)
+    model = MeasuredModel(request.statistics, request.unit_costs)
+    earlier = earlier_candidates(request.earlier, list(problem.steps.values()))
+    return {
+        setting: choose_among(candidates, model, request.solver, request.options, earlier=earlier)
+        for setting, candidates in problem.mined.items()
+        if len(candidates) and trusted(by_setting[setting], request.statistics)
+    }
+
+
+def _by_thesis(problem: CountingProblem, request: PlanRequest) -> PlanPart:
+    known = request.statistics
+    model = AseqModel(known.rates, _selectivities(known, problem), _partitions(known, problem))
+    assigning = Assigning(known, request.unit_costs, sharing=request.sharing, device=request.device)
+    earlier = earlier_candidates(request.earlier, list(problem.steps.values()))
+    queries = {query.name: query for query in problem.queries}
+    groups: list[CountingGroup] = []
+    candidates, chosen, done, proven = [], [], set[str](), True
+    for mined in problem.mined.values():
+        if not len(mined) or request.device not in chopconnect.DEVICES:
+            continue
+        choice = choose_among(mined, model, request.solver, request.options, earlier=earlier)
+        found, ids = listed(choice, OPERATIONS)
+        candidates += found
+        chosen += ids
+        proven &= choice.solution.proven
+        for names in together(choice.chopped):
+            if len(names) < 2:
+                continue
+            done.update(names)
+            members = [queries[name] for name in names]
+            cut = {name: _lengths(choice)[name] for name in names}
+            taken = next(
+                r for r in assigning.ranked(members, cut, any_rates=True)
+                if r.engine == chopconnect.NAME
+            )  # fmt: skip
+            why = f"{chopconnect.TOGETHER}, as equation 4.4 says; {taken.why}"
+            group = QueryGroup(tuple(members), taken.engine, why, taken.nanoseconds)
+            groups.append(_group(group, choice, problem, assigning, request))
+    for query in problem.queries:
+        if query.name not in done:
+            group = assigning.alone_as_group(query, UNSHARED)
+            groups.append(_group(group, None, problem, assigning, request))
+    shared = sum(group.cost.shared for group in groups if group.cost is not None)
+    return PlanPart(
+        tuple(groups),
+        tuple(candidates),
+        tuple(chosen),
+        sum(assigning.alone(query).nanoseconds for query in problem.queries),
         shared,
-        saved,
-        bound,
         proven,
     )
 
@@ -95,24 +161,27 @@ def steps_of(query: Query) -> QuerySteps | None:
         return None
     parts = zip(chain.components, chain.gaps, strict=True)
     steps = tuple(Step(component.symbol, gap) for component, gap in parts)
-    return QuerySteps(query.name, steps, Setting(query.key, query.window, query.slide))
+    return QuerySteps(query.name, steps, setting_of(query))
 
 
-def _selectivities(known: Statistics, steps: Iterable[QuerySteps]) -> dict[Any, float]:
+def _lengths(choice: Choice) -> dict[str, tuple[int, ...]]:
+    return lengths(choice.chopped)
+
+
+def _selectivities(known: Statistics, problem: CountingProblem) -> dict[Any, float]:
     """The share of a type's events that are of a symbol, for symbols with predicates."""
-    symbols = {step.symbol for query in steps for step in query.steps if step.symbol.predicates}
+    every = problem.steps.values()
+    symbols = {step.symbol for query in every for step in query.steps if step.symbol.predicates}
     return {symbol: known.local(symbol) for symbol in symbols}
 
 
-def _alone(query: Query, model: AseqModel) -> float:
-    """What A-Seq spends on a query that shares nothing (equation 4.2 for one query)."""
-    symbols = [event.symbol for event in positive_events(query.pattern)]
-    setting = Setting(query.key, query.window, query.slide)
-    N0, f, keys = model.in_window(setting, symbols[0])
-    return keys * unshared(N0, 1.0, float(len(symbols)), f)
+def _partitions(known: Statistics, problem: CountingProblem) -> dict[tuple[str, ...], float]:
+    """How many values each partition key has."""
+    keys = {setting.key for setting in problem.mined}
+    return {key: known.key(key).cardinality for key in keys}
 
 
-def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Shared]:
+def earlier_candidates(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Mined]:
     """What an earlier plan shared, as far as these queries still have it."""
     if plan is None:
         return []
@@ -134,85 +203,37 @@ def _earlier(plan: Plan | None, steps: Sequence[QuerySteps]) -> list[Shared]:
                     places.append(Place(query.name, at))
                     same = query.steps[at : at + len(pattern)]
         if same is not None:
-            found.append(Shared(same, "substring", tuple(places)))
+            found.append(Mined(same, "substring", tuple(places)))
     return found
 
 
-def _candidates(choice: Choice) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-    """All candidates of a choice as a plan lists them, and the ids of the chosen ones."""
-    every, graph = choice.candidates, choice.graph
-    listed = list(every)
-    ids = [candidate.id for candidate in listed]
-    found = []
-    for i, candidate in enumerate(listed):
-        near = graph.neighbours(i)
-        found.append(
-            Candidate(
-                id=ids[i],
-                pattern=tuple(map(str, candidate.steps)),
-                queries=candidate.queries,
-                kind=candidate.kind,
-                benefit=float(choice.weights[i]),
-                conflicts=tuple(ids[int(j)] for j in near[:LISTED_CONFLICTS]),
-                conflicting=len(near),
-                why=_why(choice, choice.reason(i), ids),
-            )
-        )
-    return tuple(found), tuple(ids[i] for i in choice.solution.chosen)
-
-
-def _why(choice: Choice, reason: Reason, ids: Sequence[str]) -> str:
-    match reason.why:
-        case "chosen":
-            return "chosen"
-        case "chosen in part":
-            return "chosen for some of its queries: there it pays more"
-        case "does not pay":
-            return "connecting it costs more than computing it in each query"
-        case "conflict":
-            assert reason.other is not None
-            symbols = ", ".join(map(str, choice.candidates[reason.other].steps))
-            return f"overlaps {ids[reason.other]} ({symbols}), which is chosen"
-        case "left out":
-            return "pays, but was left out in favour of others"
-
-
-@dataclass
-class _Pieces:
-    """The segments of a group: each distinct one once, and which of them each query is made of."""
-
-    segments: dict[tuple[str, ...], int]
-    uses: dict[str, tuple[int, ...]]
-
-
-def _pieces(group: Together, choice: Choice) -> _Pieces:
-    """The segments that the choice chops the group's queries into; a query may be one segment."""
-    pieces = _Pieces({}, {})
-    steps = {query.name: query.steps for query in choice.candidates.of}
-    for query in group.queries:
-        chopped = choice.chopped.get(query.name)
-        if chopped is None:
-            parts: list[tuple[str, ...]] = [(print_pattern(query.pattern),)]
-        else:
-            texts = tuple(map(str, steps[query.name]))
-            parts = [texts[segment.start : segment.end] for segment in chopped]
-        numbers = [pieces.segments.setdefault(part, len(pieces.segments)) for part in parts]
-        pieces.uses[query.name] = tuple(numbers)
-    return pieces
-
-
 def _group(
-    group: Together, choice: Choice, separate: Mapping[str, float], device: Device
+    group: QueryGroup,
+    choice: Choice | None,
+    problem: CountingProblem,
+    assigning: Assigning,
+    request: PlanRequest,
 ) -> CountingGroup:
-    names = tuple(query.name for query in group.queries)
-    pieces = _pieces(group, choice)
-    cost = Cost(sum(separate[name] for name in names), group.nanoseconds, NANOSECONDS)
+    """A group as a plan has it; each query is one segment where no choice chops it."""
+    segments: dict[tuple[str, ...], int] = {}
+    uses = {}
+    for query in group.queries:
+        steps = problem.steps.get(query.name)
+        texts = (print_pattern(query.pattern),) if steps is None else _texts(steps)
+        cut = None if choice is None else choice.chopped.get(query.name)
+        parts = [texts] if cut is None else [texts[part.start : part.end] for part in cut]
+        uses[query.name] = tuple(segments.setdefault(part, len(segments)) for part in parts)
+    separate = sum(assigning.alone(query).nanoseconds for query in group.queries)
     return CountingGroup(
-        names,
+        group.names,
         group.engine,
         group.why,
-        tuple(pieces.segments),
-        pieces.uses,
-        cost,
-        device,
+        tuple(segments),
+        uses,
+        Cost(separate, group.nanoseconds, NANOSECONDS),
+        request.device,
     )
+
+
+def _texts(steps: QuerySteps) -> tuple[str, ...]:
+    return tuple(map(str, steps.steps))

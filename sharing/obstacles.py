@@ -1,78 +1,328 @@
-"""What keeps queries with the same symbols from sharing them: to explain a plan, not to make it."""
+"""What keeps queries with the same types one after the other from sharing them, and why.
+
+To explain a plan, not to make it: queries that could share and do not are the plan's candidates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
-from optimizer.ir.pattern import Symbol
-from sharing.apriori import Level, levels, stretches
+from optimizer.canonical import canonical
+from optimizer.engines import counting_engine
+from optimizer.ir.alternatives import alternatives
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, parts_of
+from optimizer.ir.query import Aggregation, Query
+from optimizer.physical.groups import CountingGroup, Group
+from sharing.apriori import Level, Text, levels
 from sharing.candidates import interned
-from sharing.steps import SETTING_NAMES, QuerySteps
+from workloads import expressions as ex
+from workloads.errors import TooLargeError
+from workloads.printer import print_expression
+from workloads.syntax import One
 
-LISTED = 100
+LISTED = 100  # lines
+MOST_READINGS = 16  # of one query's ORs
+MOST_KINDS = 60  # ways in which queries have one stretch
+MOST_PAIRS = 200_000
+
+
+class _Step(NamedTuple):
+    """A positive component; `negated` is what must not occur before the next one."""
+
+    event: Event
+    negated: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """Components one after the other, somewhere in a query; `within` says what they stand in."""
+
+    query: int
+    within: str | None
+    steps: tuple[_Step, ...]
+
+
+class _Kind(NamedTuple):
+    """How a query has a stretch: two of one kind could share it."""
+
+    key: tuple[str, ...]
+    window: object
+    slide: int | None
+    gives: str
+    within: str | None
+    groups: tuple[str, ...]
+    symbols: tuple[str, ...]
+    negated: tuple[tuple[str, ...], ...]
+    conditions: tuple[str, ...]
+    together: int | None  # the group that counts every piece once, whatever else differs
+
+
+# How people call what two kinds differ in, by field.
+NAMES = {
+    "key": "partition key",
+    "window": "window",
+    "slide": "slide",
+    "within": "what it stands in",
+    "groups": "groups of events",
+    "symbols": "predicates",
+    "negated": "negations",
+    "conditions": "conditions",
+}
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Symbols that two queries have in common, and in what they differ all the same."""
+    """Types that queries have in common, and why some do not share them with others.
 
-    symbols: tuple[Symbol, ...]
-    queries: tuple[str, str]
-    differs: tuple[str, ...]
+    `one` are alike, and so are each of the `others`, with that in which they differ from `one`;
+    where they are `alike`, they differ in the same from each other, too.
+    """
+
+    types: tuple[str, ...]
+    one: tuple[str, ...]
+    others: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    alike: bool = False
 
     def __str__(self) -> str:
-        symbols, first, second = ", ".join(map(str, self.symbols)), *self.queries
-        return f"{symbols}: {first} and {second} do not share it: they differ in " + " and ".join(
-            self.differs
-        )
+        types, one = ", ".join(self.types), ", ".join(self.one)
+        (first, reason), *more = self.others
+        if not more:
+            differ = f"they differ in {' and '.join(reason)}"
+            return f"{types}: {one} and {', '.join(first)} do not share it: {differ}"
+        if self.alike:
+            kinds = [one, *(", ".join(names) for names, _ in self.others)]
+            apart = ", ".join(kinds) if self._are_single else " / ".join(kinds)
+            return f"{types}: no two of {apart} share it: they differ in {' and '.join(reason)}"
+        by_reason: dict[tuple[str, ...], list[str]] = {}
+        for names, differs in self.others:
+            by_reason.setdefault(differs, []).extend(names)
+        texts = [f"from {', '.join(names)} in {', '.join(why)}" for why, names in by_reason.items()]
+        verb = "differs" if len(self.one) == 1 else "differ"
+        return f"{types}: {one} {verb} {'; '.join(texts)}"
+
+    @property
+    def _are_single(self) -> bool:
+        """Is each kind a single query?"""
+        return len(self.one) == 1 and not any(len(names) > 1 for names, _ in self.others)
 
 
-def obstacles(queries: Iterable[QuerySteps], limit: int = LISTED) -> tuple[Obstacle, ...]:
-    """Would-be candidates, longest first, with two queries that cannot share each.
+def obstacles(
+    queries: Sequence[Query], groups: Sequence[Group], limit: int = LISTED
+) -> tuple[str, ...]:
+    """Lines for all pairs of queries that cannot share what they have in common, longest first."""
+    return tuple(map(str, find_obstacles(queries, groups, limit)))
 
-    Any two queries are named once, with the longest of what they have in common; `limit` bounds
-    how many are found.
+
+def find_obstacles(
+    queries: Sequence[Query], groups: Sequence[Group], limit: int = LISTED
+) -> list[Obstacle]:
+    """For any two queries the longest types that they have one after the other and cannot share.
+
+    Pairs that differ in the same are put together.
     """
-    of = tuple(queries)
-    if len({q.setting for q in of}) < 2 and not any(step.negated for q in of for step in q.steps):
-        return ()
-    symbols = interned([step.symbol for step in query.steps] for query in of)
-    exact = interned([(query.setting, step) for step in query.steps] for query in of)
-    owner = symbols.owner
-    found: dict[tuple[int, int], Obstacle] = {}
-    every = list(zip(levels(symbols), stretches(exact), strict=False))
-    for level, numbers in reversed(every):
-        for one, other in pairs(level, numbers[level.places], owner[level.places]):
-            pair = int(owner[one]), int(owner[other])
-            if len(found) == limit:
-                return tuple(found.values())
-            if pair not in found:
-                starts = (one - int(symbols.start[pair[0]]), other - int(symbols.start[pair[1]]))
-                found[pair] = _obstacle(of[pair[0]], of[pair[1]], starts, level.length)
-    return tuple(found.values())
+    of_query = {name: i for i, group in enumerate(groups) for name in group.queries}
+    sequences = [s for i, query in enumerate(queries) for s in _sequences(i, query)]
+    text = interned([step.event.symbol.type for step in s.steps] for s in sequences)
+    found: list[Obstacle] = []
+    seen: set[tuple[int, int]] = set()
+    for level in reversed(list(levels(text))):
+        for places in _stretches(level):
+            kinds = _kinds(places, level.length, text, sequences, queries, groups, of_query)
+            found += _apart(places, level.length, kinds, text, sequences, queries, seen)
+            if len(found) >= limit or len(seen) > MOST_PAIRS:
+                return found[:limit]
+    return found
 
 
-def pairs(level: Level, numbers: np.ndarray, owner: np.ndarray) -> list[tuple[int, int]]:
-    """For each stretch its first place, and the next one that is not the same in another query."""
-    sizes = np.diff(level.first)
-    begin = np.repeat(level.first[:-1], sizes)
-    other = np.flatnonzero((numbers != numbers[begin]) & (owner != owner[begin]))
-    _, nearest = np.unique(begin[other], return_index=True)
-    at = other[nearest]
-    return list(zip(level.places[begin[at]].tolist(), level.places[at].tolist(), strict=True))
+def _stretches(level: Level) -> Iterator[list[int]]:
+    for begin, end in zip(level.first[:-1].tolist(), level.first[1:].tolist(), strict=True):
+        yield level.places[begin:end].tolist()
 
 
-def _obstacle(one: QuerySteps, other: QuerySteps, starts: tuple[int, int], length: int) -> Obstacle:
-    differs = [
-        name
-        for name, mine, theirs in zip(SETTING_NAMES, one.setting, other.setting, strict=True)
-        if mine != theirs
-    ]
-    first = one.steps[starts[0] : starts[0] + length]
-    second = other.steps[starts[1] : starts[1] + length]
-    if first != second:
-        differs.append("negations")
-    return Obstacle(tuple(step.symbol for step in first), (one.name, other.name), tuple(differs))
+def _kinds(
+    places: Sequence[int],
+    length: int,
+    text: Text,
+    sequences: Sequence[_Sequence],
+    queries: Sequence[Query],
+    groups: Sequence[Group],
+    of_query: dict[str, int],
+) -> dict[_Kind, list[int]]:
+    """The queries that have a stretch, by how they have it; a query is named with its first."""
+    found: dict[_Kind, list[int]] = {}
+    done: set[int] = set()
+    owner = text.owner
+    for place in places:
+        number = int(owner[place])
+        sequence = sequences[number]
+        if sequence.query in done:
+            continue
+        done.add(sequence.query)
+        at = place - int(text.start[number])
+        query = queries[sequence.query]
+        group = of_query[query.name]
+        kind = _kind(query, sequence, at, length, groups[group], group)
+        found.setdefault(kind, []).append(sequence.query)
+    return found
+
+
+def _kind(
+    query: Query, sequence: _Sequence, at: int, length: int, group: Group, number: int
+) -> _Kind:
+    steps = sequence.steps[at : at + length]
+    counted = isinstance(group, CountingGroup)
+    names = {step.event.alias: f"c{i}" for i, step in enumerate(steps, 1)}
+    conditions = () if counted else tuple(
+        sorted(
+            print_expression(canonical(ex.rename(c, names)))
+            for c in query.conditions
+            if ex.aliases(c) <= names.keys()
+        )
+    )  # fmt: skip
+    once = isinstance(group, CountingGroup) and counting_engine(group.engine).ANY_PIECE
+    return _Kind(
+        query.key,
+        query.window,
+        query.slide if counted else None,
+        _gives(query, counted),
+        sequence.within,
+        tuple(
+            "" if isinstance(s.event.quantifier, One) else str(s.event.quantifier) for s in steps
+        ),
+        tuple(str(step.event.symbol) for step in steps),
+        tuple(step.negated for step in steps) if counted else (),
+        conditions,
+        number if once else None,
+    )
+
+
+def _gives(query: Query, counted: bool) -> str:
+    if counted:
+        return "counted"
+    return "constructed to be counted" if isinstance(query.output, Aggregation) else "constructed"
+
+
+def _apart(
+    places: Sequence[int],
+    length: int,
+    kinds: dict[_Kind, list[int]],
+    text: Text,
+    sequences: Sequence[_Sequence],
+    queries: Sequence[Query],
+    seen: set[tuple[int, int]],
+) -> Iterator[Obstacle]:
+    """The obstacles among kinds that have not all been named with a longer stretch."""
+    reasons: dict[tuple[_Kind, _Kind], tuple[str, ...]] = {}
+    listed = sorted(list(kinds)[:MOST_KINDS], key=lambda kind: (-len(kinds[kind]), kinds[kind][0]))
+    for i, one in enumerate(listed):
+        for other in listed[i + 1 :]:
+            pairs = {(min(a, b), max(a, b)) for a in kinds[one] for b in kinds[other]}
+            if not pairs <= seen and (reason := _differences(one, other)):
+                reasons[one, other] = reason
+            seen |= pairs
+    number = int(text.owner[places[0]])
+    at = places[0] - int(text.start[number])
+    plain = tuple(s.event.symbol.type for s in sequences[number].steps[at : at + length])
+
+    def obstacle(one: _Kind, others: Sequence[_Kind], alike: bool) -> Obstacle:
+        same = len({kind.symbols for kind in (one, *others)}) == 1
+        named = [tuple(queries[i].name for i in kinds[kind]) for kind in (one, *others)]
+        why = [reasons[one, other] for other in others]
+        types = one.symbols if same else plain
+        return Obstacle(types, named[0], tuple(zip(named[1:], why, strict=True)), alike)
+
+    for first, *others in _cliques(reasons):
+        yield obstacle(first, others, True)
+        several = (first, *others)
+        reasons = {pair: why for pair, why in reasons.items() if not set(pair) <= set(several)}
+    for one in listed:
+        if others := [other for other in listed if (one, other) in reasons]:
+            yield obstacle(one, others, False)
+
+
+def _cliques(
+    reasons: Mapping[tuple[_Kind, _Kind], tuple[str, ...]],
+) -> Iterator[list[_Kind]]:
+    """Three kinds or more any two of which differ in the same; each pair is in one of them."""
+    by_reason: dict[tuple[str, ...], dict[tuple[_Kind, _Kind], None]] = {}
+    for pair, why in reasons.items():
+        by_reason.setdefault(why, {})[pair] = None
+    for left in by_reason.values():
+        every = list(dict.fromkeys(kind for pair in left for kind in pair))
+        while left:
+            members = list(next(iter(left)))
+            for kind in every:
+                if all((member, kind) in left for member in members):
+                    members.append(kind)
+            for i, one in enumerate(members):
+                for other in members[i + 1 :]:
+                    left.pop((one, other), None)
+            if len(members) > 2:
+                yield members
+
+
+def _differences(one: _Kind, other: _Kind) -> tuple[str, ...]:
+    """In what two kinds differ; nothing where they can share all the same."""
+    differ = [name for name in NAMES if getattr(one, name) != getattr(other, name)]
+    if one.gives != other.gives and "counted" in (one.gives, other.gives):
+        differ = [name for name in differ if name != "negated"]
+    if one.together is not None and one.together == other.together:
+        # One group: windows, slides and ORs do not matter, as each distinct piece is counted once.
+        differ = [name for name in differ if name in ("groups", "symbols", "negated")]
+        if "AND" in (one.within, other.within):
+            differ.append("within")
+    found = [_within(one, other) if name == "within" else NAMES[name] for name in differ]
+    if (one.gives == "counted") != (other.gives == "counted"):
+        constructed = other.gives if one.gives == "counted" else one.gives
+        returned = constructed == "constructed"
+        found.insert(0, "AGG against RETURN" if returned else "counted against constructed")
+    return tuple(found)
+
+
+def _within(one: _Kind, other: _Kind) -> str:
+    stands = sorted({kind.within for kind in (one, other) if kind.within})
+    return " and ".join(stands)
+
+
+def _sequences(number: int, query: Query) -> Iterator[_Sequence]:
+    """The sequences of components of a query, with those of each way to read its ORs."""
+    try:
+        choices = alternatives(query.pattern)[:MOST_READINGS]
+    except TooLargeError:
+        return
+    for choice in choices:
+        yield from _parts(number, choice, "OR" if len(choices) > 1 else None)
+
+
+def _parts(number: int, pattern: Pattern, within: str | None) -> Iterator[_Sequence]:
+    match pattern:
+        case Seq():
+            steps: list[_Step] = []
+            for part in parts_of(pattern):
+                match part:
+                    case Event():
+                        steps.append(_Step(part, ()))
+                    case Neg():
+                        if steps:
+                            last = steps[-1]
+                            negated = tuple(sorted({*last.negated, _types(part)}))
+                            steps[-1] = last._replace(negated=negated)
+                    case _:
+                        yield from _parts(number, part, within)
+                        yield _Sequence(number, within, tuple(steps))
+                        steps = []
+            yield _Sequence(number, within, tuple(steps))
+        case And():
+            for part in parts_of(pattern):
+                yield from _parts(number, part, "AND")
+        case _:
+            return
+
+
+def _types(pattern: Pattern) -> str:
+    if isinstance(pattern, Event):
+        return str(pattern.symbol)
+    inner = ", ".join(map(_types, parts_of(pattern)))
+    return f"{type(pattern).__name__}({inner})"

@@ -1,4 +1,4 @@
-"""What is asked of a plan, and what it says of some of its queries."""
+"""What is asked of a plan, and what is decided for some of its queries."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from optimizer.cost.operations import UnitCosts
-from optimizer.physical.plan import Candidate, Device, Group, Model, Plan, Solver
+from optimizer.physical.plan import NANOSECONDS, Candidate, Device, Group, Model, Plan, Solver
 from optimizer.statistics import Statistics
 from optimizer.trees.solved import Shape
 from optimizer.trees.tree import Propagation
 from sharing.solve import Options
 
-NANOSECONDS = "nanoseconds per second of stream"
+__all__ = ["NANOSECONDS", "OPERATIONS", "PlanPart", "PlanRequest", "together"]
+
 OPERATIONS = "operations per window"
 
 
@@ -38,41 +39,31 @@ class PlanRequest:
     shape: Shape | OneOf["stepwise"] = "bushy"
     propagation: Propagation | OneOf["auto"] = "auto"
 
-    @property
-    def unit(self) -> str:
-        """The unit of the model's costs."""
-        return OPERATIONS if self.model == "aseq" else NANOSECONDS
-
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a plan: its groups, and what was considered for them.
+class PlanPart:
+    """What is decided for some queries: their groups, and what was considered for them.
 
-    Costs are in the model's unit, query by query and as planned; no plan saves more than `bound`.
+    `separate` is what the queries take one by one, in nanoseconds for a second of stream, and no
+    choice takes less than `least`. `proven`: no other choice takes less than this one.
     """
 
     groups: tuple[Group, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     chosen: tuple[str, ...] = ()
-    obstacles: tuple[str, ...] = ()
     separate: float = 0.0
-    shared: float = 0.0
-    saved: float = 0.0
-    bound: float = 0.0
+    least: float = 0.0
     proven: bool = True
 
 
-def together(parts: Iterable[Part]) -> Part:
+def together(parts: Iterable[PlanPart]) -> PlanPart:
     """All parts as one."""
     some = tuple(parts)
-    return Part(
+    return PlanPart(
         tuple(group for part in some for group in part.groups),
         tuple(candidate for part in some for candidate in part.candidates),
         tuple(name for part in some for name in part.chosen),
-        tuple(text for part in some for text in part.obstacles),
         sum(part.separate for part in some),
-        sum(part.shared for part in some),
-        sum(part.saved for part in some),
-        sum(part.bound for part in some),
+        sum(part.least for part in some),
         all(part.proven for part in some),
     )

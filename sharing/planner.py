@@ -1,24 +1,32 @@
-"""Bound workload to physical plan: what is shared, which queries run together, on which engine."""
+"""Workload to physical plan, in named stages: each gives a value that can be looked at.
+
+bind -> normalize -> constants -> candidates -> solve -> assemble -> check
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import fsum, isfinite
 from typing import Any
 from typing import Literal as OneOf
 
 import numpy as np
 
 from optimizer.automaton import countable
+from optimizer.bind import bind
 from optimizer.cost.operations import DEFAULTS, UnitCosts
 from optimizer.cost.trees import COMPILED
+from optimizer.engines import engine
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.normalized_workload import normalize
 from optimizer.physical.operators import operators
 from optimizer.physical.plan import (
     Cost,
     Device,
     Model,
     Plan,
+    PlanError,
     Solver,
     SparkLayout,
     StepwiseGroup,
@@ -30,12 +38,16 @@ from optimizer.trees.document import to_document as tree_document
 from optimizer.trees.refusal import refusal
 from optimizer.trees.solved import Shape
 from optimizer.trees.tree import Propagation
-from sharing.counted import counted
-from sharing.detection.planned import detected
-from sharing.part import NANOSECONDS, Part, PlanRequest, together
+from sharing.counted import CountingProblem, counted, counting_problem
+from sharing.detection.planned import detected, tree_problems
+from sharing.detection.problem import Problem
+from sharing.obstacles import obstacles
+from sharing.part import NANOSECONDS, PlanPart, PlanRequest, together
 from sharing.solve import DEFAULT, Options
+from workloads.document import to_document
 from workloads.errors import SheafError, UnsupportedError
 from workloads.model import Statistics as Written
+from workloads.model import Workload
 
 ANY_LAYOUT = SparkLayout()
 
@@ -48,6 +60,97 @@ class CostsError(SheafError):
             "its costs are beyond all numbers: the rates, the window and the length of a pattern "
             "make too many matches; give rates in events per second, or a narrower window"
         )
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """How a workload is planned.
+
+    Without `sharing` each query is a group. Exact solvers begin from what an `earlier` plan shared.
+    With `strict`, statistics that nobody gave are an error that names them. `unit_costs` are what
+    operations take on this machine: by them each group gets its engine. For `device`, `counting`,
+    `shape` and `propagation` see `PlanRequest`.
+    """
+
+    solver: Solver = "greedy"
+    model: Model = "measured"
+    sharing: bool = True
+    earlier: Plan | None = None
+    strict: bool = False
+    budget: Options = DEFAULT
+    unit_costs: UnitCosts = DEFAULTS
+    device: Device = "cpu"
+    counting: bool = True
+    shape: Shape | OneOf["stepwise"] = "bushy"
+    propagation: Propagation | OneOf["auto"] = "auto"
+    spark: SparkLayout = ANY_LAYOUT
+
+
+DEFAULT_OPTIONS = PlanOptions()
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The numbers that all costs rest on; `statistics.assumed` names those that nobody gave."""
+
+    statistics: Statistics
+    unit_costs: UnitCosts
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateSets:
+    """How queries can run, and what those that run alike have in common.
+
+    `uncounted` says why a query's matches are constructed, and `treeless` why not by a tree.
+    """
+
+    counted: CountingProblem
+    trees: tuple[Problem, ...]
+    stepwise: tuple[Query, ...]
+    uncounted: Mapping[str, str]
+    treeless: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanningStages:
+    """What each stage of planning gave, in their order; the last is the plan, checked."""
+
+    bound: BoundWorkload
+    normalized: BoundWorkload
+    constants: Constants
+    candidates: CandidateSets
+    solved: PlanPart
+    plan: Plan
+
+
+def plan(
+    workload: Workload | BoundWorkload,
+    statistics: Written | None = None,
+    options: PlanOptions = DEFAULT_OPTIONS,
+    document: Mapping[str, Any] | None = None,
+) -> PlanningStages:
+    """The stages of planning a workload, and the plan that they lead to.
+
+    `statistics` take the place of the workload's own; what they leave out is assumed, and the plan
+    says so. `document` is the workload's, which the plan carries along: a `BoundWorkload` has none.
+    Costs beyond all numbers are a `CostsError`.
+    """
+    if isinstance(workload, BoundWorkload):
+        bound, written = workload, document or {}
+    else:
+        bound, written = bind(workload), document or to_document(workload)
+    normalized = normalize(bound)
+    constants = _constants(normalized, statistics, options)
+    request = _request(constants, options)
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            candidates = _candidates(normalized, request)
+            solved = _solved(normalized, candidates, request)
+            made = _assembled(normalized, written, solved, request, options.spark)
+    except (OverflowError, FloatingPointError):
+        raise CostsError from None
+    _check(made)
+    return PlanningStages(bound, normalized, constants, candidates, solved, made)
 
 
 def make_plan(
@@ -67,103 +170,148 @@ def make_plan(
     propagation: Propagation | OneOf["auto"] = "auto",
     spark: SparkLayout = ANY_LAYOUT,
 ) -> Plan:
-    """A plan for the workload, whose document it carries along.
-
-    `statistics` take the place of the workload's own; what they leave out is assumed, and the plan
-    says so, or with `strict` it is an error that names it. Without `sharing` each query is a group.
-    Exact solvers begin from what an `earlier` plan shared. `unit_costs` are what operations take on
-    this machine: by them each group gets its engine. Costs beyond all numbers are a `CostsError`.
-    For `device`, `counting`, `shape` and `propagation` see `PlanRequest`.
-    """
-    known = _known(statistics or workload.statistics, workload.queries)
-    full = known if strict else with_defaults(known, workload.queries)
-    request = PlanRequest(
-        full,
-        unit_costs,
-        model,
+    """The plan that `plan` gives for a bound workload and these options."""
+    chosen = PlanOptions(
         solver,
-        options,
+        model,
         sharing,
         earlier,
+        strict,
+        options,
+        unit_costs,
         device,
         counting,
         shape,
         propagation,
+        spark,
     )
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            plan = _planned(workload, document, request, spark)
-    except (OverflowError, FloatingPointError):
-        raise CostsError from None
-    if not all(map(isfinite, (plan.cost.separate, plan.cost.shared, plan.objective, plan.bound))):
-        raise CostsError
-    return plan
+    return plan(workload, statistics, chosen, document).plan
 
 
-def _planned(
-    workload: BoundWorkload, document: Mapping[str, Any], request: PlanRequest, spark: SparkLayout
-) -> Plan:
-    queries, full = workload.queries, request.statistics
+# --- the stages ----------------------------------------------------------------------------------
+
+
+def _constants(
+    workload: BoundWorkload, statistics: Written | None, options: PlanOptions
+) -> Constants:
+    """What is known of the stream and of the machine, with assumptions where nothing is."""
+    written = statistics or workload.statistics
+    known = written if isinstance(written, Statistics) else given(written, workload.queries)
+    full = known if options.strict else with_defaults(known, workload.queries)
+    return Constants(full, options.unit_costs)
+
+
+def _request(constants: Constants, options: PlanOptions) -> PlanRequest:
+    return PlanRequest(
+        constants.statistics,
+        constants.unit_costs,
+        options.model,
+        options.solver,
+        options.budget,
+        options.sharing,
+        options.earlier,
+        options.device,
+        options.counting,
+        options.shape,
+        options.propagation,
+    )
+
+
+def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
+    """Which queries are counted, run as trees, or neither, and what each sort has in common."""
+    queries = workload.queries
     off = None if request.counting else "counting is switched off"
-    reasons = {query.name: countable(query) or off for query in queries}
+    uncounted = {q.name: why for q in queries if (why := countable(q) or off) is not None}
     by_trees = refusal if request.shape != "stepwise" else lambda query: "trees are switched off"
-    refused = {q.name: by_trees(q) for q in queries if reasons[q.name] is not None}
-    found = together(
+    treeless = {
+        q.name: why for q in queries if q.name in uncounted and (why := by_trees(q)) is not None
+    }
+    trees = [q for q in queries if q.name in uncounted and q.name not in treeless]
+    return CandidateSets(
+        counting_problem([q for q in queries if q.name not in uncounted], request.sharing),
+        tuple(tree_problems(trees, request)),
+        tuple(q for q in queries if q.name in treeless),
+        uncounted,
+        treeless,
+    )
+
+
+def _solved(workload: BoundWorkload, candidates: CandidateSets, request: PlanRequest) -> PlanPart:
+    """What is shared, in which groups, by which engines."""
+    return together(
         [
-            counted([query for query in queries if query.name not in refused], request),
-            detected([q for q in queries if refused.get(q.name, "") is None], request, reasons),
-            *(
-                _joined(query, reasons[query.name], why, request)
-                for query in queries
-                if (why := refused.get(query.name)) is not None
-            ),
+            counted(candidates.counted, request),
+            detected(candidates.trees, workload, request, candidates.uncounted),
+            *(_stepwise(query, candidates, request) for query in candidates.stepwise),
         ]
     )
+
+
+def _assembled(
+    workload: BoundWorkload,
+    document: Mapping[str, Any],
+    solved: PlanPart,
+    request: PlanRequest,
+    spark: SparkLayout,
+) -> Plan:
+    """The plan: what was solved, and the graph of operators that follows from it."""
+    queries, known = workload.queries, request.statistics
     place = {query.name: i for i, query in enumerate(queries)}
-    groups = tuple(sorted(found.groups, key=lambda group: place[group.queries[0]]))
+    groups = tuple(sorted(solved.groups, key=lambda group: place[group.queries[0]]))
+    graph = operators(workload, groups, known, request.unit_costs, request.sharing)
+    shared = fsum(operator.cost for operator in graph)
+    separate = solved.separate if request.sharing else shared
+    saved = separate - shared
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
         solver=request.solver,
         model=request.model,
-        status="optimal" if found.proven else "feasible",
-        objective=found.saved,
-        bound=found.bound,
-        cost=Cost(found.separate, found.shared, request.unit),
-        candidates=found.candidates,
-        chosen=found.chosen,
+        status="optimal" if solved.proven else "feasible",
+        objective=saved,
+        bound=saved if solved.proven else max(saved, separate - solved.least),
+        cost=Cost(separate, shared, NANOSECONDS),
+        candidates=solved.candidates,
+        chosen=solved.chosen,
         groups=groups,
-        operators=operators(workload, groups, full, request.unit_costs, request.sharing),
-        rates=dict(full.rates),
-        assumed=full.assumed,
-        obstacles=found.obstacles,
+        operators=graph,
+        rates=dict(known.rates),
+        assumed=known.assumed,
+        obstacles=obstacles(queries, groups) if request.sharing else (),
         document=document,
-        statistics={**about(full), "unit_costs": request.unit_costs.source},
+        statistics=about(known),
+        unit_costs=request.unit_costs.to_document(),
         sharing=request.sharing,
         spark=spark,
     )
 
 
-def _known(written: Written, queries: Sequence[Query]) -> Statistics:
-    return written if isinstance(written, Statistics) else given(written, queries)
+def _check(plan: Plan) -> None:
+    """Raise where the plan cannot run: a plan checks its graph when it is made."""
+    if not all(map(isfinite, (plan.cost.separate, plan.cost.shared, plan.objective, plan.bound))):
+        raise CostsError
+    for group in plan.groups:
+        named = engine(group.engine)
+        if named is None or group.device not in named.DEVICES:
+            who = ", ".join(group.queries)
+            raise PlanError(f"{group.engine} does not run on {group.device}: {who}")
 
 
-def _joined(query: Query, reason: str | None, refused: str, request: PlanRequest) -> Part:
+def _stepwise(query: Query, candidates: CandidateSets, request: PlanRequest) -> PlanPart:
     """A query that constructs its matches one component after the other, alone."""
     why = "constructs its matches"
     if isinstance(query.output, Aggregation):
-        why += f" to count them: {reason}"
-    why += f"; one component after the other: {refused}"
+        why += f" to count them: {candidates.uncounted[query.name]}"
+    why += f"; one component after the other: {candidates.treeless[query.name]}"
     try:
         found = best_tree(query, request.statistics, model=COMPILED)
     except (TreeError, UnsupportedError):
-        return Part((StepwiseGroup((query.name,), why),))
+        return PlanPart((StepwiseGroup((query.name,), why),))
     nanoseconds = request.unit_costs.each.joined * found.per_second
-    cost = found.cost if request.model == "aseq" else nanoseconds
     group = StepwiseGroup(
         (query.name,),
         why,
         tree_document(found.tree, labels_of(query)),
         Cost(nanoseconds, nanoseconds, NANOSECONDS),
     )
-    return Part((group,), separate=cost, shared=cost)
+    return PlanPart((group,), separate=nanoseconds, least=nanoseconds)

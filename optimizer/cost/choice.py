@@ -5,32 +5,15 @@ Unit: nanoseconds of one core for a second of stream.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal as OneOf
 
-from optimizer.cost.counting import (
-    Counting,
-    Lengths,
-    aseq,
-    chopconnect,
-    panes,
-    pretree,
-    product,
-)
+from optimizer.cost.counting import Counting, Lengths
 from optimizer.cost.operations import NAMES, Operations, UnitCosts, nanoseconds
+from optimizer.engines import COUNTING, CountingEngine, label
 from optimizer.ir.query import Query
 from optimizer.statistics.known import Statistics
 
-Engine = OneOf["product", "aseq", "pretree", "chopconnect", "panes"]
-ENGINES: tuple[Engine, ...] = ("product", "aseq", "pretree", "chopconnect", "panes")
-CALLED: dict[Engine, str] = {
-    "product": "the sliding product",
-    "aseq": "A-Seq (one query after the other)",
-    "pretree": "PreTree",
-    "chopconnect": "Chop-Connect",
-    "panes": "products of panes",
-}
 # What takes the time, in words, for each kind of operation.
 _SAID = {
     "seen": "looking up symbols",
@@ -83,7 +66,7 @@ _SAID = {
 class Ranked:
     """An engine, what it takes for a second of stream, and a sentence that says why."""
 
-    engine: Engine
+    engine: str
     nanoseconds: float
     per_event: float
     why: str
@@ -94,32 +77,16 @@ def cheapest(
     queries: Sequence[Query],
     statistics: Statistics,
     unit_costs: UnitCosts,
-    allowed: Collection[Engine] = ("product", "aseq", "pretree"),
+    allowed: Sequence[CountingEngine] = COUNTING,
     lengths: Lengths | None = None,
 ) -> list[Ranked]:
-    """The engines that may count queries of one key, window and slide, the cheapest first.
+    """The engines that may count queries as one group, the cheapest first.
 
-    `allowed` are those that can take all of them: only the product takes what is not one sequence
-    of single events. `lengths` are the segments for Chop-Connect; without any it is not looked at.
-    Equal costs come in the order of `ENGINES`.
+    `allowed` are those that can take all of them. `lengths` are the segments for Chop-Connect.
+    Equal costs come in the order of `allowed`.
     """
     group = Counting(tuple(queries), statistics)
-    found: list[tuple[Engine, Operations]] = []
-    for engine in ENGINES:
-        if engine not in allowed:
-            continue
-        match engine:
-            case "product":
-                found.append((engine, product(group)))
-            case "aseq":
-                found.append((engine, aseq(group)))
-            case "pretree":
-                found.append((engine, pretree(group)))
-            case "chopconnect":
-                if lengths:
-                    found.append((engine, chopconnect(group, lengths)))
-            case "panes":
-                found.append((engine, panes(queries, statistics)))
+    found = [(engine.NAME, engine.operations(group, lengths)) for engine in allowed]
     costs = {engine: nanoseconds(operations, unit_costs) for engine, operations in found}
     ranked = sorted(found, key=lambda pair: costs[pair[0]])
     rate = group.spoken or 1.0
@@ -136,9 +103,9 @@ def cheapest(
 
 
 def _why(
-    engine: Engine,
+    engine: str,
     operations: Operations,
-    costs: dict[Engine, float],
+    costs: dict[str, float],
     unit_costs: UnitCosts,
     rate: float,
 ) -> str:
@@ -151,7 +118,7 @@ def _why(
     share = parts[largest] / mine if mine else 0.0
     measured = "by default costs" if unit_costs.is_default else "as measured on this machine"
     text = (
-        f"{CALLED[engine]} takes {mine / rate:,.0f} ns per event {measured}, "
+        f"{label(engine)} takes {mine / rate:,.0f} ns per event {measured}, "
         f"{share:.0%} of it {largest}"
     )
     others = {other: cost for other, cost in costs.items() if other != engine}
@@ -160,6 +127,6 @@ def _why(
         if mine <= others[best]:
             times = others[best] / mine if mine else 1.0
             much = "about as long" if times < 1.05 else f"{times:.2g} times as long"
-            return f"{text}; {CALLED[best]} would take {much}"
-        return f"{text}; {CALLED[best]} takes {others[best] / mine:.0%} of that"
+            return f"{text}; {label(best)} would take {much}"
+        return f"{text}; {label(best)} takes {others[best] / mine:.0%} of that"
     return text

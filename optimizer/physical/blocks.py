@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from optimizer.physical.groups import CountingGroup, Group
 from optimizer.physical.operator import Operator
-from optimizer.physical.pieces import Cover, Piece, computed_once, cover, made_once, steps_of
+from optimizer.physical.pieces import (
+    Cover,
+    Piece,
+    computed_once,
+    cover,
+    is_part,
+    made_once,
+    steps_of,
+)
 from optimizer.physical.plan import Plan
 from optimizer.physical.wording import cpu
 
@@ -158,16 +166,13 @@ def _largest(pieces: Sequence[Piece], most: int) -> Cover:
     places: dict[str, tuple[tuple[int, int], ...]] = {}
     for name in dict.fromkeys(name for piece in ranked for name in piece.queries):
         mine = [(i, piece.steps) for i, piece in enumerate(ranked) if name in piece.queries]
-        inner = {i for i, steps in mine if any(_is_part(steps, other) for _, other in mine)}
+        inner = {
+            i
+            for i, steps in mine
+            if any(steps != other and is_part(steps, other) for _, other in mine)
+        }
         places[name] = tuple((0, i) for i, _ in mine if i not in inner)
     return Cover(tuple(ranked), places)
-
-
-def _is_part(steps: tuple[str, ...], whole: tuple[str, ...]) -> bool:
-    """Is it a smaller stretch of the other?"""
-    size = len(steps)
-    starts = range(len(whole) - size + 1)
-    return size < len(whole) and any(whole[at : at + size] == steps for at in starts)
 
 
 def _titled(block: Block) -> Block:

@@ -27,10 +27,14 @@ def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> Found
     counting = Counting(tuple(queries), graph.statistics)
     costs = Costs(counting, group.engine, graph.unit_costs)
     ids: dict[tuple[str, ...], str] = {}
-    spent = 0.0
+    each_takes = {piece: costs.of(tuple(steps)) for piece, steps in known.items()}
+    spent = sum(each_takes.values())
+    total = group.cost.shared if group.cost is not None else spent
+    if spent > total:  # both are estimates, and all operators take what the group does
+        each_takes = {piece: cost * total / spent for piece, cost in each_takes.items()}
+        spent = total
     for piece, steps in known.items():
-        cost = costs.of(tuple(steps))
-        spent += cost
+        cost = each_takes[piece]
         ids[piece] = _segment(graph, group, first, piece, steps, pieces[piece], ids, cost)
     symbols = dict.fromkeys(e.symbol for query in queries for e in events(query.pattern))
     inside = {s for steps in known.values() for symbol, gap in steps for s in (symbol, *gap)}
@@ -38,7 +42,6 @@ def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> Found
     inputs = tuple(dict.fromkeys([*alone, *sorted(ids.values())]))
     each = sorted([fingerprint(q), *map(str, setting(q)), str(q.slide)] for q in queries)
     content = [group.engine, group.device, each, *graph.salt(first)]
-    total = group.cost.shared if group.cost is not None else spent
     rows = counting.rows if not _by_panes(queries) else _rows_of_panes(graph, queries)
     engine = graph.add(
         Operator(

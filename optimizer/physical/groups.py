@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
-Device = OneOf["cpu", "opencl"]
-CountingEngine = OneOf["product", "panes", "aseq", "pretree", "chopconnect"]
-COUNTING_ENGINES: tuple[CountingEngine, ...] = get_args(CountingEngine)
+from optimizer.engines.spec import Device as Device
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class CountingGroup:
     """
 
     queries: tuple[str, ...]
-    engine: CountingEngine
+    engine: str  # of `optimizer.engines.COUNTING`
     why: str
     segments: tuple[tuple[str, ...], ...]
     uses: Mapping[str, tuple[int, ...]]
@@ -119,12 +117,21 @@ def group_document(group: Group) -> dict[str, Any]:
     return plain
 
 
+def group_type(document: Mapping[str, Any]) -> type[Group]:
+    """The type of a group that a document holds, by its engine."""
+    for kind in (TreeGroup, DeferredGroup, StepwiseGroup):
+        if document.get("engine") == kind.engine:
+            return kind
+    return CountingGroup
+
+
 def group_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a group from what `group_document` made of it."""
     plain = dict(document)
-    if plain.get("engine") in ("trees", "deferred-trees") and "tree" in plain:
+    kind = group_type(document)
+    if kind in (TreeGroup, DeferredGroup) and "tree" in plain:
         queries = plain.get("queries") or [None]
         plain["trees"] = {queries[0]: plain.pop("tree")}
-    if plain.get("engine") == "stepwise" and not plain.get("tree"):
+    if kind is StepwiseGroup and not plain.get("tree"):
         plain["tree"] = None
     return plain

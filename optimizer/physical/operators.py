@@ -23,7 +23,6 @@ from optimizer.ir.pattern import (
 )
 from optimizer.ir.query import Aggregation, BoundWorkload, Query, ReturnAttribute, Window
 from optimizer.physical.groups import (
-    CountingEngine,
     CountingGroup,
     DeferredGroup,
     Group,
@@ -63,19 +62,6 @@ MATCHES = {
     "time": "time",
     "match": "json",
 }
-
-
-@dataclass(frozen=True)
-class Together:
-    """Queries that run as one group, by which engine, and why.
-
-    `nanoseconds` is what they take together for a second of stream, by the measured model.
-    """
-
-    queries: tuple[Query, ...]
-    engine: CountingEngine
-    why: str
-    nanoseconds: float = 0.0
 
 
 def operators(

@@ -6,8 +6,11 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from optimizer.physical.groups import CountingGroup, DeferredGroup, Group, TreeGroup
-from optimizer.physical.plan import Candidate, Plan
+from optimizer.engines import counting_engine
+from optimizer.engines.stretches import words_of
+from optimizer.physical.groups import CountingGroup, Group
+from optimizer.physical.plan import Plan
+from optimizer.physical.ways import Ways
 
 Steps = Mapping[str, Sequence[str]]  # of each query
 
@@ -16,8 +19,7 @@ Steps = Mapping[str, Sequence[str]]  # of each query
 class Piece:
     """Steps that several queries of a group have, computed once for all of them.
 
-    `benefit` is what the plan's model says about it, where it was a candidate, and `why` the
-    candidate's own reason.
+    `benefit` is what that saves, where it is known, and `why` the reason for it.
     """
 
     steps: tuple[str, ...]
@@ -27,44 +29,49 @@ class Piece:
 
 
 def computed_once(plan: Plan) -> dict[int, list[Piece]]:
-    """The pieces of each group, by the group's number; groups without any are left out.
+    """The pieces that are counted once in each group, by its number: its segments with readers.
 
-    Engines differ: the product and panes count every distinct piece of their queries once, PreTree
-    what queries begin with, Chop-Connect the segments that were chosen, and A-Seq nothing.
+    What one saves is what it and its parts do that are counted for the same queries.
     """
-    candidates: dict[tuple[str, ...], list[Candidate]] = {}
-    for candidate in plan.candidates:
-        candidates.setdefault(candidate.pattern, []).append(candidate)
-    found = {}
-    for number, group in enumerate(plan.groups):
-        pieces = pieces_of(group)
-        found[number] = [_rated(*piece, candidates) for piece in pieces.items()]
-    return {number: pieces for number, pieces in found.items() if pieces}
+    chosen = [c for c in plan.candidates if c.id in set(plan.chosen)]
+    numbers = {query: i for i, group in enumerate(plan.groups) for query in group.queries}
+    found: dict[int, list[Piece]] = {}
+    for operator in plan.operators:
+        if operator.kind == "segment":
+            steps, queries = tuple(operator.detail["steps"]), tuple(operator.detail["queries"])
+            inside = [c for c in chosen if c.queries == queries and is_part(c.pattern, steps)]
+            saved = sum(c.benefit for c in inside) if inside else None
+            piece = Piece(steps, queries, saved, inside[0].why if inside else "")
+            found.setdefault(numbers[queries[0]], []).append(piece)
+    return found
 
 
 def made_once(plan: Plan) -> dict[int, list[Piece]]:
-    """The same of groups that run trees: what is joined once, for which of their queries."""
-    chosen = set(plan.chosen)
+    """What is joined once for several queries, by the number of their group.
+
+    Of a join the steps are the symbols that it reads.
+    """
+    ways = Ways(plan)
+    numbers = {query: i for i, group in enumerate(plan.groups) for query in group.queries}
     found: dict[int, list[Piece]] = {}
-    numbers = {
-        query: i
-        for i, group in enumerate(plan.groups)
-        for query in group.queries
-        if isinstance(group, TreeGroup | DeferredGroup)
-    }
-    for c in plan.candidates:
-        if c.id in chosen and c.queries[0] in numbers:
-            piece = Piece(c.pattern, c.queries, c.benefit, c.why)
-            found.setdefault(numbers[c.queries[0]], []).append(piece)
+    for join in ways.shared_joins:
+        queries = ways.queries[join.id]
+        anew = (len(queries) - 1) * ways.cost_below(join)
+        why = "one by one, each query would take it again"
+        piece = Piece(tuple(ways.symbols_below(join)), queries, anew, why)
+        found.setdefault(numbers[queries[0]], []).append(piece)
     return found
 
 
 def steps_of(group: Group) -> dict[str, tuple[str, ...]]:
     """The steps of each query, as far as it is a sequence of them; else it is a step of its own."""
-    if not isinstance(group, CountingGroup):
-        return {}
+    return words_of(segments_of(group)) if isinstance(group, CountingGroup) else {}
+
+
+def segments_of(group: CountingGroup) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The segments that each query is made of, in order."""
     return {
-        name: tuple(step for number in numbers for step in group.segments[number])
+        name: tuple(group.segments[number] for number in numbers)
         for name, numbers in group.uses.items()
     }
 
@@ -165,81 +172,9 @@ def pieces_of(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The queries of each piece that the group's engine computes once, shorter pieces first."""
     if len(group.queries) < 2 or not isinstance(group, CountingGroup):
         return {}
-    match group.engine:
-        case "product" | "panes":
-            return _longest(_common(steps_of(group)))
-        case "pretree":
-            return _longest(_beginnings(steps_of(group)))
-        case "chopconnect":
-            return _used(group)
-        case _:
-            return {}
+    return counting_engine(group.engine).computed_once(segments_of(group))
 
 
-def _common(steps: Steps) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Stretches of two steps or more that several queries have, shorter ones first.
-
-    By their length, and none is looked at whose parts are not common (Apriori).
-    """
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
-    alive = {name: set(range(len(word))) for name, word in steps.items()}
-    size = 2
-    while True:
-        level: dict[tuple[str, ...], dict[str, list[int]]] = {}
-        for name, word in steps.items():
-            for at in sorted(alive[name]):
-                if at + 1 in alive[name]:
-                    places = level.setdefault(tuple(word[at : at + size]), {})
-                    places.setdefault(name, []).append(at)
-        alive = {name: set() for name in steps}
-        for piece, places in level.items():
-            if len(places) > 1:
-                shared[piece] = tuple(places)
-                for name, positions in places.items():
-                    alive[name].update(positions)
-        if not any(alive.values()):
-            return shared
-        size += 1
-
-
-def _beginnings(steps: Steps) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """What several queries begin with."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for name, word in steps.items():
-        for end in range(1, len(word) + 1):
-            found.setdefault(tuple(word[:end]), []).append(name)
-    return {piece: tuple(names) for piece, names in found.items() if len(names) > 1}
-
-
-def _longest(
-    shared: Mapping[tuple[str, ...], tuple[str, ...]],
-) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Those that are no part of a longer one for the same queries."""
-    parts = {
-        part
-        for piece, queries in shared.items()
-        for part in (piece[:-1], piece[1:])
-        if shared.get(part) == queries
-    }
-    return {piece: queries for piece, queries in shared.items() if piece not in parts}
-
-
-def _used(group: CountingGroup) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The segments that several queries are made of."""
-    users: dict[int, list[str]] = {}
-    for name, numbers in group.uses.items():
-        for number in dict.fromkeys(numbers):
-            users.setdefault(number, []).append(name)
-    segments = group.segments
-    return {segments[n]: tuple(names) for n, names in sorted(users.items()) if len(names) > 1}
-
-
-def _rated(
-    steps: tuple[str, ...],
-    queries: tuple[str, ...],
-    candidates: Mapping[tuple[str, ...], Sequence[Candidate]],
-) -> Piece:
-    """The piece with what the plan says about it, for as many of its queries as it does."""
-    near = [c for c in candidates.get(steps, ()) if queries[0] in c.queries]
-    best = max(near, key=lambda c: (set(c.queries) == set(queries), len(c.queries)), default=None)
-    return Piece(steps, queries) if best is None else Piece(steps, queries, best.benefit, best.why)
+def is_part(steps: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    """Is it a stretch of the other, or all of it?"""
+    return any(whole[at : at + len(steps)] == steps for at in range(len(whole) - len(steps) + 1))

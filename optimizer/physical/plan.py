@@ -21,11 +21,13 @@ from optimizer.physical.groups import (
     TreeGroup,
     group_document,
     group_fields,
+    group_type,
 )
 from optimizer.physical.operator import Operator, OperatorKind
 from optimizer.physical.sanity import check
 
 __all__ = [
+    "NANOSECONDS",
     "VERSION",
     "Candidate",
     "Cost",
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 VERSION = 5
+NANOSECONDS = "nanoseconds per second of stream"
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
 Model = OneOf["aseq", "measured"]
@@ -58,8 +61,10 @@ Status = OneOf["optimal", "feasible"]
 class Candidate:
     """A piece of pattern that several queries have in common, and why it is shared or not.
 
-    `conflicts` are other candidates that cannot be chosen with it: all `conflicting` of them, or
-    the first of very many.
+    `benefit` is what the plan costs less with it, beside the others that are chosen: the benefits
+    of these add up to what is saved. Below zero the plan would cost more with it. `conflicts` are
+    other candidates that cannot be chosen with it: all `conflicting` of them, or the first of very
+    many.
     """
 
     id: str
@@ -70,6 +75,7 @@ class Candidate:
     conflicts: tuple[str, ...] = ()
     conflicting: int = 0
     why: str = ""
+    unit: str = NANOSECONDS
 
 
 @dataclass(frozen=True)
@@ -88,10 +94,12 @@ class SparkLayout:
 class Plan:
     """How a workload will run.
 
-    `objective` is what sharing saves and `bound` what it could save at most, in the cost's unit.
-    `document` is the workload itself, `rates` and `statistics` are what the costs rest on, and
-    `assumed` names what of it nobody gave. `obstacles` say what queries have in common and cannot
-    share all the same. Without `sharing` no operator behind the partitions has two readers.
+    `cost` is what the operators take together, and what the queries would take one by one;
+    `objective` is what is saved by that and `bound` what could be saved at most, in the cost's
+    unit. `document` is the workload itself. `rates`, `statistics` and `unit_costs` are what the
+    costs rest on, and `assumed` names what of it nobody gave. `obstacles` say what queries have in
+    common and cannot share all the same. Without `sharing` no operator behind the partitions has
+    two readers.
     """
 
     workload: str
@@ -111,6 +119,7 @@ class Plan:
     obstacles: tuple[str, ...]
     document: Mapping[str, Any]
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    unit_costs: Mapping[str, Any] = field(default_factory=dict)
     sharing: bool = True
     spark: SparkLayout = field(default_factory=SparkLayout)
 
@@ -162,13 +171,16 @@ def from_json(document: Mapping[str, Any]) -> Plan:
     if document["version"] != VERSION:
         raise PlanError(
             f"the plan has version {document['version']!r}, and this Sheaf reads {VERSION}; "
-            "make it again from its workload"
+            "make it again from its workload: 'sheaf plan WORKLOAD --format json'"
         )
     content = {k: v for k, v in document.items() if k not in ("version", "id")}
-    groups = content.get("groups")
-    if isinstance(groups, list) and all(isinstance(group, Mapping) for group in groups):
-        content["groups"] = [group_fields(group) for group in groups]
     try:
+        groups = content.get("groups")
+        if isinstance(groups, list) and all(isinstance(group, Mapping) for group in groups):
+            content["groups"] = [
+                TypeAdapter(group_type(group)).validate_python(group_fields(group))
+                for group in groups
+            ]
         return TypeAdapter(Plan).validate_python(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

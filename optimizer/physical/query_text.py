@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from optimizer.engines import label
 from optimizer.physical.errors import PlanError
 from optimizer.physical.operator import Operator
 from optimizer.physical.plan import Plan
-from optimizer.physical.text import ENGINES
+from optimizer.physical.text import wrapped
 from optimizer.physical.ways import Ways
 from optimizer.physical.wording import amount, cpu, rate, some
 from workloads.errors import did_you_mean
+
+_WORDS = re.compile(r"[^\s,;:/]+")
 
 
 def render_query(plan: Plan, name: str, verbose: bool = False) -> str:
@@ -23,7 +27,8 @@ def render_query(plan: Plan, name: str, verbose: bool = False) -> str:
         )
     sections = [_heading(plan, name, verbose), _way(plan, name, verbose)]
     sections += [_candidates(plan, name), _obstacles(plan, name)]
-    return "\n\n".join("\n".join(lines) for part in sections if (lines := list(part))) + "\n"
+    shown = [[text for line in part for text in wrapped(line)] for part in sections]
+    return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
 
 
 def _heading(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
@@ -38,7 +43,7 @@ def _heading(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
     yield f"gives    {', '.join(detail['gives'])}{key} within {detail['window']}{every}{rows}"
     others = [other for other in group.queries if other != name]
     together = f" with {some(others, None if verbose else 6)}" if others else " alone"
-    yield f"runs     by {ENGINES.get(group.engine, group.engine)}{together}"
+    yield f"runs     by {label(group.engine)}{together}"
     yield f"why      {group.why}"
 
 
@@ -77,7 +82,7 @@ def _said(operator: Operator) -> str:
         case "segment":
             return f"segment {', '.join(detail['steps'])}, counted once; {operator.state}"
         case "counter":
-            called = ENGINES.get(detail["engine"], detail["engine"])
+            called = label(detail["engine"])
             on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
             return f"counter: {called}{on}; {operator.state}"
         case "filter" | "join" | "negation" | "group" | "semijoin":
@@ -99,12 +104,12 @@ def _candidates(plan: Plan, name: str) -> Iterator[str]:
     for c in sorted(mine, key=lambda c: (-c.benefit, c.id)):
         others = [other for other in c.queries if other != name]
         mark = "+" if c.id in chosen else "-"
-        benefit = amount(c.benefit, plan.cost.unit)
+        benefit = amount(c.benefit, c.unit)
         yield f"  {mark} {', '.join(c.pattern)} with {some(others)}: {benefit}; {c.why}"
 
 
 def _obstacles(plan: Plan, name: str) -> Iterator[str]:
-    mine = [text for text in plan.obstacles if name in text.partition(": ")[2].split()]
+    mine = [text for text in plan.obstacles if name in _WORDS.findall(text.partition(": ")[2])]
     if mine:
         yield "in common with others, but not shared"
         yield from (f"  {text}" for text in mine)

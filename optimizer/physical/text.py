@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optimizer.cost.choice import CALLED
+from optimizer.engines import label
 from optimizer.physical.groups import CountingGroup, Group
 from optimizer.physical.operator import Operator
 from optimizer.physical.pieces import Piece, computed_once
@@ -17,13 +19,11 @@ from optimizer.physical.wording import LISTED, amount, cpu, number, rate, some, 
 _LINES = 24  # of one section
 _FEW = 4  # names, where there is a list for each query
 _CPU, _ROWS = 9, 9  # the columns in front of the tree
-ENGINES: dict[str, str] = {
-    **{str(engine): called for engine, called in CALLED.items()},
-    "aseq": "A-Seq",
-    "trees": "a tree of joins",
-    "deferred-trees": "a tree of joins that is chosen on the events",
-    "stepwise": "joining one component after the other",
-}
+_WIDTH = 100
+_AMONG = (
+    "among groups of one key and window (counted ones of one slide too, or by panes), the engines "
+    "and trees there are,"
+)
 
 
 def render_text(plan: Plan, verbose: bool = False) -> str:
@@ -35,7 +35,25 @@ def render_text(plan: Plan, verbose: bool = False) -> str:
     parts = [text.heading(), text.graph(), text.reasons(), text.once(), text.candidates()]
     parts += [text.queries(), text.obstacles()]
     sections = [list(part) for part in parts]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    graph = sections[1]
+    shown = [
+        lines if lines is graph else [part for line in lines for part in wrapped(line)]
+        for lines in sections
+    ]
+    return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
+
+
+def wrapped(line: str) -> list[str]:
+    """A line in lines that fit a terminal, those after the first one further in."""
+    if len(line) <= _WIDTH:
+        return [line]
+    indent = " " * (4 + len(line) - len(line.lstrip()))
+    mark = re.match(r" *-?\d[\d.,e+-]*( [\w ]+?)? [-+] |[a-z]+ {2,}", line)
+    if mark is not None:  # under the text, behind its number or name
+        indent = " " * mark.end()
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 @dataclass(frozen=True)
@@ -71,35 +89,45 @@ class Text:
 
     def _cost(self) -> str:
         cost = self.plan.cost
-        if cost.unit.startswith("nanoseconds"):
-            shown = f"{cpu(cost.shared)} of CPU for each second of stream; query by query"
-            if cost.separate <= cost.shared * (1 + 1e-9):
-                return f"{shown} it is the same"
-            more = times(cost.separate, cost.shared)
-            return f"{shown} {cpu(cost.separate)}, {more}"
-        return f"{number(cost.shared)} {cost.unit}; query by query {number(cost.separate)}"
+        shown = f"{cpu(cost.shared)} of CPU for each second of stream; query by query"
+        if abs(cost.separate - cost.shared) <= 1e-9 * cost.shared:
+            return f"{shown} it is the same"
+        return f"{shown} {cpu(cost.separate)}, {times(cost.separate, cost.shared)}"
 
     def _saving(self) -> str:
-        plan, unit = self.plan, self.plan.cost.unit
-        if plan.objective <= 0 and plan.status == "optimal":
-            return f"saves nothing: {self._nothing()}"
-        saved = f"saves {amount(plan.objective, unit)}"
+        plan = self.plan
+        if not plan.sharing:
+            return "is switched off: each query runs by itself"
+        saved = plan.objective
+        if abs(saved) <= 1e-9 * plan.cost.shared:
+            found = f"saves nothing: {self._nothing()}"
+        elif saved < 0:
+            found = f"takes {cpu(-saved)} more than query by query"
+        else:
+            found = f"saves {cpu(saved)}"
+        if plan.model == "aseq":
+            return f"{found}; {self._by_thesis()}"
         if plan.status == "optimal":
-            return f"{saved}, and no other choice saves more"
-        gap = 0.0 if not plan.bound else 100 * (1 - plan.objective / plan.bound)
-        return f"{saved}; no choice saves more than {amount(plan.bound, unit)} (gap {gap:.1f} %)"
+            return f"{found}; {_AMONG} no other choice saves more"
+        left = 100 * (plan.bound - saved) / plan.cost.shared if plan.cost.shared else 0.0
+        gap = f"gap {left:.1f} % of the plan's cost" if left >= 0.1 else "gap below 0.1 %"
+        return f"{found}; {_AMONG} none saves more than {cpu(plan.bound)} ({gap})"
 
     def _nothing(self) -> str:
-        if self.plan.model == "measured":
-            return "no two queries have anything in common that pays"
         if self.plan.candidates:
-            return "by this model Chop-Connect pays for no candidate"
-        return "no two queries that are counted have a piece in common"
+            return "of what queries have in common nothing pays"
+        return "no two queries that could run together have anything in common"
+
+    def _by_thesis(self) -> str:
+        by_equation = [c for c in self.plan.candidates if c.unit != self.plan.cost.unit]
+        taken = sum(c.id in set(self.plan.chosen) for c in by_equation)
+        most = " (no other choice is worth more)" if self.plan.status == "optimal" else ""
+        return f"equation 4.4 takes {taken:,} of {len(by_equation):,} candidates{most}"
 
     def _units(self) -> str:
         if self.plan.model == "aseq":
-            return " (Chop-Connect, equations 4.2 to 4.5); engines by time on a machine"
-        source = self.plan.statistics.get("unit_costs", "defaults")
+            return " (Chop-Connect, equations 4.2 to 4.5); costs are by operations of a machine"
+        source = self.plan.unit_costs.get("source", "defaults")
         if source == "defaults":
             return ", by default costs of operations ('sheaf calibrate' measures this machine's)"
         return ", by costs of operations as calibrated on this machine"
@@ -169,7 +197,7 @@ class Text:
         if len(outputs) == 1:
             yield _line(cost, total, f"{indent}{branch}{_alone(outputs[0], group)}")
             return
-        how = f"{len(outputs)} queries together, {ENGINES.get(group.engine, group.engine)}"
+        how = f"{len(outputs)} queries together, {label(group.engine)}"
         if group.cost is not None and group.cost.separate > group.cost.shared:
             how += f"; one by one {cpu(group.cost.separate)}"
         yield _line(cost, total, f"{indent}{branch}{how}")
@@ -203,21 +231,18 @@ class Text:
 
     def once(self) -> Iterator[str]:
         """What is computed once for several queries: pieces that are counted, and joins."""
-        unit = "nanoseconds"
         lines = []
         for number_, pieces in self.pieces.items():
-            engine = self.plan.groups[number_].engine
+            called = label(self.plan.groups[number_].engine)
             for piece in sorted(pieces, key=lambda piece: -(piece.benefit or 0.0)):
                 who = self._some(list(piece.queries))
-                saves = ""
-                if self.plan.model == "measured" and piece.benefit:
-                    saves = f"; saves {amount(piece.benefit, unit)}"
-                called = ENGINES.get(engine, engine)
+                by_time = piece.benefit and self.plan.model == "measured"
+                saves = f"; saves {cpu(piece.benefit or 0.0)}" if by_time else ""
                 lines.append(f"  {', '.join(piece.steps)}: for {who}, by {called}{saves}")
         for join in self.ways.shared_joins:
             users = self.ways.queries[join.id]
             # Not what sharing it saves: alone, a query may have another tree.
-            more = (len(users) - 1) * self._subtree(join)
+            more = (len(users) - 1) * self.ways.cost_below(join)
             saves = f"; for each anew it would take {cpu(more)} more" if more else ""
             rows = "" if join.rows is None else f", {rate(join.rows)} rows a second"
             who = self._some(list(users))
@@ -226,24 +251,19 @@ class Text:
             yield "computed once for several queries"
             yield from self._most(lines)
 
-    def _subtree(self, operator: Operator) -> float:
-        below = (self._subtree(self.ways.by_id[source]) for source in operator.inputs)
-        return operator.cost + sum(below)
-
     def candidates(self) -> Iterator[str]:
         """Every candidate with its benefit, and why it was chosen or not, the best first."""
-        plan, unit = self.plan, self.plan.cost.unit
+        plan = self.plan
         if plan.candidates:
-            of = "CPU for each second of stream" if plan.model == "measured" else unit
-            yield f"candidates for sharing: what each saves ({of}), and why it is taken or not"
-        ranked = sorted(plan.candidates, key=lambda c: (-c.benefit, c.id))
+            yield "candidates for sharing: what the plan costs less with each, beside those above"
         chosen = set(plan.chosen)
+        ranked = sorted(plan.candidates, key=lambda c: (c.id not in chosen, -c.benefit, c.id))
         lines = []
         for c in ranked:
-            benefit = cpu(c.benefit) if plan.model == "measured" else number(c.benefit)
+            benefit = cpu(c.benefit) if c.unit == plan.cost.unit else amount(c.benefit, c.unit)
             mark = "+" if c.id in chosen else "-"
             who = self._some(list(c.queries))
-            lines.append(f"{benefit:>14} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
+            lines.append(f"{benefit:>11} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
         yield from self._most(lines)
 
     def queries(self) -> Iterator[str]:
@@ -312,7 +332,7 @@ def _pattern(output: Operator) -> str:
 
 
 def _alone(output: Operator, group: Group) -> str:
-    engine = ENGINES.get(group.engine, group.engine)
+    engine = label(group.engine)
     return f"{output.detail['query']}: {_pattern(output)}, by {engine}"
 
 

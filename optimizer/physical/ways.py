@@ -59,6 +59,25 @@ class Ways:
         }  # fmt: skip
         return [operator for operator in found if operator.id not in inner]
 
+    def cost_below(self, operator: Operator) -> float:
+        """What an operator and all that it reads take, each once."""
+        return sum(below.cost for below in self._below(operator))
+
+    def symbols_below(self, operator: Operator) -> list[str]:
+        """The symbols of the events that it reads, directly or through others."""
+        found = [o.detail["symbol"] for o in self._below(operator) if o.kind == "events"]
+        return list(dict.fromkeys(found))
+
+    def _below(self, operator: Operator) -> list[Operator]:
+        found: dict[str, Operator] = {}
+        open_ = [operator]
+        while open_:
+            at = open_.pop()
+            if at.id not in found:
+                found[at.id] = at
+                open_ += [self.by_id[source] for source in reversed(at.inputs)]
+        return list(found.values())
+
 
 def _is_for(operator: Operator, query: str, symbols: set[str]) -> bool:
     """A group's engine reads for all of its queries: segments and events of others are not its."""

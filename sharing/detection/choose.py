@@ -24,7 +24,6 @@ from sharing.solve import DEFAULT, SOLVERS, Options
 
 # Sums of doubles in another order differ in their last digits.
 NOTHING = 1e-9
-PROVEN = 1 - NOTHING
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +51,8 @@ class Choice:
 
     @property
     def proven(self) -> bool:
-        """Does no plan save more?"""
-        return self.saved >= self.most * PROVEN
+        """Does no plan cost less?"""
+        return self.cost - self.bound <= NOTHING * self.problem.separate
 
     @cached_property
     def trees(self) -> Trees:
@@ -89,7 +88,16 @@ def choose(
     and `exhaustive` go on from there, the latter with a proof or a `BudgetError`. `earlier` are
     the steps of nodes that were made before, to begin from.
     """
-    problem = problem_of(readings, statistics, sharing)
+    return choose_in(problem_of(readings, statistics, sharing), solver, options, earlier)
+
+
+def choose_in(
+    problem: Problem,
+    solver: Solver = "greedy",
+    options: Options = DEFAULT,
+    earlier: Mapping[tuple[str, ...], Collection[str]] | None = None,
+) -> Choice:
+    """What the readings of a problem make once; otherwise as `choose`."""
     if not problem.nodes:
         return Choice(problem, frozenset(), problem.separate)
     starts = [_independent(problem), _aggressive(problem), frozenset[int]()]
@@ -139,10 +147,19 @@ def _aggressive(problem: Problem) -> frozenset[int]:
 
 
 def _read_twice(problem: Problem, made: frozenset[int]) -> frozenset[int]:
-    """Without nodes that only one tree reads, which can as well make them itself."""
+    """Without nodes that only one tree reads, unless that tree would cost more without them."""
     while True:
-        served = Trees(problem, made).served()
-        kept = frozenset(node for node, places in served.items() if len(places) > 1)
-        if kept == made:
+        readers = Trees(problem, made).readers()
+        single = sorted(node for node, read in readers.items() if read < 2)
+        cost = problem.cost(made)
+        kept = next(
+            (
+                fewer
+                for node in single
+                if problem.cost(fewer := made - {node}) <= cost * (1 + NOTHING)
+            ),
+            None,
+        )
+        if kept is None:
             return made
-        made = kept
+        made = problem.used(kept)

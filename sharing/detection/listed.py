@@ -7,7 +7,7 @@ from functools import cached_property
 
 from optimizer.physical.plan import Candidate
 from sharing.candidates import Kind
-from sharing.detection.choose import Choice, benefit
+from sharing.detection.choose import Choice
 from sharing.detection.conflicts import At, Served, conflicts, everywhere
 from sharing.detection.problem import Place
 
@@ -16,7 +16,12 @@ LISTED_CONFLICTS = 1000  # of one candidate
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The candidates of a choice; `unit` is what a benefit of one is in the plan's unit."""
+    """The candidates of a choice; `unit` is what a benefit of one is in the plan's unit.
+
+    The benefit of a node that is made is what the plan costs less with it than with those before
+    it alone: together they are what all of them save. That of any other is what the plan would
+    cost less if it were made too, which is below zero.
+    """
 
     choice: Choice
     unit: float
@@ -40,19 +45,26 @@ class Listed:
         return tuple(dict.fromkeys(self.choice.problem.readings[i].query.name for i in readings))
 
     @cached_property
-    def entries(self) -> list[Served]:
-        """Every node for all that have it, and then those that are made for some of them only.
+    def made(self) -> list[Served]:
+        """The nodes that are made, the most useful first."""
+        problem, every = self.choice.problem, self.choice.made
+        whole = problem.cost(every)
+        worth = {s.node: problem.cost(every - {s.node}) - whole for s in self.choice.served}
+        return sorted(self.choice.served, key=lambda s: (-worth[s.node], s.node))
 
-        A node of one query's readings is not among them.
+    @cached_property
+    def entries(self) -> list[Served]:
+        """The nodes that are made, for those that they serve, and each other for all that have it.
+
+        Of the latter, those of one query's readings are left out.
         """
-        every = everywhere(self.choice.problem)
-        found = [*every, *(s for s in self.choice.served if s != every[s.node])]
-        return [served for served in found if len(self.queries(served)) > 1]
+        others = [s for s in everywhere(self.choice.problem) if s.node not in self.choice.made]
+        return [*self.made, *(served for served in others if len(self.queries(served)) > 1)]
 
     @cached_property
     def chosen(self) -> tuple[str, ...]:
         """The ids of those that are made."""
-        return tuple(self.id(self.entries[i]) for i in self._chosen)
+        return tuple(map(self.id, self.made))
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -68,7 +80,7 @@ class Listed:
                     pattern=node.steps,
                     queries=self.queries(served),
                     kind=self.kind(served),
-                    benefit=self.unit * self._worth[i],
+                    benefit=self.unit * self.worth[i],
                     conflicts=tuple(ids[j] for j in near[:LISTED_CONFLICTS]),
                     conflicting=len(near),
                     why=self._why(i),
@@ -77,13 +89,17 @@ class Listed:
         return tuple(found)
 
     @cached_property
-    def _chosen(self) -> dict[int, Served]:
-        made = {served.node: served for served in self.choice.served}
-        return {i: s for i, s in enumerate(self.entries) if made.get(s.node) == s}
-
-    @cached_property
-    def _worth(self) -> list[float]:
-        return [benefit(self.choice.problem, served) for served in self.entries]
+    def worth(self) -> list[float]:
+        """What each entry is worth, in events touched in one window."""
+        problem, before = self.choice.problem, frozenset[int]()
+        found = []
+        for served in self.made:
+            after = before | {served.node}
+            found.append(problem.cost(before) - problem.cost(after))
+            before = after
+        whole = self.choice.cost
+        others = self.entries[len(self.made) :]
+        return found + [whole - problem.cost(self.choice.made | {s.node}) for s in others]
 
     @cached_property
     def _near(self) -> list[list[int]]:
@@ -97,26 +113,30 @@ class Listed:
     def _around(self) -> dict[int, int]:
         """For each node that is a piece of one that is made, the most useful such one."""
         found: dict[int, int] = {}
-        for i in sorted(self._chosen, key=lambda i: self._worth[i]):
-            outer = self.choice.problem.nodes[self.entries[i].node]
+        for i, served in reversed(list(enumerate(self.made))):
+            outer = self.choice.problem.nodes[served.node]
             found |= dict.fromkeys(outer.reader.nodes, i)
         return found
 
     def _why(self, i: int) -> str:
-        served = self.entries[i]
-        if i in self._chosen:
-            return "chosen"
-        if served.node in self.choice.made:
-            return "chosen for some of its queries: there it pays more"
-        if self._worth[i] <= 0:
-            return "the trees cost less without it"
-        rivals = [j for j in self._near[i] if j in self._chosen]
+        served, problem = self.entries[i], self.choice.problem
+        if i < len(self.made):
+            if len(self.queries(served)) < 2:
+                return "chosen: the tree of its query costs less with it"
+            mine = set(self.queries(served))
+            others = [
+                n for n in problem.queries(problem.nodes[served.node].places) if n not in mine
+            ]
+            rest = f"; {', '.join(others)} cost less without it" if others else ""
+            return f"chosen{rest}"
+        rivals = [j for j in self._near[i] if j < len(self.made)]
         if rivals:
-            other = max(rivals, key=lambda j: self._worth[j])
-            return f"overlaps {self._named(other)}, which is chosen"
+            return f"not shared: overlaps {self._named(min(rivals))}, which is chosen"
         if served.node in self._around:
-            return f"is part of {self._named(self._around[served.node])}, which is chosen"
-        return "pays alone, but not beside those that are chosen"
+            return (
+                f"not shared: is part of {self._named(self._around[served.node])}, which is chosen"
+            )
+        return "not shared: the trees cost less without it"
 
     def _named(self, i: int) -> str:
         steps = ", ".join(self.choice.problem.nodes[self.entries[i].node].steps)

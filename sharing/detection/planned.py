@@ -1,26 +1,39 @@
-"""What a plan says of queries that construct their matches as trees."""
+"""What is decided for queries that construct their matches as trees.
+
+Nodes are chosen first, and with them every query's tree. Then the trees are compiled: what two of
+them join alike is one operator, whether it was chosen as a node or not. Groups are the queries that
+have an operator in common, directly or through others, and they cost what their operators do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from optimizer.cost.trees import COMPILED
-from optimizer.ir.query import Aggregation, Query
-from optimizer.physical.plan import Cost, DeferredGroup, TreeGroup
+from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.physical.operator import CONSTRUCTING, Operator
+from optimizer.physical.operators import Graph
+from optimizer.physical.plan import Candidate, Cost, DeferredGroup, TreeGroup
+from optimizer.physical.reading_tree import reading_trees
+from optimizer.physical.tree_operators import add_reading
+from optimizer.physical.wording import some
 from optimizer.trees import Passed, Tree, best_tree, labels_of
 from optimizer.trees.document import from_document, to_document
 from optimizer.trees.pieces import Reading
-from optimizer.trees.propagation import Passing, best_passing, estimate_tree
+from optimizer.trees.propagation import Passing, best_passing
 from sharing.assign import trusted
 from sharing.candidates import Kind
-from sharing.detection.choose import Choice, benefit, choose, readings_of
+from sharing.detection.choose import Choice, choose_in, readings_of
 from sharing.detection.conflicts import Served
 from sharing.detection.listed import Listed
-from sharing.detection.obstacles import obstacles
-from sharing.part import NANOSECONDS, Part, PlanRequest, together
+from sharing.detection.problem import Problem, problem_of
+from sharing.detection.trees import SHARED
+from sharing.part import NANOSECONDS, PlanPart, PlanRequest, together
 
 CALLED: Mapping[Kind, str] = {
     "prefix": "prefix cache",
@@ -29,73 +42,243 @@ CALLED: Mapping[Kind, str] = {
     "bitmark": "bit-marking",
 }
 NAMED = 4  # nodes in a reason
+NOTHING = 1e-9  # sums of doubles in another order differ in their last digits
+
+
+def tree_problems(queries: Sequence[Query], request: PlanRequest) -> list[Problem]:
+    """What queries all of which run as trees have in common, by key and window."""
+    nodes = request.sharing and request.shape == "bushy"
+    return [
+        problem_of(readings, request.statistics, nodes)
+        for readings in readings_of(queries).values()
+    ]
 
 
 def detected(
-    queries: Sequence[Query], request: PlanRequest, reasons: Mapping[str, str | None]
-) -> Part:
-    """Plan queries all of which run as trees; `reasons` say why aggregates are not counted."""
-    settings = readings_of(queries)
+    problems: Sequence[Problem],
+    workload: BoundWorkload,
+    request: PlanRequest,
+    reasons: Mapping[str, str | None],
+) -> PlanPart:
+    """The groups and trees of queries; `reasons` say why aggregates are not counted."""
     before = {}
     if request.earlier is not None:
         kept = set(request.earlier.chosen)
         before = {c.pattern: c.queries for c in request.earlier.candidates if c.id in kept}
     parts = []
-    nodes = request.sharing and request.shape == "bushy"
-    for readings in settings.values():
-        choice = choose(
-            readings, request.statistics, request.solver, request.options, nodes, before
-        )
-        parts.append(_Planned(choice, request, reasons).part())
-    found = together(parts)
-    return (
-        replace(found, obstacles=tuple(map(str, obstacles(settings)))) if request.sharing else found
-    )
+    for problem in problems:
+        choice = choose_in(problem, request.solver, request.options, before)
+        planned = _Planned(choice, workload, request, reasons)
+        while fewer := planned.without_losses():
+            planned = _Planned(fewer, workload, request, reasons)
+        parts.append(planned.part())
+    return together(parts)
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """The trees of some queries as operators: which of them each query has, and which nodes are.
+
+    `nodes` are the operators of each candidate's subtrees, by its id.
+    """
+
+    operators: Mapping[str, Operator]
+    of: Mapping[str, frozenset[str]]
+    nodes: Mapping[str, frozenset[str]]
+
+    def cost(self, names: Iterable[str]) -> float:
+        """What the operators of these queries take, each once."""
+        every = frozenset[str]().union(*(self.of[name] for name in names))
+        return sum(self.operators[number].cost for number in sorted(every))
+
+    @cached_property
+    def users(self) -> dict[str, tuple[str, ...]]:
+        """The queries of each operator."""
+        found: dict[str, list[str]] = {}
+        for name, own in self.of.items():
+            for number in own:
+                found.setdefault(number, []).append(name)
+        return {number: tuple(names) for number, names in found.items()}
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Queries that have operators in common, directly or through others, in their order."""
+        parent = {name: name for name in self.of}
+
+        def root(name: str) -> str:
+            while parent[name] != name:
+                parent[name] = parent[parent[name]]
+                name = parent[name]
+            return name
+
+        for first, *others in self.users.values():
+            for other in others:
+                parent[root(other)] = root(first)
+        found: dict[str, list[str]] = {}
+        for name in self.of:
+            found.setdefault(root(name), []).append(name)
+        return list(map(tuple, found.values()))
+
+    def unplanned(self) -> list[Operator]:
+        """The largest operators that several queries have and no chosen node covers for them."""
+        shared = {n for n, names in self.users.items() if len(names) > 1}
+        covered = {
+            number
+            for below in self.nodes.values()
+            for number in below
+            if set(self.users[number]) <= self._served(below)
+        }
+        inner = {
+            source
+            for number in shared
+            for source in self.operators[number].inputs
+            if source in shared and set(self.users[source]) <= set(self.users[number])
+        }
+        return [o for n, o in self.operators.items() if n in shared - covered - inner]
+
+    def _served(self, below: frozenset[str]) -> set[str]:
+        return {name for name, own in self.of.items() if below <= own}
 
 
 class _Planned:
     """The queries of one key and window."""
 
     def __init__(
-        self, choice: Choice, request: PlanRequest, reasons: Mapping[str, str | None]
+        self,
+        choice: Choice,
+        workload: BoundWorkload,
+        request: PlanRequest,
+        reasons: Mapping[str, str | None],
     ) -> None:
         self.choice, self._problem = choice, choice.problem
-        self._request, self._reasons = request, reasons
+        self._workload, self._request, self._reasons = workload, request, reasons
         touched = request.unit_costs.each.joined
         self._nanoseconds = touched / self._problem.roots[0].tree(()).seconds
-        self.listed = Listed(choice, 1.0 if request.model == "aseq" else self._nanoseconds)
+        self.listed = Listed(choice, self._nanoseconds)
+        self._queries = {r.query.name: r.query for r in self._problem.readings}
 
-    def part(self) -> Part:
-        """All of it, in the model's unit."""
-        unit, choice = self.listed.unit, self.choice
-        passed = sum(self._spared.values())
-        return Part(
-            tuple(self.groups()),
-            self.listed.candidates,
-            self.listed.chosen,
-            (),
-            unit * (choice.problem.separate - passed),
-            unit * (choice.cost - passed),
-            unit * choice.saved,
-            unit * choice.most,
-            choice.proven,
-        )
+    def part(self) -> PlanPart:
+        """All of it."""
+        groups = list(self._groups())
+        candidates, chosen = self._candidates(groups)
+        separate = sum(self._alone.values())
+        shared = sum(group.cost.shared for group in groups if group.cost is not None)
+        # Trees may take less than the search for nodes knows of, by what is passed down.
+        passed = max(0.0, self._nanoseconds * self._problem.separate - separate)
+        least = max(max(self._alone.values()), self._nanoseconds * self.choice.bound - passed)
+        least = min(least, shared)
+        proven = shared - least <= NOTHING * max(shared, separate)
+        return PlanPart(tuple(groups), candidates, chosen, separate, least, proven)
 
-    def groups(self) -> Iterator[TreeGroup | DeferredGroup]:
-        """Queries that share, directly or through others, together; each other alone."""
-        queries = {r.query.name: r.query for r in self._problem.readings}
-        served: dict[str, list[Served]] = {}
-        together = self._together(list(queries))
-        of_query = {name: names[0] for names in together for name in names}
-        for node in self.choice.served:
-            served.setdefault(of_query[self.listed.queries(node)[0]], []).append(node)
-        for names in together:
-            members = tuple(queries[name] for name in names)
-            made = served.get(names[0], [])
-            cost = self._cost(names, made)
+    def without_losses(self) -> Choice | None:
+        """The choice without nodes whose queries would take less alone; None where none would."""
+        lost: set[int] = set()
+        for names in self._compiled.groups():
+            alone = sum(self._alone[name] for name in names)
+            if self._compiled.cost(names) > alone * (1 + NOTHING):
+                lost |= {s.node for s in self.choice.served if self.listed.queries(s)[0] in names}
+        if not lost:
+            return None
+        made = self._problem.used(self.choice.made - lost)
+        return Choice(self._problem, made, self.choice.bound)
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        return self._compile(self._documents, self._request.sharing)
+
+    @cached_property
+    def _alone(self) -> dict[str, float]:
+        """What each query takes by itself."""
+        documents = {
+            name: self._documents[name]
+            if not any(self._taken(number) for number in numbers)
+            else _joined([self._tree_alone(number) for number in numbers])
+            for name, numbers in self._readings.items()
+        }
+        compiled = self._compile(documents, sharing=False)
+        return {name: compiled.cost([name]) for name in documents}
+
+    def _compile(self, documents: Mapping[str, Mapping[str, Any]], sharing: bool) -> _Compiled:
+        graph = Graph(self._workload, self._request.statistics, self._request.unit_costs, sharing)
+        of: dict[str, frozenset[str]] = {}
+        nodes: dict[str, frozenset[str]] = {}
+        for name, document in documents.items():
+            query = self._queries[name]
+            own: set[str] = set()
+            marked = {from_document(part): mark for part, mark in _marked(document)}
+            for reading in reading_trees(query, from_document(document)):
+                ids = add_reading(graph, query, reading)
+                own |= set(ids.values())
+                for tree, operator in reading.compiled.nodes.items():
+                    if tree in marked and operator in ids:
+                        below = _below(graph, ids[operator])
+                        nodes[marked[tree]] = nodes.get(marked[tree], below) | below
+            of[name] = frozenset(n for n in own if graph.operators[n].kind in CONSTRUCTING)
+        return _Compiled(graph.operators, of, nodes)
+
+    # --- trees ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _readings(self) -> dict[str, list[int]]:
+        """The numbers of each query's readings."""
+        found: dict[str, list[int]] = {}
+        for number, reading in enumerate(self._problem.readings):
+            found.setdefault(reading.query.name, []).append(number)
+        return found
+
+    @cached_property
+    def _documents(self) -> dict[str, dict[str, Any]]:
+        """The trees of each query, those of its readings together."""
+        marks = {served.node: self.listed.id(served) for served in self.choice.served}
+        return {
+            name: _joined([self._tree(number, marks) for number in numbers])
+            for name, numbers in self._readings.items()
+        }
+
+    def _taken(self, number: int) -> bool:
+        """Does the tree of a reading read a node?"""
+        return bool(self._problem.roots[number].best(self.choice.made).taken)
+
+    def _tree(self, number: int, marks: Mapping[int, str]) -> dict[str, Any]:
+        """The tree of a reading, with what is passed down to it."""
+        reading = self._problem.readings[number]
+        document = self.choice.trees.document(number, marks)
+        if self._taken(number) and self._request.propagation == "auto":
+            return document  # each of its readers would leave other events
+        other = self._other_tree(reading, from_document(document))
+        return document if other is None else to_document(other, labels_of(reading.asked))
+
+    def _tree_alone(self, number: int) -> dict[str, Any]:
+        """The tree that a reading has where nothing is shared."""
+        reading = self._problem.readings[number]
+        tree = self._problem.roots[number].tree(()).tree
+        return to_document(self._other_tree(reading, tree) or tree, labels_of(reading.asked))
+
+    def _other_tree(self, reading: Reading, tree: Tree) -> Tree | None:
+        """A tree in the place of this one, which the search for nodes does not know of."""
+        request, asked = self._request, reading.asked
+        if request.shape != "bushy" and request.shape != "stepwise":
+            shaped = best_tree(asked, request.statistics, model=COMPILED, shape=request.shape).tree
+            return self._forced(asked, shaped) or shaped
+        if request.propagation != "auto":
+            return self._forced(asked, tree)
+        return best_passing(asked, tree, request.statistics, worth=0.0)
+
+    def _forced(self, asked: Query, tree: Tree) -> Tree | None:
+        way = self._request.propagation
+        if way == "auto" or way == "push" or Passing(asked, way).reach is None:
+            return None
+        return Passed(tree, way)
+
+    # --- groups and candidates -----------------------------------------------------------------
+
+    def _groups(self) -> Iterator[TreeGroup | DeferredGroup]:
+        for names in self._compiled.groups():
+            members = [self._queries[name] for name in names]
+            alone = sum(self._alone[name] for name in names)
+            cost = Cost(alone, self._compiled.cost(names), NANOSECONDS)
             deferred = self._is_deferred(members)
-            why = self._why(members, made, cost, deferred)
             documents = {name: self._documents[name] for name in names}
+            why = self._why(members, cost, deferred)
             kind = DeferredGroup if deferred else TreeGroup
             yield kind(names, why, documents, cost, self._request.device)
 
@@ -106,142 +289,133 @@ class _Planned:
             return False  # they are asked for
         return not trusted(queries, request.statistics)
 
-    @cached_property
-    def _readings(self) -> dict[str, list[int]]:
-        """The numbers of each query's readings."""
-        found: dict[str, list[int]] = {}
-        for number, reading in enumerate(self._problem.readings):
-            found.setdefault(reading.query.name, []).append(number)
-        return found
-
-    def _cost(self, names: Sequence[str], made: Sequence[Served]) -> Cost:
-        """What a group takes one by one and as planned."""
-        roots = [self._problem.roots[i] for name in names for i in self._readings[name]]
-        readers = [*roots, *(self._problem.nodes[served.node].reader for served in made)]
-        shared = sum(reader.best(self.choice.made).cost for reader in readers)
-        separate = sum(root.alone for root in roots)
-        passed = sum(self._spared[i] for name in names for i in self._readings[name])
-        return Cost(
-            self._nanoseconds * (separate - passed),
-            self._nanoseconds * (shared - passed),
-            NANOSECONDS,
-        )
-
-    @cached_property
-    def _names(self) -> dict[int, str]:
-        return {served.node: self.listed.id(served) for served in self.choice.served}
+    def _candidates(
+        self, groups: Sequence[TreeGroup | DeferredGroup]
+    ) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+        """All candidates, with equal subtrees; the chosen ones add up to what each group saves."""
+        every = list(self.listed.candidates)
+        chosen = set(self.listed.chosen)
+        more: list[Candidate] = []
+        for group in groups:
+            inside = set(group.queries)
+            own = [i for i, c in enumerate(every) if c.id in chosen and inside >= set(c.queries)]
+            assert group.cost is not None
+            saved = group.cost.separate - group.cost.shared
+            rest = saved - sum(every[i].benefit for i in own)
+            equal = [o for o in self._unplanned if self._compiled.users[o.id][0] in inside]
+            if equal:
+                more += self._equal_subtrees(equal, rest)
+            elif own:  # what is passed down to queries alone is lost with the first node
+                first = every[own[0]]
+                every[own[0]] = replace(first, benefit=first.benefit + rest)
+        found = (*every, *more)
+        return found, tuple(c.id for c in found if c.id in chosen or c in more)
 
     @cached_property
-    def _documents(self) -> dict[str, dict[str, Any]]:
-        """The trees of each query, those of its readings together."""
-        found = {}
-        for name, numbers in self._readings.items():
-            parts = [self._trees[number] for number in numbers]
-            found[name] = parts[0] if len(parts) == 1 else {"operator": "OR", "parts": parts}
-        return found
+    def _unplanned(self) -> list[Operator]:
+        return self._compiled.unplanned()
 
-    @cached_property
-    def _trees(self) -> list[dict[str, Any]]:
-        """The tree of each reading, by number, with what is passed down to it."""
+    def _equal_subtrees(self, operators: Sequence[Operator], saved: float) -> list[Candidate]:
+        """Subtrees that several trees have without being chosen for it, and what they save."""
+        weights = []
+        for operator in operators:
+            users = self._compiled.users[operator.id]
+            below = _below_in(self._compiled.operators, operator.id)
+            cost = sum(self._compiled.operators[n].cost for n in below)
+            weights.append((len(users) - 1) * cost)
+        total = sum(weights)
         found = []
-        for number, reading in enumerate(self._problem.readings):
-            document = self.choice.trees.document(number, self._names)
-            if (other := self._other_tree(number, reading, document)) is not None:
-                document = to_document(other, labels_of(reading.asked))
-            found.append(document)
-        return found
-
-    @cached_property
-    def _spared(self) -> dict[int, float]:
-        """What the tree of each reading costs less because of what is passed down to it."""
-        found = {}
-        for number, document in enumerate(self._trees):
-            found[number] = 0.0
-            if document.get("operator") == "PASSED":
-                reading = self._problem.readings[number]
-                estimate = estimate_tree(
-                    reading.asked, from_document(document), self._request.statistics
+        for operator, weight in zip(operators, weights, strict=True):
+            users = self._compiled.users[operator.id]
+            share = weight / total if total else 1 / len(operators)
+            content = json.dumps([operator.id, users]).encode()
+            found.append(
+                Candidate(
+                    "share-" + hashlib.sha256(content).hexdigest()[:12],
+                    (str(operator.detail["pattern"]),),
+                    users,
+                    "subtree",
+                    saved * share,
+                    why="chosen: the best trees of its queries have it in common anyway",
                 )
-                found[number] = self._problem.roots[number].alone - sum(estimate.costs)
+            )
         return found
-
-    def _other_tree(
-        self, number: int, reading: Reading, document: Mapping[str, Any]
-    ) -> Tree | None:
-        """A tree in the place of the one that was chosen.
-
-        By itself only for readings that share nothing: each reader would leave other events.
-        """
-        request, asked = self._request, reading.asked
-        if request.shape != "bushy" and request.shape != "stepwise":
-            shaped = best_tree(asked, request.statistics, model=COMPILED, shape=request.shape).tree
-            return self._forced(asked, shaped) or shaped
-        if request.propagation != "auto":
-            return self._forced(asked, from_document(document))
-        if self._problem.roots[number].best(self.choice.made).taken:
-            return None
-        return best_passing(asked, from_document(document), request.statistics, worth=0.0)
-
-    def _forced(self, asked: Query, tree: Tree) -> Tree | None:
-        way = self._request.propagation
-        if way == "auto" or way == "push" or Passing(asked, way).reach is None:
-            return None
-        return Passed(tree, way)
-
-    def _together(self, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """The queries that share something, in their order."""
-        parent = {name: name for name in names}
-
-        def root(name: str) -> str:
-            while parent[name] != name:
-                parent[name] = parent[parent[name]]
-                name = parent[name]
-            return name
-
-        for served in self.choice.served:
-            first, *others = self.listed.queries(served)
-            for other in others:
-                parent[root(other)] = root(first)
-        found: dict[str, list[str]] = {}
-        for name in names:
-            found.setdefault(root(name), []).append(name)
-        return list(map(tuple, found.values()))
 
     # --- why -----------------------------------------------------------------------------------
 
-    def _why(
-        self, queries: Sequence[Query], made: Sequence[Served], cost: Cost, provisional: bool
-    ) -> str:
-        together = len(queries) > 1
-        said = ["construct their matches together" if together else "constructs its matches"]
+    def _why(self, queries: Sequence[Query], cost: Cost, deferred: bool) -> str:
+        several = len(queries) > 1
+        said = ["construct their matches together" if several else "constructs its matches"]
         counted = [q.name for q in queries if isinstance(q.output, Aggregation)]
-        if counted and together:
+        if counted and several:
             said.append(f"{', '.join(counted)} to count them: {self._reasons[counted[0]]}")
         elif counted:
             said[0] += f" to count them: {self._reasons[counted[0]]}"
-        if made:
+        if several:
+            names = {query.name for query in queries}
+            said += self._shared(names)
             saved = 100 * (1 - cost.shared / cost.separate) if cost.separate else 0.0
-            said += [*self._nodes(made), f"saves {saved:.0f} % of what the trees touch one by one"]
+            said.append(f"saves {saved:.0f} % of what the trees take one by one")
         elif self._request.sharing:
             said.append(self._unshared(queries[0]))
-        if provisional:
+        if deferred:
             said.append("chosen again on the events at hand, as rates or keys are only assumed")
         return "; ".join(said)
 
-    def _nodes(self, made: Sequence[Served]) -> list[str]:
-        ranked = sorted(made, key=lambda s: (-benefit(self._problem, s), s.node))
+    def _shared(self, names: set[str]) -> list[str]:
         texts = []
-        for served in ranked[:NAMED]:
-            node, many = self._problem.nodes[served.node], len(served.places)
-            steps = ", ".join(node.steps)
-            texts.append(
-                f"{CALLED[self.listed.kind(served)]}: SEQ({steps}) made once for {many:,} readers"
-            )
-        if len(ranked) > NAMED:
-            texts.append(f"and {len(ranked) - NAMED:,} more")
-        return texts
+        for served in self.listed.made:
+            users = self.listed.queries(served)
+            if names.issuperset(users) and len(users) > 1:
+                texts.append(self._node(served, users))
+        for operator in self._unplanned:
+            users = self._compiled.users[operator.id]
+            if names.issuperset(users):
+                texts.append(f"equal subtrees: {operator.detail['pattern']} once for {some(users)}")
+        more = [f"and {len(texts) - NAMED:,} more"] if len(texts) > NAMED else []
+        return [*texts[:NAMED], *more]
+
+    def _node(self, served: Served, users: Sequence[str]) -> str:
+        steps = ", ".join(self._problem.nodes[served.node].steps)
+        return f"{CALLED[self.listed.kind(served)]}: SEQ({steps}) made once for {some(users)}"
 
     def _unshared(self, query: Query) -> str:
         if any(self._problem.roots[i].nodes for i in self._readings[query.name]):
             return "making once what it has in common with others does not pay"
-        return "it has no piece in common with others of its key and window"
+        return "no other query of its key and window joins anything that it joins"
+
+
+def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The trees of a query's readings as one."""
+    return parts[0] if len(parts) == 1 else {"operator": "OR", "parts": list(parts)}
+
+
+def _marked(document: Any) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The subtrees that are nodes, with their candidates' ids."""
+    match document:
+        case [*parts]:
+            for part in parts:
+                yield from _marked(part)
+        case {"parts": [*parts]}:
+            if SHARED in document and isinstance(document[SHARED], str):
+                yield document, document[SHARED]
+            yield from _marked(parts)
+        case {}:
+            for value in document.values():
+                yield from _marked(value)
+
+
+def _below(graph: Graph, number: str) -> frozenset[str]:
+    return frozenset(_below_in(graph.operators, number))
+
+
+def _below_in(operators: Mapping[str, Operator], number: str) -> set[str]:
+    """An operator and all below it that construct matches."""
+    found: set[str] = set()
+    open_ = [number]
+    while open_:
+        at = open_.pop()
+        if at not in found and operators[at].kind in CONSTRUCTING:
+            found.add(at)
+            open_ += operators[at].inputs
+    return found

@@ -43,6 +43,19 @@ class Trees:
             visit(root, number, 0)
         return {node: frozenset(places) for node, places in found.items()}
 
+    def readers(self) -> dict[int, int]:
+        """How many trees read each node directly: those of readings, and of nodes that are read."""
+        found: dict[int, int] = {}
+        open_: list[Reader] = list(self._problem.roots)
+        while open_:
+            reader = open_.pop()
+            for i in reader.best(self._made).taken:
+                node = reader.occurrences[i].node
+                if node not in found:
+                    open_.append(self._problem.nodes[node].reader)
+                found[node] = found.get(node, 0) + 1
+        return found
+
     def _written_out(
         self, number: int, reading: Reading, names: Mapping[str, str], marks: Mapping[int, str]
     ) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""The engines that a plan can name, as far as planning knows them: a module for each.
+
+`engines` has their counterparts that run. Another engine is another module here, and a line below.
+"""
+
+from __future__ import annotations
+
+from optimizer.engines import (
+    aseq,
+    chopconnect,
+    deferred_trees,
+    panes,
+    pretree,
+    product,
+    stepwise,
+    trees,
+)
+from optimizer.engines.spec import CountingEngine, Device, Engine
+
+
+def _counting(*modules: CountingEngine) -> tuple[CountingEngine, ...]:
+    return modules
+
+
+def _constructing(*modules: Engine) -> tuple[Engine, ...]:
+    return modules
+
+
+# Of equal costs, the first one is taken.
+COUNTING = _counting(product, aseq, pretree, chopconnect, panes)
+CONSTRUCTING = _constructing(trees, deferred_trees, stepwise)
+ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING)
+
+__all__ = [
+    "CONSTRUCTING",
+    "COUNTING",
+    "ENGINES",
+    "CountingEngine",
+    "Device",
+    "Engine",
+    "counting_engine",
+    "engine",
+    "label",
+]
+
+_BY_NAME: dict[str, Engine] = {each.NAME: each for each in ENGINES}
+_COUNTING: dict[str, CountingEngine] = {each.NAME: each for each in COUNTING}
+
+
+def engine(name: str) -> Engine | None:
+    """The engine of that name; None where there is none."""
+    return _BY_NAME.get(name)
+
+
+def counting_engine(name: str) -> CountingEngine:
+    """The engine of that name, which counts."""
+    return _COUNTING[name]
+
+
+def label(name: str) -> str:
+    """What people read for an engine's name."""
+    return _BY_NAME[name].LABEL if name in _BY_NAME else name

@@ -1,0 +1,43 @@
+"""PreTree: prefix counters for every active START, in a tree of what queries begin with (4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import pretree as operations_of
+from optimizer.cost.operations import Operations
+from optimizer.engines.aseq import counter as counter
+from optimizer.engines.aseq import has_counter as has_counter
+from optimizer.engines.aseq import refusal as refusal
+from optimizer.engines.aseq import refusal_together as refusal_together
+from optimizer.engines.spec import Device, Segments, Steps
+from optimizer.engines.stretches import beginnings, longest, words_of
+
+NAME = "pretree"
+LABEL = "PreTree"
+DEVICES: tuple[Device, ...] = ("cpu",)
+TOGETHER = (
+    "counted together: they have one key, window and slide, and what they begin with is counted "
+    "once"
+)
+FEWEST = 2
+CHOPPED = False
+ANY_WINDOW = False
+ANY_PIECE = False
+ROBUST = False
+
+
+def operations(group: Counting, lengths: Lengths | None) -> Operations:
+    """What it does in a second of stream."""
+    return operations_of(group)
+
+
+def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
+    """What several queries begin with."""
+    return longest(beginnings(words_of(segments)))
+
+
+def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:
+    """Those that begin with it."""
+    return tuple(name for name, word in words.items() if word[: len(piece)] == piece)

@@ -1,0 +1,64 @@
+"""The sliding product: every distinct piece of the queries' patterns has one counter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from optimizer.automaton import countable
+from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import product as operations_of
+from optimizer.cost.operations import Operations
+from optimizer.engines.spec import Device, Segments, Steps, Stretch, one_setting
+from optimizer.engines.stretches import common, longest, words_of
+from optimizer.ir.query import Query
+
+NAME = "product"
+LABEL = "the sliding product"
+DEVICES: tuple[Device, ...] = ("cpu", "opencl")
+TOGETHER = (
+    "counted together: they have one key, window and slide, so each distinct piece of their "
+    "patterns is counted once"
+)
+FEWEST = 1
+CHOPPED = False
+ANY_WINDOW = False
+ANY_PIECE = True
+ROBUST = True
+
+
+def refusal(query: Query) -> str | None:
+    """Why its matches cannot be counted."""
+    return countable(query)
+
+
+def refusal_together(queries: Sequence[Query]) -> str | None:
+    """What the queries of a group differ in."""
+    return one_setting(queries)
+
+
+def operations(group: Counting, lengths: Lengths | None) -> Operations:
+    """What it does in a second of stream."""
+    return operations_of(group)
+
+
+def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
+    """Every stretch that several queries have, and that is no part of a longer one of theirs."""
+    return longest(common(words_of(segments)))
+
+
+def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:
+    """All of them."""
+    return tuple(words)
+
+
+def has_counter(start: int, end: int) -> bool:
+    """Single symbols are counted for all queries alike."""
+    return end - start > 1
+
+
+def counter(stretch: Stretch, group: Counting, each: Operations) -> float:
+    """One addition for each event that arrives at its end, or leaves or clears it."""
+    arrivals, gap = group.arrivals, stretch[-1][1]
+    cleared = sum(map(arrivals.rate, gap))
+    add = each.stack_adds if group.dual or cleared else each.reversible_adds
+    return add * (arrivals.rate(stretch[-1][0]) + arrivals.rate(stretch[0][0]) + cleared)
