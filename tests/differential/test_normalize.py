@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from engines.how import How
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
+from optimizer.bind import load_bound
 from optimizer.forms import alternative_forms
 from optimizer.ir.query import BoundWorkload
 from optimizer.normalize import normalize_workload
@@ -25,7 +28,9 @@ from tests.strategies import (
     has_sequence,
     queries_with_rows,
 )
+from workloads import bundled
 from workloads.errors import TooLargeError
+from workloads.generators import generate_table
 
 Case = tuple[BoundWorkload, list[Row]]
 COLUMNS = {
@@ -122,3 +127,31 @@ def test_the_strategies_reach_fixed_keys_constants_and_each_form_with_rows() -> 
 
     collect()
     assert min(seen[name] for name in ("fixed key", "distribute", "push-down", "negated-and")) > 0
+
+
+# --- bundled workloads ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", bundled.names())
+def test_a_bundled_workload_gives_the_rows_that_it_gives_as_written(name: str) -> None:
+    workload = load_bound(bundled.path(name))
+    events = from_table(generate_table(bundled.stream(name, 20_000)), workload.stream)
+    written = multiset(run_local(workload, events))
+    assert multiset(run_local(normalize_workload(workload), events)) == written
+    assert sum(map(Counter.total, written)) > 1_000
+
+
+def test_the_shops_query_of_one_model_gives_the_references_rows_by_user_alone() -> None:
+    shop = load_bound(bundled.path("shop"))
+    written = replace(shop, queries=(shop.query("touch_case"),))
+    planned = normalize_workload(written)
+    assert (written.queries[0].key, planned.queries[0].key) == (("user", "model"), ("user",))
+    table = generate_table(bundled.stream("shop", 2_000))
+    # Few users, so that each of them clicks often enough.
+    place = table.column_names.index("user")
+    users = pc.utf8_slice_codeunits(table.column("user"), 0, 2)
+    events = from_table(table.set_column(place, "user", users), shop.stream)
+    expected = run_oracle(written, events)
+    assert multiset(run_local(planned, events)) == multiset(expected)
+    keys = set(expected.aggregates.column("key").to_pylist())
+    assert '{"user":"u1","model":"touch"}' in keys
