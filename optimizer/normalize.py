@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from optimizer import constants
-from optimizer.body import Body
+from optimizer.body import Body, gaps
 from optimizer.driver import Step, rewrite
+from optimizer.ir.pattern import Event, Neg, Pattern, Seq
 from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rules import PLANNING
+from workloads.syntax import One
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,28 @@ def normalize_workload(workload: BoundWorkload) -> BoundWorkload:
 @lru_cache(maxsize=16_384)  # a query is planned and run in several places
 def normalize_query(query: Query) -> Query:
     """The query in its planning form."""
-    return planning_form(query).query
+    return query if _is_plain(query) else planning_form(query).query
+
+
+def _is_plain(query: Query) -> bool:
+    """Is it a SEQ of types and single negated types alone, as most of a large workload are?
+
+    No rule applies to one, and there is no constant in it.
+    """
+    match query.pattern:
+        case Seq((_, _, *_) as parts) if not query.conditions:
+            single = all(map(_is_type, parts))
+            return single and not any(len(gap) > 1 for gap in gaps(parts))
+        case _:
+            return False
+
+
+def _is_type(part: Pattern) -> bool:
+    match part:
+        case Neg(Event(symbol, quantifier=One())) | Event(symbol):
+            return not symbol.predicates
+        case _:
+            return False
 
 
 def planning_form(query: Query, off: Iterable[str] = ()) -> PlanningForm:

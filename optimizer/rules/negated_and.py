@@ -29,7 +29,7 @@ from optimizer.body import (
     positive_aliases,
 )
 from optimizer.canonical import canonical, ordered_unique
-from optimizer.exclusive import exclusive
+from optimizer.exclusion import exclusive
 from optimizer.folding import fold
 from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, positive_events
 from optimizer.place import Edit, Place

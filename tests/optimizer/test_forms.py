@@ -6,7 +6,7 @@ import pytest
 
 from optimizer.bind import load_bound
 from optimizer.body import Body, print_body
-from optimizer.exclusive import exclusive
+from optimizer.exclusion import exclusive
 from optimizer.forms import alternative_forms
 from optimizer.ir.pattern import events
 from optimizer.normalize import normalize_query

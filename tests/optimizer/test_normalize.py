@@ -16,7 +16,7 @@ from optimizer.ir.pattern import NEVER, Proj, rename, walk
 from optimizer.ir.query import BoundWorkload, Query
 from optimizer.normalize import normalize_query, normalize_workload, planning_form
 from tests.optimizer.rewriting import query_of
-from tests.strategies import constants_with_rows, workloads
+from tests.strategies import FLAT, constants_with_rows, workloads
 from workloads import expressions as ex
 from workloads.loading import read_workload
 from workloads.model import Kind
@@ -135,6 +135,13 @@ def test_a_planning_form_is_its_own_and_keeps_what_is_returned(workload: BoundWo
             )
             == query
         )
+
+
+@settings(max_examples=100)
+@given(workloads(replace(FLAT, local=False, constants=False, ties=False, group_conditions=False)))
+def test_what_is_left_alone_is_what_no_rule_changes(workload: BoundWorkload) -> None:
+    for query in workload.queries:
+        assert normalize_query(query) == planning_form(query).query
 
 
 # --- bundled workloads ---------------------------------------------------------------------------
