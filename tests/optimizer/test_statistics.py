@@ -80,6 +80,16 @@ def test_a_given_selectivity_is_found_whether_constants_are_computed_or_not(
     assert missing(given(workload.statistics, [query]), [query]) == ()
 
 
+def test_a_component_that_never_occurs_has_a_rate_of_zero_and_needs_no_selectivity() -> None:
+    workload = bound(
+        "PATTERN SEQ(A a, B b) WHERE a.x < NULL RETURN b WITHIN 1 s", rates={"A": 3.0, "B": 1.0}
+    )
+    query = normalize_query(workload.queries[0])
+    statistics = given(workload.statistics, [query])
+    assert missing(statistics, [query]) == ()
+    assert statistics.rate(symbols_of(query.pattern)["a"]) == 0.0
+
+
 def test_a_types_selectivity_serves_a_symbol_with_predicates() -> None:
     workload = bound(
         "PATTERN SEQ(A a, B b) WHERE a.x < b.x AND a.y > 3 RETURN a WITHIN 1 s",
