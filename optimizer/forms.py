@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.body import Body
 from optimizer.driver import rewrite
-from optimizer.ir.pattern import Proj, walk
+from optimizer.ir.pattern import Event, Neg, Or, Pattern, Proj, walk
 from optimizer.ir.query import Query
 from optimizer.normalize import normalize_query
 from optimizer.place import Rule
@@ -50,7 +50,7 @@ def alternative_forms(query: Query, stream: Stream | None = None) -> tuple[Form,
     """
     planned = normalize_query(query)
     forms = {planned: Form(planned)}
-    for rules in _CHOICES:
+    for rules in _CHOICES if any(map(_has_choice, walk(planned.pattern))) else ():
         found = rewrite(
             Body(planned.pattern, planned.conditions),
             (*PLANNING[:-1], rules, *PLANNING[-1:]),
@@ -62,3 +62,8 @@ def alternative_forms(query: Query, stream: Stream | None = None) -> tuple[Form,
         names = tuple(rule.NAME for rule in ALTERNATIVES if rule.NAME in applied)
         forms.setdefault(other, Form(other, names))
     return tuple(forms.values())
+
+
+def _has_choice(node: Pattern) -> bool:
+    """Is it something that a rule of `ALTERNATIVES` could resolve?"""
+    return isinstance(node, Or) or (isinstance(node, Neg) and not isinstance(node.part, Event))
