@@ -121,7 +121,7 @@ def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str
     plan = plan_bound(bound, document, PlanIn(), ())
     queries = []
     for query in bound.queries:
-        found = normalize(query)
+        found = normalize(query, stream=bound.stream)
         queries.append(
             {
                 "name": query.name,

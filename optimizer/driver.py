@@ -24,6 +24,7 @@ from optimizer.place import Edit, Names, Place, Rule
 from optimizer.rules import PHASES, RULES, never_disjuncts
 from workloads import expressions as ex
 from workloads.errors import SheafError
+from workloads.model import Stream
 
 MAX_STEPS = 10_000
 
@@ -53,11 +54,12 @@ def rewrite(
     phases: Sequence[Sequence[Rule]] = PHASES,
     off: Iterable[str] = (),
     triggers: bool = False,
+    stream: Stream | None = None,
 ) -> Rewritten:
     """Apply the rules of each phase in turn, all phases again and again, until nothing changes.
 
     `off` names rules to leave out; `triggers` says that the query is evaluated at each event that
-    can end a match (see `never-disjuncts`).
+    can end a match (see `never-disjuncts`), and `stream` what its types are (see `negated-and`).
     """
     left_out = set(off)
     unknown = left_out - {rule.NAME for rule in RULES}
@@ -66,7 +68,7 @@ def rewrite(
         raise RewriteError(f"no rewrite rule is called '{min(unknown)}'; known are {known}")
     active = [[rule for rule in phase if rule.NAME not in left_out] for phase in phases]
     check(body, "the input")
-    run = _Run(body, Names.of(body.pattern), triggers)
+    run = _Run(body, Names.of(body.pattern), triggers, stream)
     while True:
         length = len(run.trace)
         for phase in active:
@@ -80,6 +82,7 @@ class _Run:
     body: Body
     names: Names
     triggers: bool
+    stream: Stream | None
     trace: list[Step] = field(default_factory=list)
     idle: set[str] = field(default_factory=set)  # rules known not to apply to the body as it is
 
@@ -94,7 +97,7 @@ class _Run:
         """Apply a rule once; did it change anything?"""
         if rule.NAME in self.idle:
             return False
-        after = apply(rule, self.body, self.names, self.triggers)
+        after = apply(rule, self.body, self.names, self.triggers, self.stream)
         if after is None:
             self.idle.add(rule.NAME)
             return False
@@ -110,7 +113,11 @@ class _Run:
 
 
 def apply(
-    rule: Rule, body: Body, names: Names | None = None, triggers: bool = False
+    rule: Rule,
+    body: Body,
+    names: Names | None = None,
+    triggers: bool = False,
+    stream: Stream | None = None,
 ) -> Body | None:
     """One sweep of one rule over all nodes; None where it applies nowhere."""
     sweep = _Sweep(
@@ -119,6 +126,7 @@ def apply(
         names or Names.of(body.pattern),
         count_alternatives(body.pattern),
         triggers,
+        stream,
     )
     pattern = sweep.visit(body.pattern, ())
     if pattern is body.pattern and sweep.conditions is body.conditions:
@@ -140,6 +148,7 @@ class _Sweep:
     names: Names
     alternatives: int
     triggers: bool
+    stream: Stream | None
 
     def visit(self, node: Pattern, ancestors: tuple[Pattern, ...]) -> Pattern:
         parts = parts_of(node)
@@ -148,7 +157,9 @@ class _Sweep:
             changed = tuple([self.visit(part, below) for part in parts])
             if changed != parts:
                 node = with_parts(node, changed)
-        place = Place(ancestors, self.conditions, self.names, self.alternatives, self.triggers)
+        place = Place(
+            ancestors, self.conditions, self.names, self.alternatives, self.triggers, self.stream
+        )
         result = self.rule.rewrite(node, place)
         if isinstance(result, Edit):
             self.conditions = result.conditions

@@ -1,4 +1,4 @@
-"""`sheaf check --explain`: each query's way to its normal form, rule by rule."""
+"""`sheaf check --explain`: each query's way to its planning form and its normal form, by rule."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from optimizer.body import Body, disjuncts
+from optimizer.driver import Step
 from optimizer.ir.pattern import Or, print_pattern
 from optimizer.ir.query import BoundWorkload, Query, Window
 from optimizer.normal_form import Normalized, normalize
 from optimizer.symbols import SymbolTable, symbol_table
 from workloads.document import print_nanoseconds
-from workloads.expressions import Expression, Logical
+from workloads.expressions import Expression, Literal, Logical
 from workloads.printer import print_expression, print_name
 
 _WIDTH = 100
@@ -20,20 +21,27 @@ _SHOWN_DISJUNCTS = 12
 
 def explain_workload(workload: BoundWorkload) -> str:
     """Every query's rewriting, then the symbols of all of them."""
-    normalized = [normalize(query) for query in workload.queries]
+    normalized = [normalize(query, stream=workload.stream) for query in workload.queries]
     table = symbol_table(n.rewritten for n in normalized)
     parts = [explain_query(n) for n in normalized]
     return "\n\n".join([*parts, _symbols(table, workload.name)])
 
 
 def explain_query(normalized: Normalized) -> str:
-    """One query: its body, the rules that applied with the body after each, and its form."""
+    """One query: its body, the rules that applied with the body after each, and its form.
+
+    The steps to the form in which it is planned and run come first; the others only explain it.
+    """
     query = normalized.query
     lines = [f"QUERY {print_name(query.name)}", *_body(Body(query.pattern, query.conditions), "  ")]
     lines += [f"  {line}" for line in _frame(query)]
-    for number, step in enumerate(normalized.trace, 1):
-        lines.append(f"  {number}. {step.rule}")
-        lines += _body(step.body, "     ")
+    planned = len(normalized.planning.trace)
+    lines += _steps(normalized.trace[:planned], 1)
+    lines.append(f"  planned and run {'in this form' if planned else 'as written'}")
+    lines += _wrapped(_fixed(normalized.planning.query), "  key: ")
+    if len(normalized.trace) > planned:
+        lines.append("  rewritten further, to explain it:")
+        lines += _steps(normalized.trace[planned:], planned + 1)
     count = len(disjuncts(normalized.body.pattern))
     several = f", {count:,} disjuncts" if count != 1 else ""
     unchanged = "" if normalized.trace else ", as written"
@@ -42,6 +50,28 @@ def explain_query(normalized: Normalized) -> str:
     symbols = [str(entry.symbol) for entry in symbol_table([normalized.rewritten])]
     lines += _wrapped([", ".join(symbols)] if symbols else [], "  symbols: ")
     return "\n".join(lines)
+
+
+def _steps(steps: Sequence[Step], first: int) -> list[str]:
+    lines: list[str] = []
+    for number, step in enumerate(steps, first):
+        lines.append(f"  {number}. {step.rule}")
+        lines += _body(step.body, "     ")
+    return lines
+
+
+def _fixed(query: Query) -> list[str]:
+    """The key that results have, where conditions fix a part of it; else nothing."""
+    if not query.fixed_key:
+        return []
+    named = query.result_key
+    parts = [print_name(n) if v is None else f"{print_name(n)} = {_text(v)}" for n, v in named]
+    by = f"by {', '.join(map(print_name, query.key))}" if query.key else "not at all"
+    return [f"{', '.join(parts)}; the events are partitioned {by}"]
+
+
+def _text(value: str) -> str:
+    return print_expression(Literal(value))
 
 
 def _frame(query: Query) -> list[str]:

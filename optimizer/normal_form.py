@@ -6,8 +6,9 @@
     nested negation     a negation of more than one event that no rule could resolve exactly
     nested OR           an OR that would fall into too many parts
 
-Each SEQ may stand under a `Proj` that names the components a match reports. An engine takes any of
-them; the first three are what sharing looks for common parts in.
+Each SEQ may stand under a `Proj` that names the components a match reports. Queries are planned and
+run in a form on the way there (`optimizer.normalize`): writing ORs out and pushing negations down
+can make more work, so it is for the planner to weigh them (`optimizer.forms`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
+from optimizer import constants
 from optimizer.body import Body, count_alternatives, disjuncts
-from optimizer.driver import Rewritten, Step, rewrite
+from optimizer.driver import Step, rewrite
 from optimizer.ir.pattern import (
     NEVER,
     And,
@@ -31,19 +33,32 @@ from optimizer.ir.pattern import (
     print_pattern,
     walk,
 )
-from optimizer.ir.query import Aggregation, Query
+from optimizer.ir.query import Query
+from optimizer.normalize import PlanningForm, planning_form
 from optimizer.place import Names, Place
-from optimizer.rules import never_disjuncts, push_down
+from optimizer.rules import (
+    PHASES,
+    canonical_order,
+    flatten,
+    negated_and,
+    never_disjuncts,
+    push_down,
+)
 from optimizer.rules.distribute import MAX_DISJUNCTS
+from workloads.model import Stream
 
 Form = OneOf["DNF", "CNF", "nested AND/SEQ", "nested negation", "nested OR"]
 
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """A query's rewritten body, the steps to it, the form it is in, and remarks on that form."""
+    """A query's rewritten body, the steps to it, the form it is in, and remarks on that form.
+
+    The query is planned and run in its `planning` form, whose steps come first in the trace.
+    """
 
     query: Query
+    planning: PlanningForm
     body: Body
     trace: tuple[Step, ...]
     form: Form
@@ -51,16 +66,29 @@ class Normalized:
 
     @property
     def rewritten(self) -> Query:
-        """The query with the rewritten body in place of its own."""
-        return replace(self.query, pattern=self.body.pattern, conditions=self.body.conditions)
+        """The planning form with the rewritten body in place of its own."""
+        planned = self.planning.query
+        return replace(planned, pattern=self.body.pattern, conditions=self.body.conditions)
 
 
-def normalize(query: Query, off: Iterable[str] = ()) -> Normalized:
-    """Rewrite a query's body as far as the rules go; `off` names rules to leave out."""
-    triggers = isinstance(query.output, Aggregation) and query.slide is None
-    found: Rewritten = rewrite(Body(query.pattern, query.conditions), off=off, triggers=triggers)
-    notes = tuple(dict.fromkeys(_notes(found.body)))
-    return Normalized(query, found.body, found.trace, form_of(found.body.pattern), notes)
+def normalize(query: Query, off: Iterable[str] = (), stream: Stream | None = None) -> Normalized:
+    """Rewrite a query's body as far as the rules go; `off` names rules to leave out.
+
+    Without its `stream` nothing is known of the types, and a negated AND stays as it is.
+    """
+    planning = planning_form(query, off)
+    body = Body(planning.query.pattern, planning.query.conditions)
+    left_out = [name for name in off if name != constants.NAME]
+    trace = list(planning.trace)
+    # A negated AND comes last: what it becomes is no SEQ that others could be pushed down in.
+    for phases in (PHASES, _LAST):
+        found = rewrite(body, phases, left_out, query.is_triggered, stream)
+        body, trace = found.body, [*trace, *found.trace]
+    notes = tuple(dict.fromkeys(_notes(body, stream)))
+    return Normalized(query, planning, body, tuple(trace), form_of(body.pattern), notes)
+
+
+_LAST = ((negated_and, flatten), (canonical_order,))
 
 
 def form_of(pattern: Pattern) -> Form:
@@ -91,8 +119,9 @@ def _is_sequential(pattern: Pattern) -> bool:
             return False
 
 
-def _notes(body: Body) -> Iterator[str]:
-    place = Place((), body.conditions, Names(set()), count_alternatives(body.pattern))
+def _notes(body: Body, stream: Stream | None) -> Iterator[str]:
+    alternatives = count_alternatives(body.pattern)
+    place = Place((), body.conditions, Names(set()), alternatives, stream=stream)
     if body.pattern == NEVER:
         yield "it never matches"
         return
@@ -114,17 +143,15 @@ def _nested(node: Pattern, place: Place) -> Iterator[str]:
             case Neg(Event()):
                 pass
             case Neg():
-                reason = (
-                    push_down.obstacle(node, index, place)
-                    if isinstance(node, Seq)
-                    else _in_and(part)
-                )
+                reason = _obstacle(node, index, part, place)
                 yield f"kept nested: {print_pattern(part)}: {reason or 'the rule is switched off'}"
             case _:
                 yield from _nested(part, place.below(node))
 
 
-def _in_and(negation: Neg) -> str:
-    if isinstance(negation.part, And):
-        return "the parts of an AND may come in any order, at the same time too"
-    return "in an AND it looks at the whole window, not at a gap of a SEQ"
+def _obstacle(node: Pattern, index: int, negation: Neg, place: Place) -> str | None:
+    if not isinstance(node, Seq):
+        return "in an AND it looks at the whole window, not at a gap of a SEQ"
+    if isinstance(negation.part, And) and count_alternatives(negation.part) == 1:
+        return negated_and.obstacle(node, index, place)
+    return push_down.obstacle(node, index, place)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from optimizer.ir.pattern import And, Neg, Or, Pattern, Proj, Seq, events
 from workloads.expressions import Expression
+from workloads.model import Stream
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Place:
     names: Names
     alternatives: int  # of the whole pattern
     triggers: bool = False  # is the query evaluated at each event that can end a match?
+    stream: Stream | None = None  # what its types and its time are, where that is known
 
     @property
     def is_root(self) -> bool:

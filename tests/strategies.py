@@ -27,6 +27,7 @@ from workloads.printer import print_query
 
 TIME, SEQUENCE, KIND, KEY = "ts", "seq", "kind", "k"
 VALUES = ("x", "y")
+TEXT, TEXTS = "m", ("s", "t")
 
 Draw = st.DrawFn
 Row = dict[str, Any]
@@ -152,6 +153,45 @@ def queries_with_rows(
     )
 
 
+@st.composite
+def constants_with_rows(
+    draw: Draw, shape: Shape = SHAPE, max_size: int = 7
+) -> tuple[BoundWorkload, list[Row]]:
+    """A workload of one query that gives the text `m` constants, ties and keys, and rows."""
+    sequence = shape.count_windows and draw(st.booleans())
+    shape = shape if sequence else replace(shape, count_windows=False)
+    query = _with_texts(draw, draw(bindable_queries(shape)))
+    document = {
+        "name": "random",
+        "stream": stream_document(sequence, types=shape.types),
+        "queries": [query_text(query)],
+    }
+    rows = draw(event_rows(sequence, shape.types, max_size))
+    texts = draw(st.lists(_TEXT, min_size=len(rows), max_size=len(rows)))
+    return load_bound(document), [row | {TEXT: text} for row, text in zip(rows, texts, strict=True)]
+
+
+_TEXT = st.sampled_from([*TEXTS[:1] * 5, *TEXTS, None])
+
+
+def _with_texts(draw: Draw, query: sx.Query) -> sx.Query:
+    scope = _Scope.of(query.pattern)
+    names = sorted(scope.components)
+    conditions = [] if query.where is None else [query.where]
+    constant = ex.Literal(draw(st.sampled_from(TEXTS[:1] * 4 + TEXTS)))
+    chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    conditions += [ex.Comparison("=", ex.Attribute(name, TEXT), constant) for name in chosen]
+    if len(names) > 1:
+        for _ in range(draw(st.integers(0, 3))):
+            pair = draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True))
+            if scope.can_be_tied(pair):
+                conditions.append(_equal(pair[0], pair[1], TEXT))
+    key = query.partition_by
+    if draw(st.booleans()):
+        key = tuple(draw(st.permutations([*key, TEXT])))
+    return replace(query, where=_joined(conditions), partition_by=key)
+
+
 def query_text(query: sx.Query) -> str:
     """The query as text; what is printed must parse to the same query."""
     text = print_query(query)
@@ -231,7 +271,10 @@ def _patterns(draw: Draw, shape: Shape) -> sx.Pattern:
 
 @st.composite
 def negated_sequences(draw: Draw, shape: Shape = SHAPE) -> sx.Pattern:
-    """`SEQ(A, !SEQ(B, C), D)` and its like, in any gap, now and then in an AND or OR."""
+    """`SEQ(A, !SEQ(B, C), D)` and its like, in any gap, now and then in an AND or OR.
+
+    Once in a while it is an AND that is negated, of different types.
+    """
     plain = replace(shape, kleene=False, groups=False)
     positives = draw(st.integers(1, 2))
     where = draw(st.integers(0, positives))
@@ -240,8 +283,13 @@ def negated_sequences(draw: Draw, shape: Shape = SHAPE) -> sx.Pattern:
         if place == where or not draw(st.integers(0, 4)):
             length = draw(st.sampled_from([2, 2, 2, 3]))
             kind = shape if not draw(st.integers(0, 5)) else plain
-            inner = tuple([_component(draw, kind) for _ in range(length)])
-            parts.append(sx.Negation(sx.Operation("SEQ", inner)))
+            if "AND" in shape.operators and not draw(st.integers(0, 3)):
+                types = draw(st.permutations(shape.types))[:length]
+                several = tuple(sx.Component(name, None, sx.ONE) for name in types)
+                parts.append(sx.Negation(sx.Operation("AND", several)))
+            else:
+                inner = tuple([_component(draw, kind) for _ in range(length)])
+                parts.append(sx.Negation(sx.Operation("SEQ", inner)))
             if not draw(st.integers(0, 7)):
                 parts.append(sx.Negation(_component(draw, plain)))
         if place < positives:

@@ -14,7 +14,7 @@ from engines.account import Account
 from engines.columns.arranged import Arranged
 from engines.columns.evaluate import evaluate
 from engines.columns.instances import Columns
-from engines.columns.keys import KeyTexts
+from engines.columns.keys import KeyTexts, with_fixed
 from engines.columns.vectors import Vector, truth
 from engines.counting import aseq, chopconnect, pretree
 from engines.counting.panes import count_panes
@@ -206,7 +206,8 @@ def _table(query: Query, counted: Counted, rows: Selected, places: Places) -> pa
         assert isinstance(rows, slice)
         number = rows.stop - rows.start
         rows = rows.start + np.flatnonzero(np.broadcast_to(truth(having), number))
-    key, time, seq = places.key(rows), places.time(rows), places.seq(rows)
+    key = with_fixed(places.key(rows), query)
+    time, seq = places.time(rows), places.seq(rows)
     size = len(time)
     exact = counted.exact[rows]
     mask = None if exact.all() else ~exact

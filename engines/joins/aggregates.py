@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engines.columns.evaluate import evaluate
 from engines.columns.grouped import Groups
-from engines.columns.keys import KeyTexts
+from engines.columns.keys import KeyTexts, with_fixed
 from engines.columns.layout import Rows
 from engines.columns.vectors import Vector, broadcast, truth
 from engines.joins.distinct import distinct
@@ -195,7 +195,8 @@ def _table(
     chosen = np.flatnonzero(shown)
     reports = windows.reports(chosen)
     events = scan.columns.events
-    key, times = keys.of(reports.partition), events.times(reports.ticks)
+    key = with_fixed(keys.of(reports.partition), query)
+    times = events.times(reports.ticks)
     seq = pa.nulls(len(times), pa.int64())
     if events.sequence is not None and reports.row is not None:
         seq = pa.array(events.sequence[scan.layout.order[reports.row]])

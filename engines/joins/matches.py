@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from engines.columns.grouped import Groups
-from engines.columns.keys import KeyTexts
+from engines.columns.keys import KeyTexts, with_fixed
 from engines.columns.layout import Rows
 from engines.joins.conditions import value
 from engines.joins.distinct import distinct
@@ -71,7 +71,7 @@ def _table(
         ticks = layout.ticks[first] + scan.width
     columns = {
         "query": pa.repeat(pa.scalar(query.name), frame.size),
-        "key": keys.of(layout.partition[first]),
+        "key": with_fixed(keys.of(layout.partition[first]), query),
         "start": events.times(layout.ticks[first]),
         "end": events.times(layout.ticks[last]),
         "time": events.times(ticks),

@@ -91,7 +91,9 @@ def _partitions(query: Query, events: list[Row]) -> Iterator[tuple[Result | None
         if None not in values:
             found.setdefault(values, []).append(event)
     for values, part in found.items():
-        yield dict(zip(query.key, values, strict=True)) if query.key else None, part
+        own = dict(zip(query.key, values, strict=True))
+        key = {name: own.get(name, fixed) for name, fixed in query.result_key}
+        yield key or None, part
 
 
 def _results(

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from engines.columns.grouped import Groups
+from engines.columns.keys import with_fixed
 from engines.columns.layout import Rows, partition_codes
 from engines.columns.vectors import Vector
 from engines.match_texts import Bound, match_texts, object_texts, parts
@@ -57,7 +58,7 @@ def _table(
         ticks = _closing(picked, matches.first, width) if picked.layout else start + width
     columns = {
         "query": repeated(query.name, len(matches)),
-        "key": _keys(picked, matches.first),
+        "key": with_fixed(_keys(picked, matches.first), query),
         "start": events.times(start),
         "end": events.times(end),
         "time": events.times(ticks),

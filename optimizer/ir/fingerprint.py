@@ -41,7 +41,11 @@ class Spelling:
 
 
 def fingerprint(query: Query) -> str:
-    """The digest of a query's pattern, conditions, window and key; not of what it returns."""
+    """The digest of a query's pattern, conditions, window and key; not of what it returns.
+
+    Attributes of the key that are fixed are constants of the components, and otherwise only stand
+    in results.
+    """
     unit = "events" if query.window.is_count else "ns"
     window = f"within {query.window.size} {unit}"
     key = "key " + ", ".join(sorted(query.key))

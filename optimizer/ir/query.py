@@ -90,12 +90,24 @@ class Construction:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedAttribute:
+    """An attribute of the key that has one value in all rows, and its place in the key."""
+
+    place: int
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """One bound query.
 
     `conditions` are the conjuncts that tie components, aggregate over a group, or speak of none.
     A conjunct belongs to the innermost negation among its aliases' scopes, and holds where one of
     its aliases is bound to nothing (a part of an OR that did not match).
+
+    `key` are the attributes that partition the stream. Those of `fixed_key`, in ascending order of
+    place, are part of the key of each result too, but every component asks for their one value.
     """
 
     name: str
@@ -105,6 +117,20 @@ class Query:
     window: Window
     output: Aggregation | Construction
     slide: int | None = None  # nanoseconds, or events for a count window
+    fixed_key: tuple[FixedAttribute, ...] = ()
+
+    @property
+    def is_triggered(self) -> bool:
+        """Is it evaluated at each event that can end a match?"""
+        return isinstance(self.output, Aggregation) and self.slide is None
+
+    @property
+    def result_key(self) -> tuple[tuple[str, str | None], ...]:
+        """The attributes of the key as results have it, in order, each with its value if fixed."""
+        found: list[tuple[str, str | None]] = [(name, None) for name in self.key]
+        for fixed in self.fixed_key:
+            found.insert(fixed.place, (fixed.name, fixed.value))
+        return tuple(found)
 
 
 @dataclass(frozen=True)

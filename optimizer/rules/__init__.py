@@ -17,6 +17,7 @@ from optimizer.rules import (
     fold_conditions,
     fold_predicates,
     join_negations,
+    negated_and,
     never_disjuncts,
     never_negations,
     push_down,
@@ -26,6 +27,17 @@ from optimizer.rules import (
     vacuous_conditions,
 )
 
+# The rules that make no engine's work more: every query is planned and run in the form that they
+# end in. They neither write an OR out nor leave components that only have to exist.
+PLANNING: tuple[tuple[Rule, ...], ...] = (
+    (fold_predicates, fold_conditions, vacuous_conditions),
+    (flatten, unwrap, join_negations, split_negation),
+    (false_conditions, never_negations, vacuous_conditions),
+    (single_in_negation, duplicate_negations, absorb_negations),
+    (canonical_order,),
+)
+
+# All the way to NEEL's normal form, which `check --explain` shows.
 # Each phase is repeated until none of its rules applies, and all of them until nothing changes.
 # Any other order gives the same result; this one keeps the patterns in between small.
 PHASES: tuple[tuple[Rule, ...], ...] = (
@@ -38,4 +50,9 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
     (canonical_order,),
 )
 
-RULES: tuple[Rule, ...] = tuple({rule.NAME: rule for phase in PHASES for rule in phase}.values())
+# The rules that trade one kind of work for another: a planner weighs the forms they lead to.
+ALTERNATIVES: tuple[Rule, ...] = (distribute, push_down, negated_and)
+
+RULES: tuple[Rule, ...] = tuple(
+    {rule.NAME: rule for phase in (*PHASES, ALTERNATIVES) for rule in phase}.values()
+)

@@ -100,7 +100,7 @@ def obstacle(seq: Seq, index: int, place: Place) -> str | None:
     return (
         _shape_obstacle(seq.parts[index])
         or _place_obstacle(seq, gap, place)
-        or _condition_obstacle(seq, _components(seq.parts[index]), place)
+        or condition_obstacle(seq, _components(seq.parts[index]), place)
     )
 
 
@@ -111,7 +111,7 @@ def _shape_obstacle(negation: Pattern) -> str | None:
         case Neg(Seq(parts)):
             inner = negation.part
         case Neg(And()):
-            return "the parts of an AND may come in any order, at the same time too"
+            return "the parts of an AND may come in any order"
         case _:
             return "it is a single event already"
     if any(isinstance(node, Neg) for node in walk(inner)):
@@ -153,7 +153,8 @@ def _is_flat(part: Pattern) -> bool:
     return isinstance(part, (Neg, Event))
 
 
-def _condition_obstacle(seq: Seq, negated: list[Event], place: Place) -> str | None:
+def condition_obstacle(seq: Seq, negated: list[Event], place: Place) -> str | None:
+    """Why conditions forbid to look for each of the negated events by itself; None if none do."""
     own = frozenset(event.alias for event in negated)
     disjunct = place.disjunct(seq)
     chosen_by_condition = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from optimizer.canonical import canonical
+from optimizer.folding import fold
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
 from optimizer.statistics.known import Statistics
@@ -21,10 +22,14 @@ def given(written: Given, queries: Iterable[Query]) -> Statistics:
     """The author's numbers under the names that cost models ask for.
 
     A predicate may be written with the aliases of any query or with types, in any equal spelling:
-    `b.x > a.x` is `a.x < b.x`. What names no predicate of the queries is kept as it is written,
-    and so is where measured numbers came from.
+    `b.x > a.x` is `a.x < b.x`, and `a.x > 1 + 1` is `a.x > 2`. What names no predicate of the
+    queries is kept as it is written, and so is where measured numbers came from.
     """
-    selectivities = {_spelled(text): value for text, value in written.selectivities.items()}
+    selectivities = {
+        spelling: value
+        for text, value in written.selectivities.items()
+        for spelling in _spellings(text)
+    }
     found: dict[str, float] = {}
     for query in queries:
         symbols = symbols_of(query.pattern)
@@ -55,9 +60,13 @@ def _local(alias: str, symbol: Symbol, selectivities: dict[str, float]) -> dict[
     return found
 
 
-def _spelled(text: str) -> str:
-    """The canonical spelling of a predicate; a symbol such as `A[x > 5]` stays as it is."""
+def _spellings(text: str) -> tuple[str, ...]:
+    """A predicate's canonical spellings, as written and with constants computed.
+
+    A symbol such as `A[x > 5]` stays as it is.
+    """
     try:
-        return print_expression(canonical(parse_condition(text)))
+        condition = parse_condition(text)
     except QueryError:
-        return text
+        return (text,)
+    return print_expression(canonical(condition)), print_expression(fold(condition))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
+from optimizer.folding import FALSE
 from optimizer.ir.pattern import Symbol
 from optimizer.statistics.predicates import Symbols, joint_text, joint_texts, local_text
 from workloads.errors import SheafError
@@ -60,6 +61,8 @@ class Statistics(Given):
         """The share of a type's events that satisfy all local predicates of a symbol."""
         if (known := self.selectivities.get(str(symbol))) is not None and symbol.predicates:
             return known
+        if FALSE in symbol.predicates:
+            return 0.0
         texts = [local_text(symbol, predicate) for predicate in symbol.predicates]
         for text in texts:
             if text not in self.selectivities:

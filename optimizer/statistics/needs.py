@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from optimizer.folding import FALSE
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
 from optimizer.statistics.known import KeyStatistics, Statistics, assumption, key_text
@@ -125,7 +126,7 @@ def _rate(statistics: Statistics, symbol: Symbol, defaults: Defaults) -> Iterato
         return
     if symbol.type not in statistics.rates:
         yield _Need("rates", symbol.type, defaults.rate)
-    if str(symbol) in statistics.selectivities:
+    if str(symbol) in statistics.selectivities or FALSE in symbol.predicates:
         return
     for predicate in symbol.predicates:
         text = local_text(symbol, predicate)

@@ -11,7 +11,7 @@ from typing import Any
 from engines.reference import matches_of, run
 from optimizer.bind import load_bound
 from optimizer.body import Body
-from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.ir.query import BoundWorkload, Query
 from tests.strategies import stream_document
 
 Rows = Sequence[Mapping[str, Any]]
@@ -39,11 +39,6 @@ def body_of(text: str) -> Body:
 
 def with_body(query: Query, body: Body) -> Query:
     return replace(query, pattern=body.pattern, conditions=body.conditions)
-
-
-def is_triggered(query: Query) -> bool:
-    """Is it evaluated at each event that can end a match?"""
-    return isinstance(query.output, Aggregation) and query.slide is None
 
 
 def results(workload: BoundWorkload, query: Query, rows: Rows) -> Counter[str]:

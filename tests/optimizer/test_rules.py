@@ -19,8 +19,8 @@ from optimizer.body import Body, positive_aliases, print_body
 from optimizer.driver import rewrite
 from optimizer.ir.query import Query
 from optimizer.place import Rule
-from optimizer.rules import PHASES, RULES
-from tests.optimizer.rewriting import bound, is_triggered, letters, results, with_body
+from optimizer.rules import ALTERNATIVES, PHASES, PLANNING, RULES
+from tests.optimizer.rewriting import bound, letters, results, with_body
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "rules"
 OUTPUTS = (
@@ -29,6 +29,7 @@ OUTPUTS = (
     "RETURN {} WITHIN 6 ms",
 )
 UNCHANGED = "="
+STREAM = bound("A a").stream
 
 
 def examples(path: Path) -> list[tuple[str, str]]:
@@ -47,7 +48,8 @@ def prepared(path: Path, query: Query) -> Body:
 def applied(names: list[str], body: Body, query: Query) -> Body:
     """The body after the rules of those names alone."""
     off = [rule.NAME for rule in RULES if rule.NAME not in names]
-    return rewrite(body, off=off, triggers=is_triggered(query)).body
+    phases = (*PHASES, ALTERNATIVES)
+    return rewrite(body, phases, off, query.is_triggered, STREAM).body
 
 
 def shown(path: Path, text: str) -> str:
@@ -119,10 +121,16 @@ def test_both_sides_of_every_example_give_the_same_rows(path: Path) -> None:
 
 
 def test_the_phases_name_each_rule_once_a_phase() -> None:
-    for phase in PHASES:
+    for phase in (*PHASES, *PLANNING, ALTERNATIVES):
         names = [rule.NAME for rule in phase]
         assert len(set(names)) == len(names)
-    assert len({rule.NAME for rule in RULES}) == len(RULES) == 16
+    assert len({rule.NAME for rule in RULES}) == len(RULES) == 17
+
+
+def test_a_rule_that_trades_one_work_for_another_is_not_applied_always() -> None:
+    always = {rule.NAME for phase in PLANNING for rule in phase}
+    assert always.isdisjoint(rule.NAME for rule in ALTERNATIVES)
+    assert always < {rule.NAME for rule in RULES}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.NAME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given as examples
 from optimizer.bind import load_bound
 from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.normalize import normalize_query
 from optimizer.statistics import (
     Defaults,
     KeyStatistics,
@@ -63,6 +65,29 @@ def test_a_given_selectivity_is_found_however_it_is_written(written: str) -> Non
     )
     query, symbols = only(workload)
     assert known(workload).selectivity(query.conditions[0], symbols) == 0.25
+
+
+@pytest.mark.parametrize("form", [lambda query: query, normalize_query])
+def test_a_given_selectivity_is_found_whether_constants_are_computed_or_not(
+    form: Callable[[Query], Query],
+) -> None:
+    workload = bound(
+        "PATTERN SEQ(A a, B b) WHERE a.x > 1 + 1 AND b.x > a.x * (3 - 1) RETURN a WITHIN 1 s",
+        rates={"A": 1.0, "B": 1.0},
+        selectivities={"A.x > 1 + 1": 0.25, "B.x > A.x * (3 - 1)": 0.5},
+    )
+    query = form(workload.queries[0])
+    assert missing(given(workload.statistics, [query]), [query]) == ()
+
+
+def test_a_component_that_never_occurs_has_a_rate_of_zero_and_needs_no_selectivity() -> None:
+    workload = bound(
+        "PATTERN SEQ(A a, B b) WHERE a.x < NULL RETURN b WITHIN 1 s", rates={"A": 3.0, "B": 1.0}
+    )
+    query = normalize_query(workload.queries[0])
+    statistics = given(workload.statistics, [query])
+    assert missing(statistics, [query]) == ()
+    assert statistics.rate(symbols_of(query.pattern)["a"]) == 0.0
 
 
 def test_a_types_selectivity_serves_a_symbol_with_predicates() -> None:
