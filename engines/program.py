@@ -15,9 +15,9 @@ from optimizer.bind import bind
 from optimizer.cost.operations import DEFAULTS
 from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.normalize import normalize_workload
 from optimizer.physical import joins
 from optimizer.physical.groups import (
-    CountingEngine,
     CountingGroup,
     DeferredGroup,
     Device,
@@ -39,7 +39,7 @@ class CountingUnit:
     """Queries that one counter counts; `lengths` are those of each query's segments."""
 
     queries: tuple[Query, ...]
-    engine: CountingEngine
+    engine: str  # of `optimizer.engines.COUNTING`
     lengths: Mapping[str, tuple[int, ...]]
     device: Device
     operator: str
@@ -138,6 +138,7 @@ def program_of(plan: Plan, kinds: Mapping[str, Any] | None = None) -> Program:
 
 def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
     """The program of a plan for queries that are bound already."""
+    workload = normalize_workload(workload)
     queries = {query.name: query for query in workload.queries}
     if missing := [name for name in plan.queries if name not in queries]:
         raise PlanError(f"the plan runs queries that its workload has not: {', '.join(missing)}")

@@ -18,6 +18,7 @@ from engines.events import Events
 from optimizer.ir.pattern import And, Event, Or, Pattern, Symbol, parts_of
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.normalize import normalize_workload
 from optimizer.statistics import KeyStatistics, Sample, Statistics, given
 from optimizer.statistics.known import key_text
 from optimizer.statistics.predicates import joint_text, local_text, symbols_of
@@ -43,6 +44,7 @@ def measure(
     many it were. Selectivities that are given with the workload stay; a predicate for which the
     stream has no pair, or that aggregates over a group, is not estimated.
     """
+    workload = normalize_workload(workload)  # of which plans are made
     random = np.random.default_rng(seed)
     chosen, span = _stretches(events, max_events, random)
     if span == 0:

@@ -19,7 +19,7 @@ from optimizer.cost.operations import DEFAULTS, UnitCosts
 from optimizer.cost.trees import COMPILED
 from optimizer.engines import engine
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
-from optimizer.normalized_workload import normalize
+from optimizer.normalize import normalize_workload
 from optimizer.physical.operators import operators
 from optimizer.physical.plan import (
     Cost,
@@ -139,7 +139,7 @@ def plan(
         bound, written = workload, document or {}
     else:
         bound, written = bind(workload), document or to_document(workload)
-    normalized = normalize(bound)
+    normalized = normalize_workload(bound)
     constants = _constants(normalized, statistics, options)
     request = _request(constants, options)
     try:

@@ -18,7 +18,7 @@ from engines.program import CountingUnit, Program, TreeUnit, bound_program
 from engines.results import Results
 from engines.statistics import measure
 from optimizer.ir.query import BoundWorkload, Query
-from optimizer.physical.groups import CountingEngine, Device
+from optimizer.physical.groups import Device
 from optimizer.physical.plan import Plan
 from optimizer.statistics import Statistics
 from sharing.planner import make_plan
@@ -117,7 +117,7 @@ def generation_of(workload: BoundWorkload, since: int | None = None) -> Generati
 
 def unit_of(
     queries: Sequence[Query],
-    engine: CountingEngine = "product",
+    engine: str = "product",
     lengths: dict[str, tuple[int, ...]] | None = None,
     device: Device = "cpu",
 ) -> CountingUnit:
@@ -125,7 +125,7 @@ def unit_of(
     return CountingUnit(tuple(queries), engine, lengths or {}, device, "counter")
 
 
-def engines_of(plan: Plan, engine: CountingEngine) -> Plan:
+def engines_of(plan: Plan, engine: str) -> Plan:
     """The plan with all that it counts counted by another engine."""
     groups = tuple(
         replace(group, engine=engine) if hasattr(group, "segments") else group

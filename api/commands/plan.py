@@ -154,13 +154,13 @@ def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = F
 
 def read_plan(path: Path) -> Plan:
     """A plan from the JSON that `--format json` wrote."""
-    from optimizer.physical.plan import from_json
+    from optimizer.physical.load_plan import load_plan
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise SheafError(f"'{path}' is not a plan: it is not JSON") from error
-    return from_json(document)
+    return load_plan(document)
 
 
 def read_statistics(path: Path) -> Statistics:

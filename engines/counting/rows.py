@@ -24,7 +24,6 @@ from engines.program import CountingUnit
 from engines.results import aggregate_schema
 from engines.text import repeated
 from optimizer.ir.query import Aggregation, Query, whole_ticks
-from optimizer.physical.groups import CountingEngine
 from workloads import expressions as ex
 
 Selected: TypeAlias = slice | npt.NDArray[np.int64]
@@ -108,7 +107,7 @@ def _panes(
     return count_panes(plan, arranged.columns, arranged.layout, widths, slides)
 
 
-RUNNERS: Mapping[CountingEngine, Runner] = {
+RUNNERS: Mapping[str, Runner] = {
     "product": _product,
     "aseq": _aseq,
     "pretree": _pretree,

@@ -27,6 +27,7 @@ from engines.joins.scan import Scan
 from engines.program import CountingUnit, Program, StepwiseUnit, TreeUnit
 from engines.results import Results, aggregate_schema, match_schema
 from engines.trees import tree_tables
+from optimizer.engines import counting_engine
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, Construction, Query
 from optimizer.trees.refusal import refusal
@@ -95,7 +96,7 @@ class _Run:
     def _count(self, unit: CountingUnit) -> tuple[list[tuple[Query, pa.Table]], list[Query]]:
         """The rows of a unit's queries, and those of them that these events keep from counting."""
         device = self.context.device_of(unit.device)
-        if device.device != "cpu" and unit.engine not in ON_DEVICES:
+        if device.device not in counting_engine(unit.engine).DEVICES:
             self.context.fallbacks.add(
                 f"{_names(unit.queries)}: {unit.engine} has no kernel for {device.device}: "
                 "computing on the CPU instead"
@@ -194,9 +195,6 @@ class _Run:
         account.count(self.program.conditions, number, number)
         for symbol, instances in self.columns.counts.items():
             account.count(ids.symbol(symbol), number, instances)
-
-
-ON_DEVICES = ("product",)  # counting engines that have OpenCL kernels
 
 
 def _names(queries: Iterable[Query]) -> str:

@@ -19,7 +19,7 @@ from optimizer.engines import CONSTRUCTING, ENGINES, counting_engine, engine, la
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload, Query
-from optimizer.normalized_workload import normalize
+from optimizer.normalize import normalize_workload
 from optimizer.physical.errors import PlanError
 from optimizer.physical.groups import Cost, CountingGroup, Group, StepwiseGroup
 from optimizer.physical.operators import operators
@@ -82,7 +82,7 @@ class _Edit:
     @staticmethod
     def of(document: Mapping[str, Any]) -> _Edit:
         try:
-            workload = normalize(load_bound(document["document"]))
+            workload = normalize_workload(load_bound(document["document"]))
             known = {
                 **document["statistics"],
                 "version": STATISTICS_VERSION,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.jobs.account import JobAccount, Batch, read_account, write_account
+from api.jobs.account import Batch, JobAccount, read_account, write_account
 from api.jobs.counts import Counting, Counts, counts_of, read_counts
 from api.jobs.operators import Counted, Holding, counted
 from tests.plans.test_plans import HERE

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from engines.how import How
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.events import Events, from_table
-from engines.how import How
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
+from engines.how import How
 
 from engines.events import Events, from_table
-from engines.how import How
 from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from engines.how import How
 
 from engines.columns.keys import with_fixed
 from engines.events import from_table
-from engines.how import How
 from engines.live.run import LiveRun
 from engines.local.run import run_local
 from engines.oracle import run_oracle

@@ -8,20 +8,20 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-
 from api.execution import Stages, run_on_spark
+from engines.how import USUAL
+
 from engines.columns.needed import needed_columns
 from engines.errors import BadRowError, EventsError
 from engines.events import column_kinds, from_table, read_table
 from engines.faults import Faults
-from engines.how import USUAL
-from tests.running import run_local
 from engines.results import Results, sorted_results
 from engines.spark.batch import USUAL_SETTINGS, Settings, plan_routes, run_batch
 from engines.spark.source import Source, open_source
 from engines.spark.targets import FileTarget
 from optimizer.bind import bind, load_bound
 from optimizer.ir.query import BoundWorkload
+from tests.running import run_local
 from workloads import bundled
 from workloads.generators import write_events
 from workloads.loading import load_workload

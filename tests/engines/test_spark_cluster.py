@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.events import from_table
-from tests.running import run_local
 from engines.results import sorted_results
 from optimizer.bind import load_bound
 from tests.engines.cluster import cluster
+from tests.running import run_local
 
 QUERIES = [
     "QUERY n PATTERN SEQ(A a, !C c, B b) WHERE [user] AGG COUNT(*), SUM(b.x) WITHIN 9 ms",

@@ -10,10 +10,10 @@ import pyarrow.dataset
 import pytest
 
 from engines.events import column_kinds, from_table
-from tests.running import run_local
 from optimizer.bind import bind
 from tests.engines.broker import NoJarsError, broker, jars
 from tests.engines.test_spark_stream import QUERIES, document, rows, sample
+from tests.running import run_local
 from workloads.loading import load_workload
 
 # Puts events into a topic, runs the stream to files and to a topic, and shows what is in that.

@@ -19,7 +19,6 @@ from engines.batches import Source
 from engines.errors import BadRowError, EventsError, ResultsError
 from engines.events import from_table
 from engines.faults import Faults
-from tests.running import run_local
 from engines.results import Results
 from engines.spark import landing, shipping, splits, tasks
 from engines.spark.batch import JobError, Settings, run_batch
@@ -28,6 +27,7 @@ from engines.spark.source import open_source, open_table
 from engines.spark.targets import FileTarget, FolderTarget, Shown, TableTarget, target_for
 from optimizer.bind import load_bound
 from tests.differential.test_slices import multiset
+from tests.running import run_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

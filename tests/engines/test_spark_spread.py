@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engines.how import USUAL
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engines.events import from_table
-from engines.how import USUAL
-from tests.running import run_local
 from engines.local.slices import Reach, Slicing
 from engines.results import Results
 from engines.spark.batch import Done, Settings, run_batch
@@ -30,6 +29,7 @@ from engines.spark.targets import FileTarget
 from optimizer.bind import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.differential.test_slices import COLUMNS, multiset
+from tests.running import run_local
 from tests.strategies import SHAPE, Row, Shape, event_rows, has_sequence, workloads
 
 if TYPE_CHECKING:

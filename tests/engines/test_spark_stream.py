@@ -27,7 +27,6 @@ from engines.errors import EventsError, StateError
 from engines.events import column_kinds, from_table
 from engines.live.bucketing import HOME
 from engines.live.run import LiveRun
-from tests.running import run_local
 from engines.spark.batch import JobError
 from engines.spark.checkpoint import read_manifest
 from engines.spark.kafka import source_options, topic_of
@@ -51,6 +50,7 @@ from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload, Query
 from tests.differential.test_live import ANY
 from tests.differential.test_slices import COLUMNS, MILLISECOND
+from tests.running import run_local
 from tests.strategies import workloads
 from workloads.errors import UnsupportedError
 from workloads.loading import load_workload
