@@ -77,23 +77,31 @@ class FileOutput:
 
 
 class FirstRows:
-    """The first rows of each kind, and how many there are in all."""
+    """The first rows of each kind, or all without a limit, and how many there are."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int | None) -> None:
         self.aggregates = self.matches = 0
-        self.first: Results | None = None
         self._limit = limit
+        self._kept: list[Results] = []
 
     def add(self, results: Results) -> None:
         self.aggregates += results.aggregates.num_rows
         self.matches += results.matches.num_rows
-        before = self.first or results
-        fresh = self.first is not None
-        self.first = Results(
-            self._kept(before.aggregates, results.aggregates if fresh else None, AGGREGATE_ORDER),
-            self._kept(before.matches, results.matches if fresh else None, MATCH_ORDER),
+        self._kept.append(results)
+        if self._limit is not None:
+            self._kept = [self._sorted()]
+
+    @property
+    def first(self) -> Results | None:
+        """The rows that are kept, in order; None before any have come."""
+        return self._sorted() if self._kept else None
+
+    def _sorted(self) -> Results:
+        return Results(
+            self._rows([found.aggregates for found in self._kept], AGGREGATE_ORDER),
+            self._rows([found.matches for found in self._kept], MATCH_ORDER),
         )
 
-    def _kept(self, old: pa.Table, new: pa.Table | None, order: tuple[str, ...]) -> pa.Table:
-        both = old if new is None else pa.concat_tables([old, new])
-        return sorted_rows(both, order).slice(0, self._limit).combine_chunks()
+    def _rows(self, tables: list[pa.Table], order: tuple[str, ...]) -> pa.Table:
+        rows = sorted_rows(pa.concat_tables(tables), order)
+        return rows.slice(0, self._limit).combine_chunks()

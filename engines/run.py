@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engines.trees.adaptive import Decision
 
 Engine = OneOf["local", "spark", "oracle"]
+ALL_ROWS = 2**62
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,12 @@ class EventSource:
 class RowSink:
     """Where rows go: to a path, or without one the first `shown` of each kind to the report.
 
-    With `both` a file is written for each kind of rows, also where no query gives such.
+    All of them are kept in memory where `shown` is None. With `both` a file is written for each
+    kind of rows, also where no query gives such.
     """
 
     path: str | None = None
-    shown: int = 20
+    shown: int | None = 20
     both: bool = False
 
 
@@ -465,7 +467,7 @@ def _run_spark(
                 opened.files.assume(named_columns(program.workload))
             with stages("start"):
                 spark = session()
-        target: Target = Shown(sink.shown)
+        target: Target = Shown(sink.shown or ALL_ROWS)
         if sink.path is not None and sink.both:
             target = FileTarget(sink.path)
         elif sink.path is not None:

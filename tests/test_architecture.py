@@ -54,6 +54,20 @@ def test_every_import_follows_the_arrows() -> None:
     assert found == []
 
 
+def test_nothing_imports_the_public_module() -> None:
+    files = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("*.py"))]
+    assert [
+        str(p) for p in files if any(name == "sheaf" for _, name in imported(p.read_text()))
+    ] == []
+
+
+def test_engines_are_registered_on_both_sides() -> None:
+    from engines.counting.rows import RUNNERS
+    from optimizer.engines import COUNTING
+
+    assert {engine.NAME for engine in COUNTING} == RUNNERS.keys()
+
+
 def test_every_package_that_is_shipped_is_checked() -> None:
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
     assert packages == ALLOWED.keys()

@@ -226,13 +226,11 @@ def _planned(
 ) -> tuple[Workload, Plan]:
     """The workload, and the plan that is given for it or made on a sample of the events."""
     from api.commands.plan import read_plan
-    from engines.unit_costs import known
+    from api.plan_on_events import plan_on_events
     from optimizer.physical.errors import PlanError
-    from optimizer.statistics import given
-    from sharing.planner import make_plan
     from workloads.document import to_document
 
-    parsed, bound = open_workload(workload)
+    parsed, _ = open_workload(workload)
     document = to_document(parsed)
     if plan is not None:
         made = read_plan(plan)
@@ -242,39 +240,12 @@ def _planned(
                 f"{_difference(made.document, document)}; make it again from the workload"
             )
         return parsed, made
-    statistics = None
-    if engine != "oracle" and not given(bound.statistics, bound.queries).rates:
-        statistics = sampled(parsed, events)
-    made = make_plan(
-        bound,
-        document,
-        statistics=statistics,
-        sharing=sharing,
-        unit_costs=known(),
-        device=device,
-    )
+    made = plan_on_events(parsed, None if engine == "oracle" else events, sharing, device)
     return parsed, made
 
 
 def _difference(one: Mapping[str, object], other: Mapping[str, object]) -> str:
     return ", ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
-
-
-def sampled(workload: Workload, events: str) -> Statistics | None:
-    """Statistics of the events that a run is about to read; None where there are none to see."""
-    from engines.errors import EventsError
-    from engines.files import list_files
-    from engines.statistics import sample_files
-    from workloads.errors import WorkloadError
-
-    try:
-        list_files(events)
-    except EventsError:  # a table of Spark's, or nothing yet: the run itself says what is wrong
-        return None
-    try:
-        return sample_files(workload, events)
-    except (EventsError, WorkloadError):  # which the run itself says
-        return None
 
 
 class _Progress(Monitor):
