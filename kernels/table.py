@@ -77,6 +77,11 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
             "opencl": joins_opencl.probe,
             "python": joins_reference.probe,
         },
+        "latest_starts": {
+            "numba": joins.latest_starts,
+            "opencl": joins_opencl.latest_starts,
+            "python": joins_reference.latest_starts,
+        },
         "places_from": {
             "numba": joins.places_from,
             "opencl": joins_opencl.places_from,

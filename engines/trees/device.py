@@ -19,6 +19,7 @@ class JoinKernels:
     count_pairs: Callable[..., joins.Pairs] = joins.count_pairs
     fill_pairs: Callable[..., Any] = joins.fill_pairs
     probe: Callable[..., Any] = joins.probe
+    latest_starts: Callable[..., Any] = joins.latest_starts
     places_from: Callable[..., Any] = joins.places_from
     count_chains: Callable[..., Any] = chains.count_chains
     fill_chains: Callable[..., Any] = chains.fill_chains

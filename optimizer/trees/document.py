@@ -9,6 +9,7 @@ from optimizer.trees.tree import (
     AndJoin,
     Closure,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -48,6 +49,8 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
             }
         case NegTop(part, negation):
             return {"operator": "NEG", "parts": [of(part)], "negation": of(negation)}
+        case Latest(parts):
+            return {"operator": "LATEST", "parts": [of(part) for part in parts]}
         case KSeq(start, closures, end):
             return {
                 "operator": "KSEQ",
@@ -78,6 +81,8 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return AndJoin(from_document(left), from_document(right))
         case {"operator": "OR", "parts": [*parts]}:
             return OrMerge(tuple(map(from_document, parts)))
+        case {"operator": "LATEST", "parts": [*parts]} if parts:
+            return Latest(tuple(map(from_document, parts)))
         case {
             "operator": "NSEQ",
             "parts": [part],

@@ -10,6 +10,7 @@ from optimizer.trees.tree import (
     AndJoin,
     Closure,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -24,7 +25,10 @@ Labels = Mapping[str, str]  # what to call an alias; its own name where there is
 
 
 def print_tree(tree: Tree, labels: Labels | None = None) -> str:
-    """`((A ; B) ; C)`, `KSEQ(A ; B+ ; C)`, `(A ; NSEQ(!B ; C))`, `NEG((A ; C), !B)`."""
+    """`((A ; B) ; C)`, `KSEQ(A ; B+ ; C)`, `(A ; NSEQ(!B ; C))`, `NEG((A ; C), !B)`.
+
+    A negated sequence that one pass decides is `LATEST(A ; B)`.
+    """
     names = labels or {}
 
     def of(node: Tree) -> str:
@@ -47,6 +51,8 @@ def print_tree(tree: Tree, labels: Labels | None = None) -> str:
             return f"NSEQ({of(part)} ; !{of(negation)})"
         case NegTop(part, negation):
             return f"NEG({of(part)}, !{of(negation)})"
+        case Latest(parts):
+            return f"LATEST({' ; '.join(map(of, parts))})"
         case KSeq(start, closures, end):
             sides = [None if side is None else of(side) for side in (start, end)]
             groups = [print_closure(closure, names) for closure in closures]
@@ -96,6 +102,8 @@ def _operator(tree: Tree, labels: Labels) -> str:
             return f"NSEQ with !{print_tree(negation, labels)} on its {side}"
         case NegTop(_, negation):
             return f"NEG of !{print_tree(negation, labels)}"
+        case Latest():
+            return "LATEST"
         case KSeq(_, closures):
             return f"KSEQ of {', '.join(print_closure(c, labels) for c in closures)}"
         case _:

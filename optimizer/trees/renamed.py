@@ -9,6 +9,7 @@ from typing import assert_never
 from optimizer.trees.tree import (
     AndJoin,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -42,6 +43,8 @@ def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | No
             return NSeq(of(part), of(negation), side)
         case NegTop(part, negation):
             return NegTop(of(part), of(negation))
+        case Latest(parts):
+            return Latest(tuple(map(of, parts)))
         case KSeq(start, closures, end):
             return KSeq(
                 None if start is None else of(start),

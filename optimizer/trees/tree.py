@@ -73,6 +73,17 @@ class NSeq:
 
 
 @dataclass(frozen=True, slots=True)
+class Latest:
+    """A negated sequence that one pass decides: the latest of each part before the next.
+
+    Only as what a `NSeq` or `NegTop` negates. No sequence of it is made: of those that end with an
+    event only the latest start matters. Parts are leaves, with what is negated to their left.
+    """
+
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NegTop:
     """A filter on finished rows: the negation is checked when all it needs is there."""
 
@@ -97,7 +108,7 @@ class KSeq:
     end: Tree | None
 
 
-Tree: TypeAlias = Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq
+Tree: TypeAlias = Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Latest
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:
@@ -107,7 +118,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return ()
         case SeqJoin(left, right) | AndJoin(left, right):
             return (left, right)
-        case OrMerge(parts):
+        case OrMerge(parts) | Latest(parts):
             return parts
         case NSeq(part, negation) | NegTop(part, negation):
             return (part, negation)
@@ -131,7 +142,7 @@ def bound(tree: Tree) -> frozenset[str]:
             return aliases
         case SeqJoin(left, right) | AndJoin(left, right):
             return bound(left) | bound(right)
-        case OrMerge(parts):
+        case OrMerge(parts) | Latest(parts):
             return frozenset().union(*map(bound, parts))
         case NSeq(part) | NegTop(part):
             return bound(part)
