@@ -1,7 +1,7 @@
 /* The joins of joins.py for OpenCL: a work-item takes the right rows from `step` times its number
    on, `step` of them. Its next row is mostly found near the one before. */
 
-enum { ORDERED = 1, SINGLE = 2, LEFT_GATE = 4, RIGHT_GATE = 8, GROUPED = 16 };
+enum { ORDERED = 1, SINGLE = 2, LEFT_GATE = 4, RIGHT_GATE = 8, GROUPED = 16, RISING = 32 };
 
 static bool holds(char test, double a, double b) {
   switch (test) {
@@ -87,13 +87,14 @@ kernel void count_pairs(
       top = first_from(moment, left_last, bottom, behind, top, start);
       if (how & RIGHT_GATE)
         from = first_from(moment, left_last, bottom, top, bottom, right_gate[r]);
+      if (how & RISING) from = first_from(left_gate, 0, from, top, from, start);
     } else {
       long closing = position[right_first[r]] + width;
       top = first_from(position, left_last, bottom, behind, top, closing);
     }
     begin[r] = from;
     end[r] = top;
-    if (how & SINGLE && !(how & LEFT_GATE) && tests == 0) {
+    if (how & SINGLE && (how & RISING || !(how & LEFT_GATE)) && tests == 0) {
       counts[r] = top - from;
       continue;
     }
@@ -172,6 +173,23 @@ kernel void probe(int items, long step, long left_rows, global const int *restri
     }
   }
   tried[get_global_id(0)] = tries;
+}
+
+kernel void latest_starts(int items, long step, global const long *restrict moment,
+                          global const long *restrict position, long rows,
+                          global const int *restrict first, global const int *restrict last,
+                          long size, global const int *restrict places, int gated,
+                          global const long *restrict gate, long width,
+                          global int *restrict found) {
+  if (get_global_id(0) >= items) return;
+  long stop = min(size, (long)(get_global_id(0) + 1) * step), behind = rows / 2;
+  for (long i = get_global_id(0) * step; i < stop; i++) {
+    found[i] = -1;
+    behind = first_from(moment, last, 0, rows, behind, moment[places[i]]);
+    long row = behind - 1;
+    if (row < 0 || position[places[i]] - position[first[row]] >= width) continue;
+    if (!gated || moment[last[row]] >= gate[i]) found[i] = first[row];
+  }
 }
 
 kernel void places_from(int items, long step, long size, global const long *restrict values,

@@ -28,6 +28,7 @@ class Side(NamedTuple):
 
     `gate` is empty, or has for each row the moment that a negation next to it names: of a left row
     the latest that a right row may start at, of a right row the earliest that a left one may end.
+    What gates of right rows rule out is not tried, nor what gates of left rows do that ascend.
     `values[t]` are what comparison t looks at; NaN for null.
     """
 
@@ -101,6 +102,7 @@ def warm() -> None:
     pairs = count_pairs(moment, moment, side, groups, side, place, tests, 1, True)
     fill_pairs(moment, moment, side, side, tests, 1, True, pairs, 0, 1)
     probe(side, groups, place, place, side.values, place, tests, True)
+    latest_starts(moment, moment, place, place, place, moment, 1)
     for keys in (place, moment):
         places_from(place, keys)
     places_from(moment, moment)
@@ -135,6 +137,17 @@ def _first_from(order: np.ndarray, last: np.ndarray, low: int, high: int, key: i
     return low
 
 
+@numba.njit(cache=True)
+def ascends(gate: np.ndarray, groups: np.ndarray) -> bool:
+    """Do the gates of left rows ascend in every group, so that a right row can look for the first
+    that lets it through? They do where no condition chooses what is negated."""
+    for g in range(groups.size - 1):
+        for k in range(groups[g] + 1, groups[g + 1]):
+            if gate[k] < gate[k - 1]:
+                return False
+    return True
+
+
 # Arrays are passed one by one: a tuple of them handed to an inner function costs more than what
 # the function does.
 
@@ -154,6 +167,7 @@ def _count(
     # those that end before the right row's end only become more.
     low, high = groups[:-1].copy(), groups[:-1].copy()
     gated = ordered and left_gate.size > 0
+    rising = gated and ascends(left_gate, groups)
     for r in range(size):
         g = group[r] if group.size else 0
         if g < 0:
@@ -174,6 +188,8 @@ def _count(
                 top = _first_from(moment, left_last, bottom, top, start)
             if right_gate.size and bottom < top:
                 bottom = _first_from(moment, left_last, bottom, top, right_gate[r])
+            if rising and bottom < top:
+                bottom += np.searchsorted(left_gate[bottom:top], start)
         else:
             closing = position[right_first[r]] + width
             final = position[right_last[r]] + width
@@ -184,7 +200,7 @@ def _count(
                 top = _first_from(position, left_last, bottom, top, closing)
         begin[r], end[r] = bottom, top
         tried += top - bottom
-        if single and not gated and tests.size == 0:
+        if single and (rising or not gated) and tests.size == 0:
             counts[r] = top - bottom
             continue
         fitting = 0
@@ -325,6 +341,42 @@ def _probe(
                     break
                 k += 1
     return tried
+
+
+def latest_starts(
+    moment: np.ndarray,
+    position: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    places: np.ndarray,
+    gate: np.ndarray,
+    width: int,
+) -> np.ndarray:
+    """For each place where the last row before it starts; -1 where that does not fit.
+
+    Rows and places ascend, and rows that end later start no earlier. A row fits that starts in the
+    window of the place, and does not end before its `gate`, where there are any.
+    """
+    found = np.full(places.size, -1, np.int32)
+    _latest_starts(moment, position, first, last, places, gate, width, found)
+    return found
+
+
+@numba.njit(cache=True)
+def _latest_starts(
+    moment: np.ndarray, position: np.ndarray, first: np.ndarray, last: np.ndarray,
+    places: np.ndarray, gate: np.ndarray, width: int, found: np.ndarray,
+) -> None:  # fmt: skip
+    behind = 0
+    for i in range(places.size):
+        now = moment[places[i]]
+        while behind < last.size and moment[last[behind]] < now:
+            behind += 1
+        row = behind - 1
+        if row < 0 or position[places[i]] - position[first[row]] >= width:
+            continue
+        if gate.size == 0 or moment[last[row]] >= gate[i]:
+            found[i] = first[row]
 
 
 def places_from(values: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.joins import Pairs, Side
+from kernels.joins import Pairs, Side, ascends
 from kernels.opencl import Device
 
-_ORDERED, _SINGLE, _LEFT_GATE, _RIGHT_GATE, _GROUPED = 1, 2, 4, 8, 16  # as in joins.cl
+_ORDERED, _SINGLE, _LEFT_GATE, _RIGHT_GATE, _GROUPED, _RISING = 1, 2, 4, 8, 16, 32  # as in joins.cl
 
 
 def count_pairs(
@@ -38,7 +38,7 @@ def count_pairs(
         on.lent(moment, np.int64), on.lent(position, np.int64), np.int64(left.last.size),
         *_lent(on, left), on.lent(groups, np.int64), np.int64(size), *_lent(on, right),
         on.lent(group, np.int32), np.int32(tests.size), on.lent(tests, np.int8), np.int64(width),
-        _how(left, right, group, ordered),
+        _how(left, right, group, ordered) | _rising(left, groups, ordered),
     )  # fmt: skip
     on.run("count_pairs", -(-size // step), np.int64(step), *given, begin, end, counts)
     first, behind = on.taken(begin, (size,), np.int32), on.taken(end, (size,), np.int32)
@@ -112,6 +112,33 @@ def probe(
     return on.taken(found, (size,), np.int32), tries
 
 
+def latest_starts(
+    device: Any,
+    moment: np.ndarray,
+    position: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    places: np.ndarray,
+    gate: np.ndarray,
+    width: int,
+) -> np.ndarray:
+    """As `kernels.joins.latest_starts`, on a device of pyopencl."""
+    size = places.size
+    if not size or not last.size:
+        return np.full(size, -1, np.int32)
+    on = Device(device, "joins.cl")
+    step = on.share(size)
+    found = on.room(size, 4)
+    given = (
+        on.lent(moment, np.int64), on.lent(position, np.int64), np.int64(last.size),
+        on.lent(first, np.int32), on.lent(last, np.int32), np.int64(size),
+        on.lent(places, np.int32), np.int32(gate.size > 0), on.lent(gate, np.int64),
+        np.int64(width),
+    )  # fmt: skip
+    on.run("latest_starts", -(-size // step), np.int64(step), *given, found)
+    return on.taken(found, (size,), np.int32)
+
+
 def places_from(device: Any, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """As `kernels.joins.places_from`, on a device of pyopencl."""
     if not keys.size:
@@ -130,6 +157,11 @@ def places_from(device: Any, values: np.ndarray, keys: np.ndarray) -> np.ndarray
 def _lent(on: Device, side: Side) -> tuple[Any, Any, Any, Any]:
     first, last = on.lent(side.first, np.int32), on.lent(side.last, np.int32)
     return first, last, on.lent(side.gate, np.int64), on.lent(side.values, np.float64)
+
+
+def _rising(left: Side, groups: np.ndarray, ordered: bool) -> np.int32:
+    rising = ordered and left.gate.size > 0 and ascends(left.gate, groups)
+    return np.int32(_RISING if rising else 0)
 
 
 def _how(left: Side, right: Side, group: np.ndarray, ordered: bool) -> np.int32:

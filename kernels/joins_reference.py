@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,16 +31,17 @@ def _members(groups: np.ndarray, group: np.ndarray, r: int) -> range:
 
 def _in_reach(
     moment: np.ndarray, position: np.ndarray, left: Side, k: int, right: Side, r: int, width: int,
-    ordered: bool,
+    ordered: bool, rising: bool,
 ) -> bool:  # fmt: skip
-    """Could left row k fit right row r, by its end and the gate of the right row?"""
+    """Could left row k fit right row r, by its end and the gates, if those of left rows rise?"""
     end = left.last[k]
     if position[end] <= position[right.last[r]] - width:
         return False
     if not ordered:
         return bool(position[end] < position[right.first[r]] + width)
     late_enough = not len(right.gate) or moment[end] >= right.gate[r]
-    return bool(moment[end] < moment[right.first[r]] and late_enough)
+    let_through = not rising or left.gate[k] >= moment[right.first[r]]
+    return bool(moment[end] < moment[right.first[r]] and late_enough and let_through)
 
 
 def _fits(
@@ -68,11 +70,14 @@ def count_pairs(
     size = len(right.last)
     begin, end = np.zeros(size, np.int32), np.zeros(size, np.int32)
     counts, tried = np.zeros(size, np.int64), 0
+    rising = len(left.gate) > 0 and all(
+        (np.diff(left.gate[start:stop]) >= 0).all() for start, stop in pairwise(groups)
+    )
     for r in range(size):
         near = [
             k
             for k in _members(groups, group, r)
-            if _in_reach(moment, position, left, k, right, r, width, ordered)
+            if _in_reach(moment, position, left, k, right, r, width, ordered, rising)
         ]
         if near:
             begin[r], end[r] = near[0], near[-1] + 1
@@ -135,6 +140,29 @@ def probe(
             ends = [left.first[k] for k in inside] if latest else [left.last[k] for k in inside]
             found[r] = max(ends) if latest else min(ends)
     return found, tried
+
+
+def latest_starts(
+    moment: np.ndarray,
+    position: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    places: np.ndarray,
+    gate: np.ndarray,
+    width: int,
+) -> np.ndarray:
+    """As `kernels.joins.latest_starts`."""
+    found = []
+    for i, place in enumerate(places):
+        fitting = [
+            start
+            for start, end in zip(first, last, strict=True)
+            if moment[end] < moment[place]
+            and position[place] - position[start] < width
+            and (not len(gate) or moment[end] >= gate[i])
+        ]
+        found.append(max(fitting, default=-1))
+    return np.array(found, np.int32)
 
 
 def places_from(values: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "count_pairs": joins_reference.count_pairs,
         "fill_pairs": joins_reference.fill_pairs,
         "probe": joins_reference.probe,
+        "latest_starts": joins_reference.latest_starts,
         "places_from": joins_reference.places_from,
         "match_codes": joins_reference.match_codes,
         "group_rows": joins_reference.group_rows,

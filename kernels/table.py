@@ -43,6 +43,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "count_pairs": {"numba": joins.count_pairs, "opencl": joins_opencl.count_pairs},
         "fill_pairs": {"numba": joins.fill_pairs, "opencl": joins_opencl.fill_pairs},
         "probe": {"numba": joins.probe, "opencl": joins_opencl.probe},
+        "latest_starts": {"numba": joins.latest_starts, "opencl": joins_opencl.latest_starts},
         "places_from": {"numba": joins.places_from, "opencl": joins_opencl.places_from},
         "match_codes": {"numba": joins.match_codes},
         "group_rows": {"numba": joins.group_rows},

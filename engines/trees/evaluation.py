@@ -22,7 +22,7 @@ from engines.trees.buffers import Buffer, chunks, concatenated, in_order, of_pla
 from engines.trees.closures import Room, apart, bind_groups, whole_groups
 from engines.trees.conditions import kept, prepare
 from engines.trees.limited import dropped, gone, kept_since, most_at_once
-from engines.trees.negation import followed, free, gates, inside, shortened
+from engines.trees.negation import followed, free, gates, inside, latest_rows, shortened
 from engines.trees.picked import Picked, TooWideError
 from engines.trees.search import Search
 from kernels import joins
@@ -261,6 +261,9 @@ class _Run:
                     earliest, latest, tried = gates(search, side, self._width)
                     self._of.counts.tried += tried
                     yield search.part.gated(earliest, latest)
+            case op.Latest(parts):
+                buffers = [self._buffer(part, negated) for part in parts]
+                yield self._counted(latest_rows(picked, buffers, self._width))
             case op.Absent(part, negation, gap, conditions):
                 for search in self._searches(part, negation, conditions, negated):
                     yield self._counted(free(search, gap, self._width))
@@ -424,6 +427,8 @@ def _symbols(operator: Operator) -> tuple[Symbol, ...]:
             return (symbol,)
         case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Shorten(part) | op.Reached(part):
             return _symbols(part)
+        case op.Latest(parts):
+            return (_symbols(parts[0])[0], _symbols(parts[-1])[0])
         case op.Whole(part):
             return _symbols(part)
         case op.Lacking(part):
@@ -452,7 +457,7 @@ def _is_partial(operator: Operator) -> bool:
             return _is_partial(part)
         case op.Lacking(part):
             return _is_partial(part)
-        case op.Join() | op.Closure() | op.Inside():
+        case op.Join() | op.Closure() | op.Inside() | op.Latest():
             return True
 
 

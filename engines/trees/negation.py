@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from engines.columns.vectors import Mask
 from engines.trees.buffers import Buffer, Moments, paired
-from engines.trees.conditions import kept
+from engines.trees.conditions import NO_GATE, kept
 from engines.trees.picked import Picked
 from engines.trees.regions import before, behind, closing, opening, region
 from engines.trees.search import Found, Search, pairs_between
@@ -24,8 +24,33 @@ def gates(search: Search, side: Side, width: int) -> tuple[Moments | None, Momen
     if side == "left":
         found, tried = search.latest(opening(picked, part, width), before(picked, part.first))
         return _moments(picked, found, latest=True), None, tried
-    found, tried = search.earliest(behind(picked, part.last), closing(picked, part, width))
+    if search.conditions:
+        end = closing(picked, part, width)
+    else:
+        # What is behind the window rules nothing out, and so the moments ascend with the rows.
+        end = np.full(len(part), len(picked), np.int32)
+    found, tried = search.earliest(behind(picked, part.last), end)
     return None, _moments(picked, found, latest=False), tried
+
+
+def latest_rows(picked: Picked, parts: Sequence[Buffer], width: int) -> tuple[Buffer, int]:
+    """The rows of `Latest`, from single events of each part; and how many events were tried.
+
+    One pass over each two parts: what starts latest before an event is the last that ends there.
+    """
+    first, last, tried = parts[0].first, parts[0].last, 0
+    for part in parts[1:]:
+        gate = NO_GATE if part.earliest is None else part.earliest
+        found = picked.kernels.latest_starts(
+            picked.moment, picked.position, first, last, part.last, gate, width
+        )
+        tried += len(part)
+        fits = found >= 0
+        first, last = found[fits], part.last[fits]
+    if len(first):
+        other = np.append(True, first[1:] != first[:-1])
+        first, last = first[other], last[other]
+    return Buffer((first, last), first, last), tried
 
 
 def free(search: Search, gap: Gap, width: int) -> tuple[Buffer, int]:

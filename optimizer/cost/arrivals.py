@@ -112,8 +112,14 @@ class Arrivals:
         windows = sum(s.values * _any(rate * s.part * self.seconds(s.part)) for s in self.shares)
         return windows * _NANOSECONDS / self.slide
 
+    @property
+    def windows(self) -> float:
+        """Per slide: windows a second, of all key values, whatever they hold."""
+        assert self.slide, "evaluated per trigger"
+        return sum(share.values for share in self.shares) * _NANOSECONDS / self.slide
+
     def chances(self, words: Sequence[Wanted]) -> NDArray[np.float64]:
-        """For each sequence the chance that an evaluated window holds a match."""
+        """For each sequence the chance that a window holds a match; per trigger, one that ends."""
         found = np.zeros(len(words))
         by_length: dict[int, list[int]] = {}
         for i, word in enumerate(words):
@@ -122,22 +128,27 @@ class Arrivals:
         for numbers in by_length.values():
             for share, weight in zip(self.shares, weights, strict=True):
                 steps = np.stack([self._generator(words[i], share) for i in numbers])
-                found[numbers] += weight / sum(weights) * _completed(steps, bool(self.slide))
+                scale = share.part * self.seconds(share.part)
+                free = np.exp([-min(500.0, scale * words[i].nowhere) for i in numbers])
+                chance = free * _completed(steps, bool(self.slide))
+                found[numbers] += weight / sum(weights) * chance
         return found
 
     def _generator(self, word: Wanted, share: Share) -> NDArray[np.float64]:
         """How a search goes back from the end of a window: expected steps in a window's length.
 
         It looks for the latest event of each component before that of the next. A negated event on
-        the way means to look for another event of the component after it.
+        the way means to look for another event of the component after it; also before the first,
+        down to the opening of the window.
         """
         n = len(word.symbols)
         scale = share.part * self.seconds(share.part)
         steps = np.zeros((n + 2, n + 2))  # components still to be found, and n + 1: in vain
-        for left in range(n, 0, -1):
-            to_find = scale * self.rate(word.symbols[left - 1])
+        for left in range(n, -1, -1):
+            to_find = scale * self.rate(word.symbols[left - 1]) if left else 0.0
             to_lose = scale * sum(map(self.rate, word.gaps[left]))
-            steps[left, left - 1] += to_find
+            to_lose += scale * (word.lost[left] if word.lost else 0.0)
+            steps[left, max(left - 1, 0)] += to_find
             steps[left, left + 1] += to_lose
             steps[left, left] -= to_find + to_lose
         return steps
@@ -149,10 +160,16 @@ def _any(expected: float) -> float:
 
 
 class Wanted(NamedTuple):
-    """A sequence that is looked for: its symbols, and what is negated before, between and after."""
+    """A sequence that is looked for: its symbols, and what is negated before, between and after.
+
+    `lost` are how often a second what else is negated there is complete, and `nowhere` what must
+    be nowhere in the window.
+    """
 
     symbols: tuple[Symbol, ...]
     gaps: tuple[Symbols, ...]
+    lost: tuple[float, ...] = ()
+    nowhere: float = 0.0
 
 
 def _completed(steps: NDArray[np.float64], per_slide: bool) -> NDArray[np.float64]:

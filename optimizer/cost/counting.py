@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.automaton import Symbols
+from optimizer.cost.absence import absences
 from optimizer.cost.arrivals import Arrivals, Wanted
 from optimizer.cost.operations import Operations
 from optimizer.cost.words import (
@@ -33,7 +34,17 @@ from optimizer.cost.words import (
     words_of,
 )
 from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Neg, Pattern, Symbol, events, positive_events, walk
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Pattern,
+    Seq,
+    Symbol,
+    events,
+    parts_of,
+    positive_events,
+    walk,
+)
 from optimizer.ir.query import Query, Window
 from optimizer.places import last_events
 from optimizer.statistics.known import Statistics
@@ -141,16 +152,40 @@ class Counting:
                 if words is not None:
                     wanted.append(Wanted(words[i].symbols, words[i].gaps))
                 else:
-                    symbols = tuple(e.symbol for e in positive_events(choice))
-                    wanted.append(Wanted(symbols, (frozenset(),) * (len(symbols) + 1)))
+                    wanted.append(self._wanted(choice))
                 owner.append(q)
         none = np.ones(len(self.queries))
         distinct = list(dict.fromkeys(wanted))
         chance = dict(zip(distinct, self.arrivals.chances(distinct), strict=True))
         for word, q in zip(wanted, owner, strict=True):
             none[q] *= 1 - chance[word]
-        found: NDArray[np.float64] = self.evaluations * (1 - none)
+        windows = self.evaluations
+        if self.arrivals.slide and not self.arrivals.window.is_count:
+            windows = np.full(len(self.queries), self.arrivals.windows)
+        found: NDArray[np.float64] = np.minimum(windows * (1 - none), self.evaluations)
         return found
+
+    def _wanted(self, choice: Pattern) -> Wanted:
+        """A pattern that is no word, as if groups were events and parts came in their order."""
+        symbols: list[Symbol] = []
+        lost, nowhere = [0.0], 0.0
+        for part in parts_of(choice) if isinstance(choice, Seq) else (choice,):
+            if isinstance(part, Neg):
+                lost[-1] += self._completed(part)
+                continue
+            for event in positive_events(part):
+                symbols.append(event.symbol)
+                lost.append(0.0)
+            if isinstance(part, And):
+                negated = (inner for inner in part.parts if isinstance(inner, Neg))
+                nowhere += sum(map(self._completed, negated))
+        none: tuple[Symbols, ...] = (frozenset(),) * len(lost)
+        return Wanted(tuple(symbols), none, tuple(lost), nowhere)
+
+    def _completed(self, negation: Neg) -> float:
+        """How often a second what is negated is complete."""
+        found = absences(negation.part, lambda event: self.arrivals.rate(event.symbol))
+        return sum(absence.rate for absence in found or ())
 
     def common(self) -> Operations:
         """What every engine does before it counts."""

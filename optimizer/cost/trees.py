@@ -15,7 +15,10 @@ Where this page differs from the paper:
 - `halves` is the paper's estimate: 1/2 of the pairs of rows stand in order, at each operator, and
   a negation leaves 3/4, whatever its rate. `poisson` estimates what a stream of independent events
   holds: of k components `k r1 … rk W^(k-1)` combinations a second span less than a window W, of
-  which one in k! is in order; and a gap is free of negated events the more rarely they come.
+  which one in k! is in order; and a gap is free of negated events the more rarely they come
+  (`optimizer/cost/absence.py`).
+- A join that a negation was pushed below looks, with `poisson`, at what the negation lets through
+  only: the kernels begin there. Table 2 charges all pairs, and so does `halves`.
 """
 
 from __future__ import annotations
@@ -67,19 +70,23 @@ def meeting(model: Model, left: int, right: int, ordered: bool) -> float:
     return in_one_window / math.comb(left + right, left) if ordered else in_one_window
 
 
-def looked_at(model: Model, left: int, right: int, ordered: bool) -> float:
+def looked_at(
+    model: Model, left: int, right: int, ordered: bool, free: tuple[float, float] = (1.0, 1.0)
+) -> float:
     """How many of the pairs of rows of so many events a join looks at to find those that fit.
 
     The paper's estimate does not tell them apart. The kernels go over left rows by their end: those
     that begin too early for the window are looked at in vain, which single events never are. Of m
     events that fit a window the span is (m - 1) / m of it on average, so a right row leaves 1 / m.
-    A look in vain counts for less than one that leads to predicates and a row.
+    A look in vain counts for less than one that leads to predicates and a row. `free` are the
+    shares that negations between the two let through, of pairs that fit and of all these: what
+    they rule out is not looked at.
     """
-    fitting = meeting(model, left, right, ordered)
+    fitting = meeting(model, left, right, ordered) * free[0]
     if not left or not right or model.arrivals == "halves":
         return fitting
-    near = 1 / right if ordered else 1 + 1 / right
-    return fitting + model.vain * (near - fitting)
+    near = (1 / right if ordered else 1 + 1 / right) * free[1]
+    return fitting + model.vain * max(near - fitting, 0.0)
 
 
 def join(
@@ -103,6 +110,11 @@ def merged(model: Model, rows: float) -> float:
     return touched(model, rows, 0, rows)
 
 
+def latest(model: Model, rows: float, made: float) -> float:
+    """LATEST: each event of its parts is looked at once, and those that complete it are made."""
+    return touched(model, rows, 0, made)
+
+
 def pushed(model: Model, rows: float, predicates: int) -> float:
     """NSEQ: each row of the positive side finds the event that negates it, without a search."""
     return touched(model, rows, predicates, rows)
@@ -113,20 +125,13 @@ def filtered(model: Model, before: float, predicates: int, after: float) -> floa
     return touched(model, before, predicates, after)
 
 
-def surviving(model: Model, sides: int, negated: float, selectivity: float) -> float:
-    """The share of rows that a negation leaves, of `negated` rows in a window.
+def surviving(sides: int, selectivity: float) -> float:
+    """The share of rows that a negation leaves by the paper's estimate, whatever its rate.
 
     `sides`: between two parts, on one side of one, or anywhere in the window (0).
     """
-    if model.arrivals == "halves":
-        return 1 - max(0.5 ** max(sides, 1) * min(1.0, selectivity), 0.0)
-    count = negated * selectivity
-    if count < 1e-6:
-        return 1.0
-    if sides == 0:
-        return math.exp(-min(count, 500.0))
-    # The mean of exp(-count g) over gaps g that are equally likely up to a whole window.
-    return -math.expm1(-count) / count
+    share: float = 1 - 0.5 ** max(sides, 1) * min(1.0, selectivity)
+    return share
 
 
 def between(model: Model, sides: int, rows: float) -> float:

@@ -14,8 +14,20 @@ from optimizer.physical import joins as op
 from optimizer.physical.group_order import ends_of, in_turn, late_groups, nearest, tests_of
 from optimizer.physical.joins import Conditions, Operator
 from optimizer.places import Place, places
-from optimizer.trees import AndJoin, Closure, KSeq, Leaf, NegTop, NSeq, SeqJoin, Tree, TreeError
-from optimizer.trees.negated import depends, negated_choices
+from optimizer.trees import (
+    AndJoin,
+    Closure,
+    KSeq,
+    Latest,
+    Leaf,
+    NegTop,
+    NSeq,
+    SeqJoin,
+    Tree,
+    TreeError,
+    print_tree,
+)
+from optimizer.trees.negated import Link, depends, links, negated_choices
 from optimizer.trees.propagation import Reach
 from optimizer.trees.tree import Side, bound
 from workloads import expressions as ex
@@ -100,6 +112,27 @@ def _negated(negation: Neg) -> Tree:
     return plain_tree(alternatives(negation.part)[0])
 
 
+def _latest(chain: Sequence[Link]) -> Latest:
+    """The tree of a negated sequence that one pass decides."""
+    parts: list[Tree] = []
+    for link in chain:
+        part: Tree = Leaf(link.event.alias)
+        for negation in link.absent:
+            part = NSeq(part, _negated(negation), "left")
+        parts.append(part)
+    return Latest(tuple(parts))
+
+
+def _is_of(tree: Latest, chain: Sequence[Link] | None) -> bool:
+    """Are the parts of the tree the events of a sequence, in their order?"""
+    parts = []
+    for part in tree.parts:
+        while isinstance(part, NSeq) and part.side == "left":
+            part = part.part
+        parts.append(part)
+    return chain is not None and parts == [Leaf(link.event.alias) for link in chain]
+
+
 @dataclass
 class _Compiler:
     own: frozenset[str]
@@ -162,6 +195,10 @@ class _Compiler:
                 below = self._visit(part)
                 side = tree.side if isinstance(tree, NSeq) else None
                 return self._without(below, negation, side)
+            case Latest(parts):
+                events = [found for part in parts if (found := self._visit(part)) is not None]
+                aliases = tuple(alias for found in events for alias in found.aliases)
+                return Compiled(op.Latest(tuple(found.operator for found in events)), aliases)
             case KSeq(start, closures, end):
                 sides = [None if side is None else self._visit(side) for side in (start, end)]
                 found = self._joined(sides[0], sides[1], ordered=True)
@@ -303,6 +340,11 @@ class _Compiler:
         as_planned = choices == (place.leaf.part,)
         for choice in choices:
             inner = tree if as_planned else plain_tree(choice)
+            chain = links(choice, self.conditions)
+            if chain is not None and not isinstance(inner, Latest):
+                inner = _latest(chain)  # however it was planned: no sequence of it need be made
+            if isinstance(inner, Latest) and not _is_of(inner, chain):
+                raise TreeError(f"one pass does not decide {print_tree(inner)}")
             part = self._checked(part, place, choice, inner, side)
         return part
 

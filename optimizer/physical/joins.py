@@ -60,6 +60,18 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
+class Latest:
+    """For each event of the last part the sequence that starts latest and ends there.
+
+    Of those that start together only the first to end: wherever one of all sequences lies between
+    two places, one of these does. Rows have their first and their last event; parts are single
+    events, each with the moment that a negation before it names.
+    """
+
+    parts: tuple[Operator, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Where a negation looks: between some components and others, up to the window for None.
 
@@ -163,7 +175,18 @@ class Lacking:
 
 
 Operator: TypeAlias = (
-    Scan | Keep | Join | Push | Absent | Shorten | Reached | Closure | Whole | Inside | Lacking
+    Scan
+    | Keep
+    | Join
+    | Push
+    | Latest
+    | Absent
+    | Shorten
+    | Reached
+    | Closure
+    | Whole
+    | Inside
+    | Lacking
 )
 
 
@@ -174,6 +197,8 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return ()
         case Keep(part) | Whole(part):
             return (part,)
+        case Latest(parts):
+            return parts
         case Closure(part) | Inside(part):
             return () if part is None else (part,)
         case Lacking(part, found):

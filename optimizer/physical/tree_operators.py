@@ -252,6 +252,8 @@ def print_operator(operator: joins.Operator) -> str:
             return "" if negation is None else print_operator(negation)
         case joins.Lacking(part, found):
             return f"NEG({print_operator(part)}, !{print_operator(found)})"
+        case joins.Latest(parts):
+            return f"LATEST({' ; '.join(map(print_operator, parts))})"
 
 
 def _conditions(operator: joins.Operator) -> list[str]:

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimizer.cost import trees as cost
+from optimizer.cost.absence import Absence, absences, share_left
 from optimizer.cost.trees import Model
 from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, Symbol, positive_events
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Query, Window
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.predicates import symbols_of
+from optimizer.trees.negated import links, negated_choices
 from optimizer.trees.problem import (
+    ANYWHERE,
+    BESIDE,
     Chain,
     Choice,
     Edge,
@@ -27,11 +31,17 @@ from optimizer.trees.problem import (
     Problem,
     Single,
     Together,
+    Within,
+    negations_of,
+    plain_rows,
+    survival,
+    within_of,
 )
 from optimizer.trees.tree import Closure, TreeError
 from workloads import expressions as ex
 from workloads.syntax import All, One
 
+NONE: frozenset[str] = frozenset()
 RAREST = 1e-12  # of selectivities: what never holds is planned for as what hardly ever does
 
 
@@ -125,7 +135,9 @@ class _Compiler:
         if isinstance(pattern, Event | Or):  # of a SEQ or AND negations at its edges are no part
             for piece in self.given:
                 if piece.aliases == _bound(pattern):
-                    return self._piece(piece, [pattern], pattern)
+                    found = self._piece(piece, pattern)
+                    self.top += found.left_out
+                    return found
         match pattern:
             case Event(symbol, alias, One()):
                 return Single(alias, self.symbol_rows[symbol])
@@ -140,27 +152,35 @@ class _Compiler:
             case Neg():
                 raise AssertionError("a negation outside SEQ and AND")
 
-    def _piece(self, piece: Given, negated: Iterable[Pattern], pattern: Pattern) -> Piece:
+    def _piece(self, piece: Given, pattern: Pattern) -> Piece:
         """A shared piece; `pattern` is what it stands for, for its rows."""
         self.given.remove(piece)
         inner = replace(self, given=[], top=[])
         part = inner._part(pattern if piece.negations else _without_negations(pattern))
-        rows = part.rows
-        for negation in inner.top:
-            rows *= negation.survival
-        if not piece.negations:
-            for node in negated:
-                self.top += [self._negation(n, 2, frozenset()) for n in _negations(node)]
+        rows = Problem(part, tuple(inner.top), self.model, self.key, self.seconds).rows
         rows = rows if piece.rows is None else piece.rows
-        return Piece(piece, rows, part.events, part.shares)
+        within = within_of(part.items if isinstance(part, Chain) else [part])
+        negations = tuple(n for n in negations_of(part) if n.within == within)
+        plain = rows / survival(self.model, self.key, negations, part.aliases)
+        left_out: list[Negation] = []
+        if not piece.negations:
+            before = 0
+            for node in _flat(pattern):
+                if not _is_negative(node):
+                    before += 1
+                for found in _negations(node):
+                    gap = min(max(before, 1), max(len(within) - 1, 1)) - 1
+                    left_out.append(self._placed(self._negation(found, 2, NONE), within, gap))
+        return Piece(
+            piece, rows, part.events, part.shares, plain, within, negations, tuple(left_out)
+        )
 
     # --- sequences -----------------------------------------------------------------------------
 
     def _chain(self, parts: list[Pattern]) -> Part:
         positive = [i for i, part in enumerate(parts) if not isinstance(part, Neg)]
         first, last = positive[0], positive[-1]
-        edges = [*parts[:first], *parts[last + 1 :]]
-        self.top += [self._negation(n, 1, frozenset()) for n in edges if isinstance(n, Neg)]
+        beside = [part for part in (*parts[:first], *parts[last + 1 :]) if isinstance(part, Neg)]
         parts, pieces = self._substitute(parts[first : last + 1])
         items: list[Part | Edge] = []
         between: list[list[Event | Neg]] = []
@@ -180,10 +200,10 @@ class _Compiler:
         groups = {e.alias: e.symbol for gap in between for e in gap if isinstance(e, Event)}
         aliases = frozenset(groups).union(*(item.aliases for item in items))
         tests = {alias: self._tests(alias, groups.keys(), aliases) for alias in groups}
-        gaps = tuple(
-            self._gap(gap, items[i], items[i + 1], tests, aliases, i == 0 or i + 2 == len(items))
-            for i, gap in enumerate(between)
-        )
+        items = self._in_place(items)
+        within = within_of(items)
+        self.top += [self._placed(self._negation(node, 1, NONE), within, BESIDE) for node in beside]
+        gaps = tuple(self._gap(gap, i, items, tests, aliases) for i, gap in enumerate(between))
         if len(items) == 1 and not isinstance(items[0], Edge):
             return items[0]
         used = {id(test) for found in tests.values() for test in found}
@@ -199,6 +219,20 @@ class _Compiler:
         )
         return replace(chain, rows=self._chain_rows(chain))
 
+    def _in_place(self, items: list[Part | Edge]) -> list[Part | Edge]:
+        """The items of a sequence; what pieces negate or leave out is in gaps of the sequence."""
+        within, found, start = within_of(items), list(items), 0
+        for number, item in enumerate(items):
+            if isinstance(item, Piece):
+                placed, left_out = (
+                    tuple(self._placed(n, within, start + n.gap) for n in negations)
+                    for negations in (item.negations, item.left_out)
+                )
+                found[number] = replace(item, negations=placed)
+                self.top += left_out
+            start += len(item.within) if isinstance(item, Piece) else 1
+        return found
+
     def _substitute(self, parts: list[Pattern]) -> tuple[list[Pattern], dict[int, Piece]]:
         """Neighbouring parts that are a shared piece become one."""
         pieces: dict[int, Piece] = {}
@@ -213,8 +247,7 @@ class _Compiler:
             stretch = parts[start:stop]
             if (start > 0 and _is_all(stretch[0])) or (stop < len(parts) and _is_all(stretch[-1])):
                 continue  # which events these are depends on the parts beyond
-            negated = [part for part in stretch if isinstance(part, Neg)]
-            made = self._piece(piece, negated, Seq(tuple(stretch)))
+            made = self._piece(piece, Seq(tuple(stretch)))
             parts = [*parts[:start], Seq(tuple(stretch)), *parts[stop:]]
             shift = stop - start - 1
             pieces = {i if i < start else i - shift: found for i, found in pieces.items()}
@@ -224,19 +257,22 @@ class _Compiler:
     def _gap(
         self,
         between: list[Event | Neg],
-        left: Part | Edge,
-        right: Part | Edge,
+        place: int,
+        items: Sequence[Part | Edge],
         tests: dict[str, list[_Condition]],
         chain: frozenset[str],
-        at_edge: bool,
     ) -> Gap:
+        left, right = items[place], items[place + 1]
+        at_edge = place == 0 or place + 2 == len(items)
+        within = within_of(items)
+        gap = len(within_of(items[: place + 1])) - 1
         groups = [part for part in between if isinstance(part, Event)]
         around = left.aliases | right.aliases | {group.alias for group in groups}
         negations: list[Negation] = []
         for node in between:
             if not isinstance(node, Neg):
                 continue
-            negation = self._negation(node, 2, around)
+            negation = self._placed(self._negation(node, 2, around), within, gap)
             if not negation.needs <= chain:
                 self.top.append(negation)
                 continue
@@ -281,7 +317,7 @@ class _Compiler:
 
     def _chain_rows(self, chain: Chain) -> float:
         """The product of all that is in it: the same in every order."""
-        rows = math.prod(item.rows for item in chain.items)
+        rows = math.prod(map(plain_rows, chain.items))
         problem = Problem(chain, (), self.model, self.key, self.seconds)
         seen = chain.items[0].events
         for item, gap in zip(chain.items[1:], chain.gaps, strict=True):
@@ -290,39 +326,45 @@ class _Compiler:
             seen += item.events
             for group in gap.groups:
                 rows *= group.made
-            for negation in gap.negations:
-                rows *= negation.survival
+        negations = [negation for gap in chain.gaps for negation in gap.negations]
+        for item in chain.items:
+            negations += item.negations if isinstance(item, Piece) else ()
+        rows *= survival(self.model, self.key, negations, chain.aliases)
         return rows * math.prod(p.selectivity for p in chain.predicates)
 
     # --- conjunction and disjunction -----------------------------------------------------------
 
     def _together(self, pattern: And) -> Part:
         parts = list(_flat(pattern))
-        self.top += [
-            self._negation(part, 0, frozenset()) for part in parts if isinstance(part, Neg)
-        ]
+        absent = [part for part in parts if isinstance(part, Neg)]
         parts = [part for part in parts if not isinstance(part, Neg)]
         items: list[Part] = []
         for piece in list(self.given):
             inside = [part for part in parts if _bound(part) <= piece.aliases]
             if len(inside) > 1 and frozenset().union(*map(_bound, inside)) == piece.aliases:
-                items.append(self._piece(piece, inside, And(tuple(inside))))
+                found = self._piece(piece, And(tuple(inside)))
+                self.top += found.left_out
+                items.append(found)
                 parts = [part for part in parts if part not in inside]
         items += [self._part(part) for part in parts]
+        within = tuple((item.aliases, item.events) for item in items)
+        self.top += [
+            self._placed(self._negation(node, 0, NONE), within, ANYWHERE) for node in absent
+        ]
         if len(items) == 1:
             return items[0]
         aliases = frozenset().union(*(item.aliases for item in items))
         shares = {a: s for item in items for a, s in item.shares.items()}
         predicates = self._predicates(aliases, items, shares, set())
-        found = Together(tuple(items), predicates, aliases, 0.0, 0, shares)
-        problem = Problem(found, (), self.model, self.key, self.seconds)
+        together = Together(tuple(items), predicates, aliases, 0.0, 0, shares)
+        problem = Problem(together, (), self.model, self.key, self.seconds)
         rows, seen = 1.0, 0
         for item in items:
             rows *= item.rows * problem.same_key(seen, item.events)
             rows *= cost.meeting(self.model, seen, item.events, ordered=False)
             seen += item.events
         rows *= math.prod(p.selectivity for p in predicates)
-        return replace(found, rows=rows, events=seen)
+        return replace(together, rows=rows, events=seen)
 
     def _choice(self, parts: tuple[Pattern, ...]) -> Part:
         items: list[Part] = []
@@ -342,7 +384,9 @@ class _Compiler:
             for alias, inner in item.shares.items():
                 shares[alias] = shares.get(alias, 0.0) + share * inner
             # Such a negation says nothing of the matches of other parts.
-            self.top += [replace(n, survival=1 - share * (1 - n.survival)) for n in negations]
+            self.top += [
+                replace(n, survival=1 - share * (1 - n.survival), partial=True) for n in negations
+            ]
         aliases = frozenset().union(*(item.aliases for item in items))
         most = max((item.events for item in items), default=1)
         return Choice(tuple(items), aliases, rows, most, shares)
@@ -376,14 +420,54 @@ class _Compiler:
         return frozenset().union(*found)
 
     def _negation(self, negation: Neg, sides: int, around: frozenset[str]) -> Negation:
-        inner = replace(self, given=[], top=[])
-        problem = inner.problem(negation.part)
         inside = {event.alias for event in components(negation)}
         reaching = [c for c in self.conditions if c.aliases & inside and not c.aliases <= inside]
-        selectivity = math.prod(c.selectivity for c in reaching)
-        count = problem.rows * self.key.together(2)
-        survival = max(cost.surviving(self.model, sides, count, selectivity), 1e-9)
-        return Negation(problem, around | self._reads(negation), len(reaching), survival)
+        problem = self._negated(negation)
+        if self.model.arrivals == "halves":
+            selectivity = math.prod(c.selectivity for c in reaching)
+            left = max(cost.surviving(sides, selectivity), 1e-9)
+            absent: tuple[Absence, ...] = ()
+        else:
+            absent = self._absences(negation, problem, inside)
+            left = share_left((absent,), max(sides, 1), self.key)
+        needs = around | self._reads(negation)
+        return Negation(problem, needs, len(reaching), left, absent)
+
+    def _negated(self, negation: Neg) -> Problem:
+        """What is to be found of a negation."""
+        inner = replace(self, given=[], top=[])
+        expressions = tuple(condition.expression for condition in self.conditions)
+        choices = negated_choices(negation, expressions)
+        if len(choices) == 1 and links(choices[0], expressions) is not None:
+            return replace(inner.problem(choices[0]), one_pass=True)
+        return inner.problem(negation.part)
+
+    def _absences(self, negation: Neg, problem: Problem, inside: set[str]) -> tuple[Absence, ...]:
+        """What is looked for, of all keys; what a condition ties is so much rarer."""
+        shares = dict.fromkeys(inside, 1.0)
+        for condition in self.conditions:
+            named = condition.aliases & inside
+            for alias in named:
+                shares[alias] *= condition.selectivity ** (1 / len(named))
+
+        def expected(event: Event) -> float:
+            return self.symbol_rows[event.symbol] * shares[event.alias]
+
+        found = absences(negation.part, expected)
+        if found is None:  # as if its matches were events
+            count = problem.rows * math.prod(
+                c.selectivity for c in self.conditions if c.aliases & inside
+            )
+            found = (Absence((count,)),)
+        return found
+
+    def _placed(self, negation: Negation, within: Within, gap: int) -> Negation:
+        """The negation in a gap of a sequence."""
+        found = replace(negation, within=within, gap=gap)
+        if self.model.arrivals == "halves":
+            return found
+        every = frozenset().union(*(aliases for aliases, _ in within))
+        return replace(found, survival=survival(self.model, self.key, [found], every))
 
 
 def _bound(pattern: Pattern) -> frozenset[str]:

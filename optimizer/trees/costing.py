@@ -7,7 +7,7 @@ negation is pushed to a neighbour, or filters rows at any node that has what it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from optimizer.cost import trees as cost
@@ -29,6 +29,7 @@ from optimizer.trees.problem import (
 from optimizer.trees.tree import (
     AndJoin,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -56,16 +57,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A subtree so far; `pending` are negations that were pushed below and take effect above."""
+    """A subtree so far; `pending` are negations that were pushed below and take effect above.
+
+    `plain` are its rows as if none of the negations that are `decided` in it were there.
+    """
 
     cost: float
     rows: float
     events: int
     aliases: frozenset[str]
-    pending: tuple[Negation, ...] = ()
+    plain: float
+    decided: tuple[Negation, ...] = ()
+    pending: tuple[tuple[Negation, Side], ...] = ()
 
 
-NOTHING = _Found(0.0, 1.0, 0, frozenset())
+NOTHING = _Found(0.0, 1.0, 0, frozenset(), 1.0)
 
 
 def walk_cost(problem: Problem, tree: Tree) -> list[Step]:
@@ -149,13 +155,16 @@ class _Walker:
                 if alias not in self.scope.singles:
                     raise TreeError(f"{alias} is no single component here")
                 single = self.scope.singles[alias]
-                return _Found(0.0, single.rows, 1, single.aliases), 0.0
+                return _Found(0.0, single.rows, 1, single.aliases, single.rows), 0.0
             case Shared(name):
                 if name not in self.scope.pieces:
                     raise TreeError(f"{name} is not given")
                 piece = self.scope.pieces[name]
                 paid = piece.given.cost
-                return _Found(paid, piece.rows, piece.events, piece.aliases), paid
+                found = _Found(
+                    paid, piece.rows, piece.events, piece.aliases, piece.plain, piece.negations
+                )
+                return found, paid
             case SeqJoin(left, right):
                 return self._sequence(self.visit(left, depth + 1), self.visit(right, depth + 1))
             case AndJoin(left, right):
@@ -170,6 +179,8 @@ class _Walker:
                 return self._closure(tree, depth)
             case Passed():
                 raise TreeError("what is passed down to a tree stands above all of it")
+            case Latest(parts):
+                return self._latest(tree, [self.visit(part, depth + 1) for part in parts])
 
     # --- joins ---------------------------------------------------------------------------------
 
@@ -190,36 +201,33 @@ class _Walker:
         self, left: _Found, right: _Found, gap: Gap | None, ordered: bool
     ) -> tuple[_Found, float]:
         model, problem = self.problem.model, self.problem
-        met = left.rows * right.rows * problem.same_key(left.events, right.events)
-        pairs = met * cost.meeting(model, left.events, right.events, ordered)
-        tried = met * cost.looked_at(model, left.events, right.events, ordered)
-        new = self._new(left.aliases | right.aliases, left, right)
-        made, count, equal = pairs, 0, None
-        for predicate in new:
-            made *= predicate.selectivity
+        aliases = left.aliases | right.aliases
+        same = problem.same_key(left.events, right.events)
+        fit = same * cost.meeting(model, left.events, right.events, ordered)
+        plain, count, equal = left.plain * right.plain * fit, 0, None
+        for predicate in self._new(aliases, left, right):
+            plain *= predicate.selectivity
             if predicate.equality and model.equality == "hash":
                 equal = predicate.selectivity * (1.0 if equal is None else equal)
             else:
                 count += 1
-        pending = (*left.pending, *right.pending)
+        below = decided = (*left.decided, *right.decided)
+        pending, free = (*left.pending, *right.pending), (1.0, 1.0)
         if gap is not None:
-            for negation in gap.negations:
-                if any(negation is n for n in pending):
-                    made *= negation.survival
-                    self.done.add(id(negation))
-            pending = tuple(n for n in pending if id(n) not in self.done)
+            here = [(n, side) for n, side in pending if any(n is other for other in gap.negations)]
+            decided = (*below, *(negation for negation, _ in here))
+            self.done.update(id(negation) for negation, _ in here)
+            pending = tuple(each for each in pending if id(each[0]) not in self.done)
+            gates = [negation for negation, side in here if negation.is_gate(side, model)]
+            if gates:
+                free = problem.let_through(gates, below, aliases, right.aliases)
+        tried = left.rows * right.rows * same
+        tried *= cost.looked_at(model, left.events, right.events, ordered, free)
+        made = plain * problem.survival(decided, aliases)
         lookups = right.rows if ordered else left.rows + right.rows
         own = cost.join(model, tried, lookups, count, equal, made)
-        return (
-            _Found(
-                left.cost + right.cost + own,
-                made,
-                left.events + right.events,
-                left.aliases | right.aliases,
-                pending,
-            ),
-            own,
-        )
+        total, events = left.cost + right.cost + own, left.events + right.events
+        return _Found(total, made, events, aliases, plain, decided, pending), own
 
     def _closure(self, tree: KSeq, depth: int) -> tuple[_Found, float]:
         start = NOTHING if tree.start is None else self.visit(tree.start, depth + 1)
@@ -242,17 +250,21 @@ class _Walker:
                     f"the events of {group.closure.alias} cannot be chosen so early"
                 )
         model, problem = self.problem.model, self.problem
-        pairs = start.rows * end.rows * problem.same_key(start.events, end.events)
-        pairs *= cost.meeting(model, start.events, end.events, ordered=True)
+        fit = problem.same_key(start.events, end.events)
+        fit *= cost.meeting(model, start.events, end.events, ordered=True)
         if not start.events and not end.events and isinstance(chain.items[0], Edge):
-            pairs *= chain.items[0].rows
+            fit *= chain.items[0].rows
         new = self._new(rows | own_aliases, start, end)
-        own, made = closure_cost(problem, pairs, gap, new)
+        own, _ = closure_cost(problem, start.rows * end.rows * fit, gap, new)
+        _, plain = closure_cost(problem, start.plain * end.plain * fit, gap, new)
+        decided = (*start.decided, *end.decided)
         found = _Found(
             start.cost + end.cost + own,
-            made,
+            plain * problem.survival(decided, rows | own_aliases),
             start.events + end.events,
             rows | own_aliases,
+            plain,
+            decided,
             (*start.pending, *end.pending),
         )
         return found, own
@@ -269,7 +281,7 @@ class _Walker:
                 raise TreeError("a part of an OR is not evaluated as a whole")
             rows, total = rows + found.rows, total + found.cost
         own = cost.merged(self.problem.model, rows)
-        return _Found(total + own, rows, choice.events, choice.aliases), own
+        return _Found(total + own, rows, choice.events, choice.aliases, rows), own
 
     # --- negations -----------------------------------------------------------------------------
 
@@ -283,16 +295,8 @@ class _Walker:
                 f"the negation of {', '.join(sorted(negation.aliases))} cannot be pushed there"
             )
         own = cost.pushed(self.problem.model, part.rows, negation.predicates)
-        return (
-            _Found(
-                part.cost + own + inner,
-                part.rows,
-                part.events,
-                part.aliases,
-                (*part.pending, negation),
-            ),
-            own,
-        )
+        pending = (*part.pending, (negation, tree.side))
+        return replace(part, cost=part.cost + own + inner, pending=pending), own
 
     def _filtered(self, tree: NegTop, depth: int) -> tuple[_Found, float]:
         part = self.visit(tree.part, depth + 1)
@@ -303,11 +307,27 @@ class _Walker:
             raise TooEarlyError(
                 f"the negation of {', '.join(sorted(negation.aliases))} is checked too early"
             )
-        rows = part.rows * negation.survival
+        decided = (*part.decided, negation)
+        rows = part.plain * self.problem.survival(decided, part.aliases)
         own = cost.filtered(self.problem.model, part.rows, negation.predicates, rows)
         self.done.add(id(negation))
         total = part.cost + own + inner
-        return _Found(total, rows, part.events, part.aliases, part.pending), own
+        return replace(part, cost=total, rows=rows, decided=decided), own
+
+    def _latest(self, tree: Latest, parts: list[_Found]) -> tuple[_Found, float]:
+        """What one pass over the events of a negated sequence takes."""
+        chain = self.problem.root
+        in_order = isinstance(chain, Chain) and [p.aliases for p in parts] == [
+            item.aliases for item in chain.items
+        ]
+        if not self.problem.one_pass or not in_order:
+            raise TreeError(f"one pass does not decide {', '.join(sorted(bound(tree)))}")
+        pending = [negation for part in parts for negation, _ in part.pending]
+        self.done.update(map(id, pending))
+        own = cost.latest(self.problem.model, sum(part.rows for part in parts), parts[-1].rows)
+        total = sum(part.cost for part in parts) + own
+        rows, aliases = parts[-1].rows, self.problem.root.aliases
+        return _Found(total, rows, len(parts), aliases, rows), own
 
     def _negation(self, tree: Tree, depth: int) -> tuple[Negation, float]:
         """The negation that a tree is of, and what finding its rows costs."""

@@ -9,6 +9,7 @@ from optimizer.trees.tree import (
     AndJoin,
     Closure,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -51,6 +52,8 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
             return {"operator": "NEG", "parts": [of(part)], "negation": of(negation)}
         case Passed(part, way):
             return {"operator": "PASSED", "parts": [of(part)], "way": way}
+        case Latest(parts):
+            return {"operator": "LATEST", "parts": [of(part) for part in parts]}
         case KSeq(start, closures, end):
             return {
                 "operator": "KSEQ",
@@ -81,6 +84,8 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return AndJoin(from_document(left), from_document(right))
         case {"operator": "OR", "parts": [*parts]}:
             return OrMerge(tuple(map(from_document, parts)))
+        case {"operator": "LATEST", "parts": [*parts]} if parts:
+            return Latest(tuple(map(from_document, parts)))
         case {
             "operator": "NSEQ",
             "parts": [part],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
+    Seq,
     events,
     parts_of,
     positive_events,
@@ -54,6 +56,39 @@ def _simplified(
             parts = parts_of(node)
             return with_parts(node, (*parts[:i], simpler, *parts[i + 1 :]))
     return node
+
+
+class Link(NamedTuple):
+    """An event of a sequence, and what is negated between it and the one before it."""
+
+    event: Event
+    absent: tuple[Neg, ...]
+
+
+@cache
+def links(pattern: Pattern, conditions: tuple[ex.Expression, ...]) -> tuple[Link, ...] | None:
+    """The events of a negated sequence that one pass decides; None where it takes more.
+
+    Whether a gap holds such a sequence is decided by its latest: the last event of the last
+    component in the gap, the last of the one before it before that, and so on. Not so where
+    conditions tie its components to each other, or to what is around it, or with groups in it.
+    """
+    if not isinstance(pattern, Seq) or depends(Neg(pattern), conditions):
+        return None
+    named = {event.alias for event in events(pattern)}
+    if any(len(tied := ex.aliases(c)) > 1 and tied & named for c in conditions):
+        return None
+    found: list[Link] = []
+    absent: list[Neg] = []
+    for part in pattern.parts:
+        if isinstance(part, Neg):
+            absent.append(part)
+        elif isinstance(part, Event) and isinstance(part.quantifier, One):
+            found.append(Link(part, tuple(absent)))
+            absent = []
+        else:
+            return None
+    return tuple(found) if len(found) > 1 else None
 
 
 @cache

@@ -10,6 +10,7 @@ from optimizer.trees.tree import (
     AndJoin,
     Closure,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -25,7 +26,10 @@ Labels = Mapping[str, str]  # what to call an alias; its own name where there is
 
 
 def print_tree(tree: Tree, labels: Labels | None = None) -> str:
-    """`((A ; B) ; C)`, `KSEQ(A ; B+ ; C)`, `(A ; NSEQ(!B ; C))`, `NEG((A ; C), !B)`."""
+    """`((A ; B) ; C)`, `KSEQ(A ; B+ ; C)`, `(A ; NSEQ(!B ; C))`, `NEG((A ; C), !B)`.
+
+    A negated sequence that one pass decides is `LATEST(A ; B)`.
+    """
     names = labels or {}
 
     def of(node: Tree) -> str:
@@ -50,6 +54,8 @@ def print_tree(tree: Tree, labels: Labels | None = None) -> str:
             return f"NEG({of(part)}, !{of(negation)})"
         case Passed(part, way):
             return f"{of(part)} by {way}"
+        case Latest(parts):
+            return f"LATEST({' ; '.join(map(of, parts))})"
         case KSeq(start, closures, end):
             sides = [None if side is None else of(side) for side in (start, end)]
             groups = [print_closure(closure, names) for closure in closures]
@@ -101,6 +107,8 @@ def _operator(tree: Tree, labels: Labels) -> str:
             return f"NEG of !{print_tree(negation, labels)}"
         case Passed(_, way):
             return f"events by {way}"
+        case Latest():
+            return "LATEST"
         case KSeq(_, closures):
             return f"KSEQ of {', '.join(print_closure(c, labels) for c in closures)}"
         case _:

@@ -9,6 +9,7 @@ from typing import assert_never
 from optimizer.trees.tree import (
     AndJoin,
     KSeq,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -45,6 +46,8 @@ def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | No
             return NegTop(of(part), of(negation))
         case Passed(part, way):
             return Passed(of(part), way)
+        case Latest(parts):
+            return Latest(tuple(map(of, parts)))
         case KSeq(start, closures, end):
             return KSeq(
                 None if start is None else of(start),

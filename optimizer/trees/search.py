@@ -7,19 +7,41 @@ from optimizer.trees.problem import Chain, Choice, Edge, Part, Piece, Problem, S
 from optimizer.trees.segments import Segments
 from optimizer.trees.solved import NOTHING, Shape, Solved
 from optimizer.trees.subsets import Subsets
-from optimizer.trees.tree import Leaf, NegTop, OrMerge, Shared
+from optimizer.trees.tree import Latest, Leaf, NegTop, NSeq, OrMerge, Shared, Tree
 
 
 def solve(problem: Problem, shape: Shape = "bushy") -> Solved:
     """The cheapest tree of a shape, or the worst of all; negations that need all come last."""
+    if problem.one_pass:
+        return _latest(problem)
     tree, total, exact = _part(problem, problem.root, shape)
     rows = problem.root.rows
-    for negation in sorted(problem.top, key=lambda negation: negation.survival):
-        after = rows * negation.survival
+    in_turn = sorted(problem.top, key=lambda negation: negation.survival)
+    for number, negation in enumerate(in_turn, 1):
+        after = problem.rows_after(in_turn[:number])
         inner = solve(negation.problem)
         total += cost.filtered(problem.model, rows, negation.predicates, after) + inner.cost
         tree, rows = NegTop(tree, inner.tree), after
     return Solved(tree, total, exact)
+
+
+def _latest(problem: Problem) -> Solved:
+    """The one pass over the events of a negated sequence."""
+    chain, model = problem.root, problem.model
+    assert isinstance(chain, Chain)
+    parts: list[Tree] = []
+    total, exact = 0.0, True
+    for number, item in enumerate(chain.items):
+        assert isinstance(item, Single)
+        part: Tree = Leaf(item.alias)
+        for negation in chain.gaps[number - 1].negations if number else ():
+            inner = solve(negation.problem)
+            total += inner.cost + cost.pushed(model, item.rows, negation.predicates)
+            part, exact = NSeq(part, inner.tree, "left"), exact and inner.exact
+        parts.append(part)
+    looked_at = sum(item.rows for item in chain.items)
+    total += cost.latest(model, looked_at, chain.items[-1].rows)
+    return Solved(Latest(tuple(parts)), total, exact)
 
 
 def _part(problem: Problem, part: Part | Edge, shape: Shape) -> Solved:

@@ -14,7 +14,17 @@ from typing import NamedTuple
 
 from optimizer.cost import trees as cost
 from optimizer.trees.costing import closure_cost
-from optimizer.trees.problem import Chain, Edge, Gap, Negation, Predicate, Problem
+from optimizer.trees.problem import (
+    Chain,
+    Edge,
+    Gap,
+    Negation,
+    Piece,
+    Predicate,
+    Problem,
+    negations_of,
+    plain_rows,
+)
 from optimizer.trees.solved import CLOSE, Shape, Solved
 from optimizer.trees.tree import KSeq, NegTop, NSeq, SeqJoin, Side, Tree, TreeError
 
@@ -35,11 +45,10 @@ class _Option(NamedTuple):
 
     pushes: tuple[_Push, ...]
     cost: float
-    survival: float
     filters: tuple[Negation, ...]
 
 
-PLAIN = _Option((), 0.0, 1.0, ())
+PLAIN = _Option((), 0.0, ())
 
 
 class _Hull(NamedTuple):
@@ -72,10 +81,6 @@ class Segments:
         self.predicates = [(self._hull(p.aliases), p) for p in chain.predicates]
         self.far: list[tuple[_Hull, Negation]] = []  # those that need more than their gap
         self.options = [self._gap_options(i, gap) for i, gap in enumerate(chain.gaps)]
-        self.near = [
-            options[0].survival * math.prod(n.survival for n in options[0].filters)
-            for options in self.options
-        ]
         self.needs = [self._closure_needs(i, gap) for i, gap in enumerate(chain.gaps)]
         simple = shape in ("bushy", "worst") and not self.far
         self.plain = [simple and not gap.groups and not gap.negations for gap in chain.gaps]
@@ -124,7 +129,6 @@ class Segments:
                 _Option(
                     pushes,
                     sum(push.cost for push in pushes),
-                    math.prod(push.negation.survival for push in pushes),
                     tuple(n for n, push in zip(near, picked, strict=True) if push is None),
                 )
             )
@@ -150,6 +154,7 @@ class Segments:
         n, model = self.size, self.problem.model
         hashed = model.equality == "hash"
         self.rows = [[0.0] * n for _ in range(n)]
+        self.plain_rows = [[0.0] * n for _ in range(n)]  # without negations
         self.events = [[0] * n for _ in range(n)]
         self.counts = [[0] * n for _ in range(n)]
         self.equal = [[0.0] * n for _ in range(n)]  # logarithms
@@ -157,24 +162,24 @@ class Segments:
         ending: list[list[tuple[int, Predicate]]] = [[] for _ in range(n)]
         for hull, predicate in self.predicates:
             ending[hull.last].append((hull.first, predicate))
-        leaving: list[list[tuple[int, float]]] = [[] for _ in range(n)]
-        for hull, negation in self.far:
-            leaving[hull.last].append((hull.first, negation.survival))
-        for i, near in enumerate(self.near):
-            leaving[i + 1].append((i, near))
-            leaving[i + 1] += [(i, group.made) for group in self.chain.gaps[i].groups]
+        making: list[list[tuple[int, float]]] = [[] for _ in range(n)]
+        for i, gap in enumerate(self.chain.gaps):
+            making[i + 1] += [(i, group.made) for group in gap.groups]
+        negated = any(negations_of(self.chain))
         for a in range(n):
             item = self.chain.items[a]
-            self.rows[a][a], self.events[a][a] = item.rows, item.events
+            self.rows[a][a], self.plain_rows[a][a] = item.rows, plain_rows(item)
+            self.events[a][a] = item.events
             for b in range(a + 1, n):
                 new = self.chain.items[b]
                 before = self.events[a][b - 1]
-                rows = self.rows[a][b - 1] * new.rows * self._pairs(before, new.events)[0]
+                fit, _ = self._pairs(before, new.events)
+                rows = self.plain_rows[a][b - 1] * plain_rows(new) * fit
                 count, equal = self.counts[a][b - 1], self.equal[a][b - 1]
                 equalities = self.equalities[a][b - 1]
-                for first, share in leaving[b]:
+                for first, made in making[b]:
                     if first >= a:
-                        rows *= share
+                        rows *= made
                 for first, predicate in ending[b]:
                     if first >= a:
                         rows *= predicate.selectivity
@@ -183,7 +188,9 @@ class Segments:
                             equalities += 1
                         else:
                             count += 1
-                self.rows[a][b], self.events[a][b] = rows, before + new.events
+                self.plain_rows[a][b], self.events[a][b] = rows, before + new.events
+                left = self._survival(a, b, self._inside(a, b)) if negated else 1.0
+                self.rows[a][b] = rows * left
                 self.counts[a][b], self.equal[a][b] = count, equal
                 self.equalities[a][b] = equalities
 
@@ -198,6 +205,25 @@ class Segments:
             )
             self._known_pairs[left, right] = known
         return known
+
+    def _inside(self, a: int, b: int) -> list[Negation]:
+        """The negations that are decided in a stretch."""
+        found = [n for hull, n in self.far if a <= hull.first and hull.last <= b]
+        for item in self.chain.items[a : b + 1]:
+            found += item.negations if isinstance(item, Piece) else ()
+        for options in self.options[a:b]:
+            found += options[0].filters
+            found += [push.negation for push in options[0].pushes]
+        return found
+
+    def _survival(self, a: int, b: int, negations: Sequence[Negation]) -> float:
+        """The share of a stretch's rows that negations leave."""
+        if not negations:
+            return 1.0
+        return self.problem.survival(negations, self._aliases(a, b))
+
+    def _aliases(self, a: int, b: int) -> frozenset[str]:
+        return frozenset().union(*(item.aliases for item in self.chain.items[a : b + 1]))
 
     def solve(self) -> Solved:
         """Algorithm 5; ties go to the left-deep tree."""
@@ -267,9 +293,7 @@ class Segments:
         fit, look = self._pairs(self.events[a][r - 1], self.events[r][b])
         gap = self.chain.gaps[r - 1]
         far = self._far(a, b, r) if self.far else []
-        made = self.rows[a][b] / self.near[r - 1]
-        for negation in far:
-            made /= negation.survival
+        below = [*self._inside(a, r - 1), *self._inside(r, b)]
         grouped: float | None = None
         count, equal = 0, None
         if gap.groups:
@@ -281,19 +305,30 @@ class Segments:
                 equal = math.exp(self.equal[a][b] - self.equal[a][r - 1] - self.equal[r][b])
         found: tuple[float, _Option] | None = None
         for option in self.options[r - 1]:
-            rows = made * option.survival
+            decided = [*below, *(push.negation for push in option.pushes)]
+            rows = self.plain_rows[a][b] * self._survival(a, b, decided)
             own = grouped
             if own is None:
-                own = cost.join(model, left * right * look, right, count, equal, rows)
+                gates = [p.negation for p in option.pushes if p.negation.is_gate(p.side, model)]
+                seen = self._gated(a, b, r, below, gates) if gates else look
+                own = cost.join(model, left * right * seen, right, count, equal, rows)
             own += option.cost
             for negation in _in_turn(option, far):
-                after = rows * negation.survival
+                decided.append(negation)
+                after = self.plain_rows[a][b] * self._survival(a, b, decided)
                 own += cost.filtered(model, rows, negation.predicates, after)
                 rows = after
             if found is None or (own > found[0] if self.worst else own < found[0]):
                 found = own, option
         assert found is not None
         return found
+
+    def _gated(self, a: int, b: int, r: int, below: list[Negation], gates: list[Negation]) -> float:
+        """How many of the pairs at a root are looked at where gates let only some through."""
+        problem, left, right = self.problem, self.events[a][r - 1], self.events[r][b]
+        free = problem.let_through(gates, below, self._aliases(a, b), self._aliases(r, b))
+        seen = cost.looked_at(problem.model, left, right, True, free)
+        return problem.same_key(left, right) * seen
 
     def split_cost(self, a: int, b: int, r: int) -> float:
         """The operator at a root, with the best way to do the negations of its gap."""

@@ -74,6 +74,17 @@ class NSeq:
 
 
 @dataclass(frozen=True, slots=True)
+class Latest:
+    """A negated sequence that one pass decides: the latest of each part before the next.
+
+    Only as what a `NSeq` or `NegTop` negates. No sequence of it is made: of those that end with an
+    event only the latest start matters. Parts are leaves, with what is negated to their left.
+    """
+
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NegTop:
     """A filter on finished rows: the negation is checked when all it needs is there."""
 
@@ -110,7 +121,9 @@ class Passed:
     way: OneOf["pull", "pass-down"]
 
 
-Tree: TypeAlias = Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Passed
+Tree: TypeAlias = (
+    Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Latest | Passed
+)
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:
@@ -120,7 +133,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return ()
         case SeqJoin(left, right) | AndJoin(left, right):
             return (left, right)
-        case OrMerge(parts):
+        case OrMerge(parts) | Latest(parts):
             return parts
         case NSeq(part, negation) | NegTop(part, negation):
             return (part, negation)
@@ -156,7 +169,7 @@ def bound(tree: Tree) -> frozenset[str]:
             return aliases
         case SeqJoin(left, right) | AndJoin(left, right):
             return bound(left) | bound(right)
-        case OrMerge(parts):
+        case OrMerge(parts) | Latest(parts):
             return frozenset().union(*map(bound, parts))
         case NSeq(part) | NegTop(part) | Passed(part):
             return bound(part)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.events import Events, from_table
-from engines.local.run import run_local
+from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import load_bound

@@ -172,6 +172,17 @@ LARGER = {
     "last of four": "SEQ(A a, C c, D d, !B b) WHERE b.x = a.x AND c.y != d.y",
     "first of four": "SEQ(!B b, A a, C c, D d) WHERE b.x = d.x AND a.y != c.y",
     "nested": "SEQ(A a, !SEQ(B b, C c), D d) WHERE b.x = d.x AND c.y < d.y",
+    "one pass": "SEQ(A a, !SEQ(B b, C c), D d)",
+    "one pass over three": "SEQ(A a, !SEQ(B b, C c, E e), D d) WHERE c.y > 0",
+    "one pass by key": "SEQ(A a, !SEQ(B b, C c, B e), D d) WHERE [k]",
+    "one pass over one type": "SEQ(A a, !SEQ(A b, A c, A e), D d)",
+    "one pass first": "SEQ(!SEQ(B b, E e), A a, C c)",
+    "one pass last": "SEQ(A a, C c, !SEQ(B b, E e))",
+    "one pass beside others": "SEQ(A a, !SEQ(B b, C c), !SEQ(C e, B f), !E g, D d)",
+    "one pass around a negation": "SEQ(A a, !SEQ(B b, !E e, C c), D d)",
+    "one pass around a pass": "SEQ(A a, !SEQ(B b, !SEQ(E e, A f), C c, E g), D d)",
+    "one pass around an or": "SEQ(A a, !SEQ(B b, !OR(E e, D f), C c), D d)",
+    "one pass in and": "AND(A a, D d, !SEQ(B b, E e))",
     "in and": "AND(A a, B b, !C c) WHERE c.x = a.x AND a.y = b.y",
     "plus": "SEQ(A a, D+ d, C c) WHERE a.x < c.x AND d.x > a.x",
     "plus at an edge": "SEQ(A a, C c, D+ d) WHERE a.x = c.x AND sum(d.x) > 20",
@@ -341,6 +352,17 @@ def test_a_negation_next_to_a_component_is_found_in_one_try() -> None:
     negated = counted(["QUERY q PATTERN SEQ(A a, !B b, C c) RETURN a WITHIN 60 ms"])
     # At most one for each A or C, and what it rules out is not tried.
     assert negated.tried < plain.tried / 2
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_no_sequence_is_made_that_one_pass_decides(size: int) -> None:
+    negated = ", ".join(f"{kind} {kind.lower()}" for kind in "BCAE"[:size])
+    plain = counted(["QUERY q PATTERN SEQ(A x, D y) RETURN x WITHIN 60 ms"])
+    nested = f"QUERY q PATTERN SEQ(A x, !SEQ({negated}), D y) RETURN x WITHIN 60 ms"
+    found = counted([nested])
+    # Only pairs of A and D are made, and each event is looked at once for each part, or row.
+    assert 0 < found.made < plain.made
+    assert found.tried - found.made < 2000 * size
 
 
 def test_the_best_tree_makes_less_than_the_worst() -> None:

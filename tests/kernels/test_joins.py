@@ -30,6 +30,8 @@ def random_side(random, moment, position, width, tests, single, gates):
     if gates:
         top = int(moment.max(initial=0))
         gate = random.integers(-1, top + 2, len(last))
+        if random.random() < 0.5:
+            gate = np.sort(gate)
     values = random.integers(0, 3, (tests, len(last))).astype(np.float64)
     values[random.random(values.shape) < 0.2] = np.nan
     return Side(first, last, gate, values)
@@ -97,6 +99,41 @@ def test_a_negated_event_without_conditions_is_found_in_one_try():
         found, tried = joins.probe(*given, latest)
         assert found.tolist() == wanted
         assert tried == 2
+
+
+def test_what_gates_that_ascend_rule_out_is_not_tried():
+    places = np.arange(100, dtype=np.int32)
+    moment = np.arange(100)
+    none, tests = np.zeros(0, np.int64), np.zeros(0, np.int8)
+    right = Side(places, places, none, np.zeros((0, 100)))
+    gates = np.minimum(moment // 10 * 10 + 10, 99)  # something is negated at every tenth place
+    tried = []
+    for gate in (gates, np.where(moment == 50, 99, gates)):
+        left = Side(places, places, gate, np.zeros((0, 100)))
+        given = (moment, moment, left, np.array([0, 100]), right, np.zeros(0, np.int32), tests)
+        found = joins.count_pairs(*given, 1000, True)
+        assert found.counts.sum() == sum(int(g) - k for k, g in enumerate(gate))
+        tried.append(found.tried)
+    assert tried == [int((gates - moment).sum()), 100 * 99 // 2]
+
+
+def random_rows(random, moment):
+    """Rows that ascend at both ends, places to look from, and moments that rows must end behind."""
+    places = [np.flatnonzero(random.random(len(moment)) < 0.5).astype(np.int32) for _ in range(2)]
+    back = random.integers(0, 5, len(places[0]))
+    first = np.maximum.accumulate(np.maximum(places[0] - back, 0)).astype(np.int32)
+    gate = random.integers(-1, int(moment.max(initial=0)) + 2, len(places[1]))
+    return first, places[0], places[1], gate if random.random() < 0.5 else np.zeros(0, np.int64)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_latest_starts_are_those_of_the_reference(seed):
+    random = np.random.default_rng(seed)
+    moment, position = random_order(random)
+    given = (moment, position, *random_rows(random, moment))
+    for width in (1, 4, 12, 100):
+        found = joins.latest_starts(*given, width)
+        np.testing.assert_array_equal(found, joins_reference.latest_starts(*given, width))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -26,7 +26,7 @@ from tests.differential.test_trees import (
     larger,
     of_trees,
 )
-from tests.kernels.test_joins import grouped, random_order, random_side
+from tests.kernels.test_joins import grouped, random_order, random_rows, random_side
 from tests.running import How, run_trees
 
 needs_opencl = pytest.mark.skipif(not opencl_devices()[0], reason=opencl_devices()[1])
@@ -94,6 +94,16 @@ def test_what_is_negated_is_found_where_the_reference_finds_it(device, seed, lat
     np.testing.assert_array_equal(found[0], expected[0])
     # As many tries as the compiled version, which stops early.
     assert found[1] == kernel("probe", "numba")(*given)[1]
+
+
+@needs_opencl
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from([1, 4, 12, 100]))
+def test_latest_starts_are_those_of_the_reference(device, seed, width):
+    random = np.random.default_rng(seed)
+    moment, position = random_order(random)
+    given = (moment, position, *random_rows(random, moment), width)
+    np.testing.assert_array_equal(*both(device, "latest_starts", *given))
 
 
 @needs_opencl

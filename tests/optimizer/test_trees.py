@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from engines.events import from_table
+from optimizer.physical.compile_tree import compile_tree
 from kernels import joins
 from optimizer.bind import load_bound
 from optimizer.cost.trees import Model, looked_at, meeting
@@ -24,6 +25,7 @@ from optimizer.statistics import KeyStatistics, MissingStatisticError, Statistic
 from optimizer.trees import (
     Costed,
     Given,
+    Latest,
     Leaf,
     NegTop,
     NSeq,
@@ -186,13 +188,43 @@ def test_negations_at_the_edges_and_in_an_and_need_the_whole_match() -> None:
     assert shown(costed(pattern("AND(A, B, !C)"), (1, 1, 1))) == "NEG((A & B), !C)"
 
 
-def test_a_nested_negation_is_found_by_a_tree_of_its_own() -> None:
-    query = pattern("SEQ(A, !SEQ(B, C, D), E)")
+def test_a_nested_negation_whose_components_are_tied_is_found_by_a_tree_of_its_own() -> None:
+    query = pattern("SEQ(A, !SEQ(B, C, D), E)", "B.x = C.x")
     plain = costed(pattern("SEQ(A, !B, E)"), (1, 1, 1))
     found = costed(query, (1, 1, 0.1, 1, 1))
     assert shown(found) == "(NSEQ(A ; !((B ; C) ; D)) ; E)"
-    inner = costed(query_of("PATTERN SEQ(B b, C, D) RETURN b WITHIN 10 s"), (1, 0.1, 1))
+    tied = query_of("PATTERN SEQ(B b, C, D) WHERE b.x = C.x RETURN b WITHIN 10 s")
+    inner = costed(tied, (1, 0.1, 1))
     assert found.cost == pytest.approx(plain.cost + inner.cost)
+
+
+def test_a_nested_negation_that_is_not_tied_takes_one_pass() -> None:
+    plain = costed(pattern("SEQ(A, !B, E)"), (1, 1, 1))
+    found = costed(pattern("SEQ(A, !SEQ(B, C, D), E)"), (1, 1, 0.1, 2, 1))
+    assert shown(found) == "(NSEQ(A ; !LATEST(B ; C ; D)) ; E)"
+    assert found.cost == pytest.approx(plain.cost + (10 + 1 + 20) + 20)
+
+
+def test_what_is_negated_in_a_negation_stands_before_its_neighbour() -> None:
+    query = pattern("SEQ(A, !SEQ(B, !X, C), E)")
+    statistics = rated(query, (1,) * 5)
+    found = best_tree(query, statistics)
+    assert shown(found) == "(NSEQ(A ; !LATEST(B ; NSEQ(!X ; C))) ; E)"
+    assert cost_of(found.tree, query, statistics).cost == pytest.approx(found.cost)
+    assert from_document(to_document(found.tree)) == found.tree
+
+
+@pytest.mark.parametrize(
+    ("where", "parts"), [("", "CB"), ("", "B"), ("B.x = C.x", "BC"), ("C.x = A.x", "BC")]
+)
+def test_one_pass_decides_what_is_negated_in_its_order_or_nothing(where: str, parts: str) -> None:
+    query = pattern("SEQ(A, !SEQ(B, C), E)", where)
+    statistics = rated(query, (1,) * 4)
+    tree = NegTop(SeqJoin(Leaf("A"), Leaf("E")), Latest(tuple(map(Leaf, parts))))
+    with pytest.raises(TreeError, match=r"one pass does not decide|is not negated here"):
+        cost_of(tree, query, statistics)
+    with pytest.raises(TreeError, match=r"one pass does not decide|leaves out"):
+        compile_tree(tree, query.pattern, query.conditions)
 
 
 def test_a_closure_of_all_is_one_group_for_each_start_and_end() -> None:
