@@ -9,18 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from engines.how import How
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.events import Events, from_table
-from tests.running import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.bind import load_bound
 from optimizer.forms import alternative_forms
 from optimizer.ir.query import BoundWorkload
 from optimizer.normalize import normalize_workload
+from tests.running import How, run_local
 from tests.strategies import (
     SHAPE,
     Row,

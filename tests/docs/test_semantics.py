@@ -13,14 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
-from engines.how import How
 
 from engines.events import Events, from_table
-from engines.local.run import run_local
 from engines.oracle import run_oracle
 from engines.results import Results
 from optimizer.ir.query import BoundWorkload
 from tests.oracle.notation import rows, workload
+from tests.running import How, run_local
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "semantics.md"
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from engines.how import How
 
 from engines.columns.keys import with_fixed
 from engines.events import from_table
 from engines.live.run import LiveRun
-from engines.local.run import run_local
 from engines.oracle import run_oracle
 from optimizer.bind import load_bound
 from optimizer.ir.query import BoundWorkload, FixedAttribute
 from optimizer.normalize import normalize_workload
+from tests.running import How, run_local
 
 ODD = ['say "hi"', "a\\b", "{},:", "é", "\n"]
 
@@ -122,7 +121,7 @@ def test_every_engine_writes_the_key_as_if_it_were_not_fixed(pattern: str) -> No
     events = from_table(pa.Table.from_pylist(rows(), COLUMNS), written.stream)
     expected = listed(run_oracle(written, events))
     assert len({row[0] for row in expected}) == len(written.queries)
-    ways = (How(), How(counting=False), How(counting=False, detection="joins"))
+    ways = (How(), How(counting=False), How(counting=False, detection="stepwise"))
     for how in ways:
         assert listed(run_local(planned, events, how=how)) == expected
     live = LiveRun(planned, 10**6)

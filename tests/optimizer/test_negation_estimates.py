@@ -11,13 +11,12 @@ import pyarrow as pa
 import pytest
 
 from engines.columns.instances import Columns
+from engines.context import RunContext
+from engines.device_kernels import DeviceKernels
+from engines.devices import DeviceRequest
 from engines.events import from_table
-from engines.joins.scan import Limits
-from tests.running import run_local
 from engines.statistics import measure
-from optimizer.physical.compile_tree import compile_tree
-from engines.trees.device import JoinKernels
-from engines.trees.evaluation import Counts, Evaluation
+from engines.trees.evaluation import Evaluation
 from engines.trees.picked import Picked
 from kernels import joins
 from optimizer.bind import load_bound
@@ -25,8 +24,10 @@ from optimizer.cost.absence import Absence, in_turn, share_left
 from optimizer.cost.counting import Counting
 from optimizer.cost.trees import COMPILED
 from optimizer.ir.pattern import events as components
+from optimizer.physical.compile_tree import compile_tree
 from optimizer.statistics import KeyStatistics
 from optimizer.trees import Latest, Leaf, NegTop, NSeq, SeqJoin, Tree, best_tree, steps_of
+from tests.running import run_local
 
 FORMS = {
     "event": "SEQ(A a, !B b, E e)",
@@ -240,12 +241,13 @@ def test_estimates_of_what_joins_under_negations_look_at_are_near_what_they_do(
         tried += found.tried
         return found
 
-    kernels = JoinKernels(count_pairs=count_pairs)
+    kernels = DeviceKernels(DeviceRequest())
+    vars(kernels)["count_pairs"] = count_pairs
     columns = Columns(workload, events)
     picked = Picked(columns, query.key, False, symbols, WINDOW * 10**6, kernels)
-    counts = Counts()
+    context = RunContext()
     compiled = compile_tree(tree, query.pattern, query.conditions)
-    evaluation = Evaluation(picked, WINDOW * 10**6, "q", Limits(), None, counts)
+    evaluation = Evaluation(picked, WINDOW * 10**6, "q", context)
     made = sum(len(part) for part in evaluation.matches(compiled.operator))
     looks = replace(COMPILED, vain=1.0, output=0.0)  # only what is looked at
     steps = steps_of(tree, query, measure(workload, events), (), looks)
@@ -254,4 +256,4 @@ def test_estimates_of_what_joins_under_negations_look_at_are_near_what_they_do(
     assert steps[0].rows * SECONDS / WINDOW == pytest.approx(made, rel=0.15)
     # Besides, a negation takes a few looks for each row at most, and one for each event of a pass.
     others = (sum(step.own for step in steps) - joined) * SECONDS / WINDOW
-    assert tried <= counts.tried <= tried + 2 * others
+    assert tried <= context.counts.tried <= tried + 2 * others

@@ -16,11 +16,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from engines.events import from_table
-from optimizer.physical.compile_tree import compile_tree
 from kernels import joins
 from optimizer.bind import load_bound
 from optimizer.cost.trees import Model, looked_at, meeting
 from optimizer.ir.query import Query
+from optimizer.physical.compile_tree import compile_tree
 from optimizer.statistics import KeyStatistics, MissingStatisticError, Statistics, with_defaults
 from optimizer.trees import (
     Costed,
