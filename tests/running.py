@@ -19,13 +19,9 @@ from engines.results import Results
 from engines.statistics import measure
 from optimizer.cost.operations import DEFAULTS
 from optimizer.ir.query import BoundWorkload, Query
-<<<<<<< HEAD
-from optimizer.physical.groups import Device
-=======
-from optimizer.physical.groups import CountingEngine, CountingGroup, Device
+from optimizer.physical.groups import CountingGroup, Device
 from optimizer.physical.operators import operators
 from optimizer.physical.pieces import steps_of
->>>>>>> core
 from optimizer.physical.plan import Plan
 from optimizer.statistics import Statistics, given, with_defaults
 from sharing.planner import make_plan
@@ -132,15 +128,6 @@ def unit_of(
     return CountingUnit(tuple(queries), engine, lengths or {}, device, "counter")
 
 
-<<<<<<< HEAD
-def engines_of(plan: Plan, engine: str) -> Plan:
-    """The plan with all that it counts counted by another engine."""
-    groups = tuple(
-        replace(group, engine=engine) if hasattr(group, "segments") else group
-        for group in plan.groups
-    )
-    return replace(plan, groups=groups)
-=======
 def counting_plan(
     workload: BoundWorkload,
     groups: Iterable[tuple[Sequence[str], CountingEngine]],
@@ -168,4 +155,3 @@ def counting_plan(
     known = with_defaults(given(workload.statistics, workload.queries), workload.queries)
     graph = operators(workload, made, known, DEFAULTS, True)
     return replace(alone, groups=tuple(made), operators=graph)
->>>>>>> core
