@@ -130,7 +130,7 @@ def unit_of(
 
 def counting_plan(
     workload: BoundWorkload,
-    groups: Iterable[tuple[Sequence[str], CountingEngine]],
+    groups: Iterable[tuple[Sequence[str], str]],
     chop: int | None = None,
 ) -> Plan:
     """A plan that counts these groups of a workload's queries, each by its engine.

@@ -93,6 +93,15 @@ class StepwiseGroup:
 Group: TypeAlias = CountingGroup | TreeGroup | DeferredGroup | StepwiseGroup
 
 
+def cost_document(cost: Cost) -> dict[str, Any]:
+    """A cost as plain values; whole numbers too are written as doubles, as they are read."""
+    return {
+        "separate": float(cost.separate),
+        "shared": float(cost.shared),
+        "unit": cost.unit,
+    }
+
+
 def group_document(group: Group) -> dict[str, Any]:
     """A group as plain values; the tree of a single query stands by itself, as `tree`."""
     plain: dict[str, Any] = {
@@ -102,8 +111,7 @@ def group_document(group: Group) -> dict[str, Any]:
         "why": group.why,
     }
     if group.cost is not None:
-        cost = group.cost
-        plain["cost"] = {"separate": cost.separate, "shared": cost.shared, "unit": cost.unit}
+        plain["cost"] = cost_document(group.cost)
     match group:
         case CountingGroup():
             plain |= {"segments": group.segments, "uses": dict(group.uses)}

@@ -19,6 +19,7 @@ from optimizer.physical.groups import (
     Group,
     StepwiseGroup,
     TreeGroup,
+    cost_document,
     group_document,
     group_fields,
     group_type,
@@ -152,7 +153,7 @@ def _plain(value: Plan | Candidate | Operator) -> dict[str, Any]:
             for name in ("candidates", "operators"):
                 found[name] = list(map(_plain, found[name]))
             found["groups"] = list(map(group_document, value.groups))
-            found["cost"] = asdict(value.cost)
+            found["cost"] = cost_document(value.cost)
             found["spark"] = asdict(value.spark)
         case Operator():
             found["partitioning"] = asdict(value.partitioning)

@@ -124,7 +124,7 @@ def test_every_engine_writes_the_key_as_if_it_were_not_fixed(pattern: str) -> No
     ways = (How(), How(counting=False), How(counting=False, detection="stepwise"))
     for how in ways:
         assert listed(run_local(planned, events, how=how)) == expected
-    live = LiveRun(planned, 10**6)
+    live = LiveRun(How().program(planned), 10**6)
     batches = [from_table(pa.Table.from_pylist(rows()[i : i + 8], COLUMNS), written.stream) for i in
                range(0, 48, 8)]  # fmt: skip
     found = [live.add(batch, int(batch.ticks[-1])) for batch in batches]
