@@ -32,6 +32,7 @@ from optimizer.physical.tree_operators import add_reading, stepwise_id
 from optimizer.statistics import Statistics
 from optimizer.trees.document import from_document
 from workloads.loading import load_workload
+from workloads.model import Workload
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,14 @@ class OperatorIds:
         return stepwise_id(self._graph, query, inputs)
 
 
-def program_of(plan: Plan, kinds: Mapping[str, Any] | None = None) -> Program:
-    """The program of a plan over a stream whose columns are of these kinds."""
-    return bound_program(plan, bind(load_workload(plan.document), kinds))
+def program_of(
+    plan: Plan, kinds: Mapping[str, Any] | None = None, workload: Workload | None = None
+) -> Program:
+    """The program of a plan over a stream whose columns are of these kinds.
+
+    `workload` is that of the plan's document, where it has been loaded already.
+    """
+    return bound_program(plan, bind(workload or load_workload(plan.document), kinds))
 
 
 def bound_program(plan: Plan, workload: BoundWorkload) -> Program:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engines.spark.stream import Progress as StreamProgress
     from engines.spark.stream import StreamOptions
     from engines.trees.adaptive import Decision
+    from workloads.model import Workload
 
 Engine = OneOf["local", "spark", "oracle"]
 ALL_ROWS = 2**62
@@ -222,12 +223,10 @@ def device_of(plan: Plan, options: RunOptions) -> str:
     return options.device or next((g.device for g in plan.groups if g.device != "cpu"), "cpu")
 
 
-def kinds_of(program: Program) -> tuple[bool, bool]:
-    """Whether a program has queries that aggregate, and queries that return matches."""
-    from optimizer.ir.query import Aggregation
-
-    aggregating = [isinstance(q.output, Aggregation) for q in program.workload.queries]
-    return any(aggregating), not all(aggregating)
+def kinds_of(plan: Plan) -> tuple[bool, bool]:
+    """Whether a plan has queries that aggregate, and queries that return matches."""
+    kinds = {operator.detail["rows"] for operator in plan.operators if operator.kind == "sink"}
+    return "aggregates" in kinds, "matches" in kinds
 
 
 # --- in this process ------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ def _run_local(
         sliced = slices(run)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:
-            kinds = (True, True) if sink.both else kinds_of(program)
+            kinds = (True, True) if sink.both else kinds_of(plan)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
         rows: Counter[str] = Counter()
         pieces, span = 0, _Span()
@@ -327,9 +326,9 @@ def _opened(
     from engines.local.slices import Slicing, cut
     from workloads.loading import load_workload
 
-    stream = load_workload(plan.document).stream
-    events = Source(source.path, stream, faults, progress=monitor.on_progress)
-    program = fitted(plan, events.kinds)
+    workload = load_workload(plan.document)
+    events = Source(source.path, workload.stream, faults, progress=monitor.on_progress)
+    program = fitted(plan, events.kinds, workload)
     bound = program.workload
     events.assume(named_columns(bound))
     columns = needed_columns(bound, events.schema.names)
@@ -351,12 +350,12 @@ def _opened(
     return program, events, slices
 
 
-def fitted(plan: Plan, kinds: Mapping[str, Any] | None) -> Program:
-    """The plan's program over columns of these kinds."""
+def fitted(plan: Plan, kinds: Mapping[str, Any] | None, workload: Workload) -> Program:
+    """The plan's program over columns of these kinds; the workload is that of its document."""
     from workloads.errors import WorkloadError
 
     try:
-        return program_of(plan, kinds)
+        return program_of(plan, kinds, workload)
     except WorkloadError as error:
         said = "; ".join(
             f"query {d.query}: {d.message}" if d.query else d.message for d in error.diagnostics
@@ -415,11 +414,7 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
         if sink.path is None:
             report.first = results
         else:
-            from optimizer.ir.query import Aggregation
-
-            aggregating = [isinstance(query.output, Aggregation) for query in bound.queries]
-            kinds = (any(aggregating), not all(aggregating))
-            report.files = write_results(results, sink.path, *kinds)
+            report.files = write_results(results, sink.path, *kinds_of(plan))
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
     return report
 
@@ -445,7 +440,8 @@ def _run_spark(
 
     stages, faults = Stages(monitor), Faults(source.on_error)
     where = execution.spark
-    stream = load_workload(plan.document).stream
+    workload = load_workload(plan.document)
+    stream = workload.stream
     with ExitStack() as sessions:
 
         def session() -> SparkSession:
@@ -459,11 +455,11 @@ def _run_spark(
                 spark = session()
             with stages("read"):
                 opened = open_table(spark, source.path, stream, faults)
-                program = fitted(plan, column_kinds(opened.schema))
+                program = fitted(plan, column_kinds(opened.schema), workload)
         else:
             with stages("read"):
                 opened = open_source(source.path, stream, faults)
-                program = fitted(plan, opened.files.kinds)
+                program = fitted(plan, opened.files.kinds, workload)
                 opened.files.assume(named_columns(program.workload))
             with stages("start"):
                 spark = session()
@@ -471,7 +467,7 @@ def _run_spark(
         if sink.path is not None and sink.both:
             target = FileTarget(sink.path)
         elif sink.path is not None:
-            target = target_for(sink.path, *kinds_of(program))
+            target = target_for(sink.path, *kinds_of(plan))
         pages: list[str] = []
 
         def told(progress: SparkProgress) -> None:
@@ -591,12 +587,14 @@ def open_stream(
     from engines.spark.live_source import open_live_source
     from workloads.loading import load_workload
 
-    stream = load_workload(plan.document).stream
+    workload = load_workload(plan.document)
     before = read_manifest(checkpoint)
     known = None if before is None else before.schema
     more = () if running is None else (running.options,)
-    live = open_live_source(source.path, stream, source.like, known, source.on_error, *more)
-    return fitted(plan, column_kinds(live.schema)), live
+    live = open_live_source(
+        source.path, workload.stream, source.like, known, source.on_error, *more
+    )
+    return fitted(plan, column_kinds(live.schema), workload), live
 
 
 def decision_documents(decisions: Sequence[Decision | Mapping[str, Any]]) -> list[dict[str, Any]]:

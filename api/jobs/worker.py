@@ -120,7 +120,6 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     from api.devices import chosen_device
     from api.roots import Roots
     from engines.context import RunOptions
-    from engines.program import program_of
     from engines.report import report_document
     from engines.run import EventSource, Execution, RowSink, SparkMaster, kinds_of
     from engines.run import run as run_plan
@@ -148,7 +147,7 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         )
         document = report_document(plan, report)
         monitor.finish(report, {name: document.get(name) for name in REPORTED})
-    kinds = kinds_of(program_of(plan))
+    kinds = kinds_of(plan)
     files: list[str] = []
     if request["sink"] is not None:
         tell({"stage": "write"})
