@@ -154,9 +154,9 @@ def run(
     Rows are in the results, all of them in memory, or with `out` in files (.parquet, .csv or .jsonl
     by its ending).
     """
+    from engines.execution import EventSource, Execution, RowSink, SparkMaster
     from engines.report import report_document
     from engines.results import empty_results
-    from engines.run import EventSource, Execution, RowSink, SparkMaster
     from engines.run import run as run_plan
 
     made = planned if isinstance(planned, Plan) else plan(planned, events)

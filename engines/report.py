@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.account import Account
-from engines.run import RunReport, decision_documents
+from engines.execution import RunReport
+from engines.run import decision_documents
 from optimizer.physical.plan import Plan
 from optimizer.physical.wording import some
 

@@ -30,15 +30,15 @@ from api.devices import Device, chosen_device
 from api.inputs import open_workload
 from api.progress import progress_bar
 from api.sinks import check_sink
-from engines.run import Engine, EventSource, Execution, Monitor, RowSink
+from engines.execution import Engine, EventSource, Execution, Monitor, RowSink
 from workloads.errors import SheafError
 from workloads.model import OnLimit, PartialLimit
 from workloads.syntax import UNITS
 
 if TYPE_CHECKING:
     from engines.events import Events
+    from engines.execution import RunReport
     from engines.gathered import Gathered
-    from engines.run import RunReport
     from optimizer.physical.plan import Plan
     from optimizer.statistics import Statistics
     from workloads.model import Workload

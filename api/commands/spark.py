@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 
 from api.devices import Device
 from api.sinks import check_sink
-from engines.run import SparkMaster
+from engines.execution import SparkMaster
 from workloads.errors import SheafError
 
 TABLE = "table:"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engines.run import Command, EventSource, Execution, Monitor, Replacement
+from engines.execution import Command, EventSource, Execution, Monitor, Replacement
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
-    from engines.run import RunReport
+    from engines.execution import RunReport
     from engines.spark.checkpoint import Takeover
     from engines.spark.stream import Progress as StreamProgress
     from optimizer.physical.plan import Plan
@@ -47,7 +47,8 @@ def run_live(
     plan: Plan, source: EventSource, out: str | None, live: Live, execution: Execution
 ) -> RunReport:
     """Run until there is nothing more, or until it is stopped."""
-    from engines.run import RowSink, run
+    from engines.execution import RowSink
+    from engines.run import run
     from engines.spark.stream import StreamOptions
 
     if live.checkpoint is None or out is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from api.jobs.account import Batch, JobAccount, read_account, write_account
 from api.jobs.folder import Attempt
-from engines.run import Command, Monitor, Replacement
+from engines.execution import Command, Monitor, Replacement
 
 if TYPE_CHECKING:
     from engines.spark.checkpoint import Takeover
@@ -32,7 +32,8 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     from api.roots import Roots
     from engines.context import RunOptions
     from engines.errors import EventsError
-    from engines.run import EventSource, Execution, RowSink, SparkMaster, run
+    from engines.execution import EventSource, Execution, RowSink, SparkMaster
+    from engines.run import run
     from engines.spark.kafka import KAFKA
     from engines.spark.stream import StreamOptions
     from optimizer.physical.plan import from_json
@@ -84,8 +85,9 @@ def checked(
     request: Mapping[str, Any], document: Mapping[str, Any], checkpoint: str
 ) -> dict[str, tuple[str, ...]]:
     """What would become of a running stream's queries; raises where a plan could not take over."""
+    from engines.execution import EventSource
     from engines.live.bucket import Bucket
-    from engines.run import EventSource, open_stream
+    from engines.run import open_stream
     from engines.spark.checkpoint import manifest_of, read_manifest, taken_over
     from optimizer.physical.plan import from_json
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from api.jobs.counts import Counting
 from api.jobs.folder import Attempt, JobFolder, hidden_sink
-from engines.run import Monitor
+from engines.execution import Monitor
 from workloads.errors import SheafError, WorkloadError
 
 if TYPE_CHECKING:
     from engines.account import Account
-    from engines.run import RunReport, SliceProgress
+    from engines.execution import RunReport, SliceProgress
     from engines.spark.progress import Progress as SparkProgress
 
 Tell = Callable[[dict[str, Any]], None]
@@ -120,8 +120,9 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     from api.devices import chosen_device
     from api.roots import Roots
     from engines.context import RunOptions
+    from engines.execution import EventSource, Execution, RowSink, SparkMaster
     from engines.report import report_document
-    from engines.run import EventSource, Execution, RowSink, SparkMaster, kinds_of
+    from engines.run import kinds_of
     from engines.run import run as run_plan
     from optimizer.physical.plan import from_json
     from workloads.loading import load_workload
