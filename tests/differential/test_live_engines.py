@@ -194,6 +194,28 @@ def test_engines_of_one_key_and_window_count_over_one_state(slide):
     assert taken == {"chopconnect": 5, "aseq": 5, "product": 5}
 
 
+@pytest.mark.parametrize("first", ["panes", "product"])
+def test_a_query_keeps_its_counts_when_a_plan_moves_it_to_panes_or_from_them(first):
+    windows = ["WITHIN 20 ms SLIDE 10 ms", "WITHIN 40 ms SLIDE 20 ms"]
+    queries = [
+        f"QUERY q{i} PATTERN SEQ(A a, !D, C c) PARTITION BY k AGG COUNT(*) {window}"
+        for i, window in enumerate(windows)
+    ]
+    both, alone = (load_bound({"stream": STREAM, "queries": q}) for q in (queries, queries[:1]))
+    panes = bound_program(counting_plan(both, [(["q0", "q1"], "panes")]), both)
+    product = bound_program(counting_plan(alone, [(["q0"], "product")]), alone)
+    whole = run_events(product, from_table(stream(), alone.stream)).aggregates.to_pylist()
+    found, state = [], None
+    programs = (panes, product) if first == "panes" else (product, panes)
+    for program, (table, until) in zip(programs, batches_of(stream(), [95]), strict=True):
+        live = LiveRun(program, MILLISECOND)
+        if state is not None:
+            live.restore(state)
+        found += live.add(from_table(table, both.stream), until).aggregates.to_pylist()
+        state = live.save()
+    assert comparable(row for row in found if row["query"] == "q0") == comparable(whole)
+
+
 def test_panes_count_every_batch():
     windows = ["WITHIN 20 ms SLIDE 10 ms", "WITHIN 40 ms SLIDE 20 ms", "WITHIN 30 ms SLIDE 5 ms"]
     queries = [
