@@ -19,6 +19,7 @@ from engines.live.run import LiveRun
 from engines.local.run import run_events
 from engines.program import bound_program
 from engines.reference import run
+from engines.spark.checkpoint import manifest_of, taken_over
 from optimizer.automaton import countable
 from optimizer.bind import load_bound
 from tests import strategies
@@ -192,6 +193,46 @@ def test_engines_of_one_key_and_window_count_over_one_state(slide):
     found, taken = check(workload, plan, stream(), [50, 51, 90, 140])
     assert len(found) > 200
     assert taken == {"chopconnect": 5, "aseq": 5, "product": 5}
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "stays"),
+    [
+        ("product", "aseq", True),
+        ("chopconnect", "product", True),
+        ("panes", "product", False),  # which keep events, and no symbols
+        ("aseq", "panes", False),
+    ],
+)
+def test_a_query_goes_on_with_a_state_of_the_same_form_alone(first, then, stays, tmp_path):
+    query = "QUERY q PATTERN SEQ(A a, !D, C c) PARTITION BY k AGG COUNT(*) WITHIN 20 ms SLIDE 10 ms"
+    workload = load_bound({"stream": STREAM, "queries": [query]})
+    old, new = (
+        bound_program(counting_plan(workload, [(["q"], engine)]), workload)
+        for engine in (first, then)
+    )
+    manifests = [manifest_of(p, stream().schema, MILLISECOND, 3, 2) for p in (old, new)]
+    takeover = taken_over(*manifests, new, str(tmp_path))
+    assert (takeover.kept, takeover.afresh) == ((("q",), ()) if stays else ((), ("q",)))
+
+
+@pytest.mark.parametrize(("first", "then"), [("product", "aseq"), ("chopconnect", "product")])
+def test_a_query_keeps_its_counts_when_a_plan_gives_it_another_counter(first, then):
+    workload = load_bound({"stream": STREAM, "queries": [f"{q} {TAIL}" for q in QUERIES]})
+    names = ["one", "two", "three", "four"]
+    programs = [
+        bound_program(counting_plan(workload, groups, chop=2), workload)
+        for groups in ([(names, first)], [(names[:2], then), (names[2:], first)])
+    ]
+    whole = run_events(programs[0], from_table(stream(), workload.stream)).aggregates.to_pylist()
+    found, state = [], None
+    for program, (table, until) in zip(programs, batches_of(stream(), [95]), strict=True):
+        live = LiveRun(program, MILLISECOND)
+        if state is not None:
+            live.restore(state)
+        found += live.add(from_table(table, workload.stream), until).aggregates.to_pylist()
+        state = live.save()
+    assert comparable(found) == comparable(whole)
 
 
 def test_panes_count_every_batch():

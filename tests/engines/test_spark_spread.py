@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines.how import USUAL
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +28,7 @@ from engines.spark.targets import FileTarget
 from optimizer.bind import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.differential.test_slices import COLUMNS, multiset
-from tests.running import run_local
+from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, Shape, event_rows, has_sequence, workloads
 
 if TYPE_CHECKING:
@@ -53,7 +52,8 @@ def ran(
     pq.write_table(table, folder / "events.parquet", row_group_size=group)
     source = open_source(str(folder / "events.parquet"), workload.stream)
     target = FileTarget(str(folder / "r.parquet"))
-    done = run_batch(spark, workload, source, target, USUAL, how, told)
+    program = How().program(workload)
+    done = run_batch(spark, program, source, target, settings=how, told=told)
     return done, Results(*(pq.read_table(name) for name in done.names))
 
 
