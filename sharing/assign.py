@@ -10,7 +10,7 @@ from typing import NamedTuple
 from optimizer.cost.choice import Ranked, cheapest
 from optimizer.cost.counting import Counting, reversible
 from optimizer.cost.operations import UnitCosts, nanoseconds
-from optimizer.engines import COUNTING, CountingEngine, counting_engine
+from optimizer.engines import COUNTING, CountingEngine, counting_engine, takes
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
 from optimizer.physical.groups import Device
@@ -104,20 +104,11 @@ class Assigning:
 
         With `any_rates` also those whose costs rest on assumed statistics.
         """
-        chopped = lengths is not None
         if lengths is None:
-            lengths = {q.name: self.lengths[q.name] for q in group if q.name in self.lengths}
-            chopped = any(len(parts) > 1 for parts in lengths.values())
+            known = {q.name: self.lengths[q.name] for q in group if q.name in self.lengths}
+            lengths = known if any(len(parts) > 1 for parts in known.values()) else None
         robust = not any_rates and not trusted(group, self.statistics)
-        allowed = [
-            engine
-            for engine in self.engines
-            if len(group) >= engine.FEWEST
-            and (engine.ROBUST or not robust)
-            and (chopped or not engine.CHOPPED)
-            and engine.refusal_together(group) is None
-            and all(engine.refusal(query) is None for query in group)
-        ]
+        allowed = [engine for engine in self.engines if engine.ROBUST or not robust]
         return cheapest(group, self.statistics, self.unit_costs, allowed, lengths)
 
     @property
@@ -199,10 +190,7 @@ class Assigning:
             )
             - self.more_saved.get(setting_of(group[0]), 0.0)
             for engine in self.engines
-            if engine.CHOPPED
-            and len(group) >= engine.FEWEST
-            and engine.refusal_together(group) is None
-            and all(engine.refusal(query) is None for query in group)
+            if engine.CHOPPED and len(group) >= engine.FEWEST and takes(engine, group)
         ]
         return min(found, default=float("inf"))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from optimizer.physical.operator import SINGLE, Operator, Partitioning, State, state_of
-from optimizer.physical.plan import Group, Plan, PlanError
+from optimizer.physical.plan import Plan, PlanError, StepwiseGroup
 from tests.optimizer.test_plan import TWO, plan_of
 
 PLAN = plan_of(TWO)
@@ -24,7 +24,7 @@ def test_a_query_must_be_in_one_group() -> None:
     with pytest.raises(PlanError, match="exactly once: found"):
         replace(PLAN, groups=PLAN.groups[:1])
     with pytest.raises(PlanError, match="exactly once: counted"):
-        replace(PLAN, groups=(*PLAN.groups, Group(("counted",), "joins", "twice")))
+        replace(PLAN, groups=(*PLAN.groups, StepwiseGroup(("counted",), "twice")))
 
 
 def test_an_operator_reads_only_what_stands_before_it() -> None:
@@ -36,7 +36,7 @@ def test_an_operator_reads_only_what_stands_before_it() -> None:
 
 def test_an_operator_reads_nothing_that_is_not_there() -> None:
     with pytest.raises(PlanError, match="reads events-0, which the plan does not have"):
-        changed("engine", lambda o: replace(o, inputs=(*o.inputs, "events-0")))
+        changed("counter", lambda o: replace(o, inputs=(*o.inputs, "events-0")))
 
 
 def test_an_id_is_of_one_operator() -> None:
@@ -48,9 +48,9 @@ def test_state_that_nothing_bounds_is_refused() -> None:
     endless = state_of(None, "partial matches")
     with pytest.raises(PlanError, match=r"unbounded: join-.*: no window bounds partial"):
         changed("join", lambda o: replace(o, state=endless))
-    with pytest.raises(PlanError, match=r"unbounded: engine-.*: counters are never dropped"):
+    with pytest.raises(PlanError, match=r"unbounded: counter-.*: counters are never dropped"):
         changed(
-            "engine",
+            "counter",
             lambda o: replace(o, state=State("unbounded", reason="counters are never dropped")),
         )
 
@@ -92,15 +92,15 @@ def test_inputs_are_of_the_kinds_that_an_operator_reads() -> None:
     scan = PLAN.operators[0].id
     with pytest.raises(PlanError, match=f"reads {scan}, which is a scan; a join reads events or"):
         changed("join", lambda o: replace(o, inputs=(*o.inputs, scan)))
-    with pytest.raises(PlanError, match="reads 0 operators, and a engine reads 1 or more"):
-        changed("engine", lambda o: replace(o, inputs=()))
+    with pytest.raises(PlanError, match="reads 0 operators, and a counter reads 1 or more"):
+        changed("counter", lambda o: replace(o, inputs=()))
 
 
 def test_inputs_are_sorted_as_an_operator_needs_them() -> None:
     with pytest.raises(PlanError, match="is sorted by start, and not by end"):
         changed("events", lambda o: replace(o, order=("start",)))
     with pytest.raises(PlanError, match="is sorted by nothing, and not by end"):
-        changed("engine", lambda o: replace(o, order=()))
+        changed("counter", lambda o: replace(o, order=()))
     with pytest.raises(PlanError, match="is sorted by price, which it has not"):
         changed("partition", lambda o: replace(o, order=("price",)))
 
@@ -108,7 +108,7 @@ def test_inputs_are_sorted_as_an_operator_needs_them() -> None:
 def test_inputs_are_spread_as_an_operator_is() -> None:
     by_item = Partitioning("key", ("item",))
     with pytest.raises(PlanError, match="is spread by user, and not by item"):
-        changed("engine", lambda o: replace(o, partitioning=by_item))
+        changed("counter", lambda o: replace(o, partitioning=by_item))
     with pytest.raises(PlanError, match="is spread all in one place, and its partition by user"):
         changed("events", lambda o: replace(o, partitioning=SINGLE))
 
