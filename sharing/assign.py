@@ -147,9 +147,7 @@ class Assigning:
         if across and across[0].nanoseconds < total:
             groups = [self._group(some, across[0], len(some))]
             total = across[0].nanoseconds
-        # No group takes less than the dearest of its queries does alone.
-        least = min(total, max(ranked.nanoseconds for ranked in each))
-        return Assigned(groups, total, least)
+        return Assigned(groups, total, min(total, self._dearest(each)))
 
     def _exactly(self, some: Sequence[Query], each: Sequence[Ranked]) -> Assigned:
         """The best of all ways to part a class."""
@@ -168,7 +166,7 @@ class Assigning:
         def floor(members: Members) -> float:
             """What the queries take at least with any segments."""
             group = [some[i] for i in members]
-            dearest = max(each[i].nanoseconds for i in members)
+            dearest = self._dearest([each[i] for i in members])
             return min(cost(members), max(dearest, self._least_chopped(group)))
 
         parts, total = best_parts(len(some), cost)
@@ -181,6 +179,17 @@ class Assigning:
             same = settings[setting_of(some[members[0]])]
             groups.append(self._group([some[i] for i in members], best, same))
         return Assigned(groups, total, min(least, total))
+
+    def _dearest(self, each: Sequence[Ranked]) -> float:
+        """What queries take at least however they are put into groups: no less than any alone.
+
+        No group takes less than one of its queries, and all of them write their rows.
+        """
+        costs = self.unit_costs.each
+        row = min(costs.product_rows, costs.sorted_rows)
+        rows = [row * (r.operations.product_rows + r.operations.sorted_rows) for r in each]
+        own = (ranked.nanoseconds - mine for ranked, mine in zip(each, rows, strict=True))
+        return max(own) + sum(rows)
 
     def _least_chopped(self, group: Sequence[Query]) -> float:
         """What engines that chop queries take at least; infinite where none can."""

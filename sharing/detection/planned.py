@@ -188,15 +188,17 @@ class _Planned:
 
     @cached_property
     def _alone(self) -> dict[str, float]:
-        """What each query takes by itself."""
-        documents = {
-            name: self._documents[name]
-            if not any(self._taken(number) for number in numbers)
-            else _joined([self._tree_alone(number) for number in numbers])
+        """What each query takes by itself: with its own tree, where it reads no node."""
+        readers = {
+            name: _joined([self._tree_alone(number) for number in numbers])
             for name, numbers in self._readings.items()
+            if any(self._taken(number) for number in numbers)
         }
-        compiled = self._compile(documents, sharing=False)
-        return {name: compiled.cost([name]) for name in documents}
+        compiled = self._compile(readers, sharing=False)
+        return {
+            name: (compiled if name in readers else self._compiled).cost([name])
+            for name in self._readings
+        }
 
     def _compile(self, documents: Mapping[str, Mapping[str, Any]], sharing: bool) -> _Compiled:
         graph = Graph(self._workload, self._request.statistics, self._request.unit_costs, sharing)
