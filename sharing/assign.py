@@ -10,7 +10,7 @@ from typing import NamedTuple
 from optimizer.cost.choice import Ranked, cheapest
 from optimizer.cost.counting import Counting, reversible
 from optimizer.cost.operations import UnitCosts, nanoseconds
-from optimizer.engines import COUNTING, CountingEngine, counting_engine
+from optimizer.engines import COUNTING, CountingEngine, counting_engine, takes
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Query
 from optimizer.physical.groups import Device
@@ -104,20 +104,11 @@ class Assigning:
 
         With `any_rates` also those whose costs rest on assumed statistics.
         """
-        chopped = lengths is not None
         if lengths is None:
-            lengths = {q.name: self.lengths[q.name] for q in group if q.name in self.lengths}
-            chopped = any(len(parts) > 1 for parts in lengths.values())
+            known = {q.name: self.lengths[q.name] for q in group if q.name in self.lengths}
+            lengths = known if any(len(parts) > 1 for parts in known.values()) else None
         robust = not any_rates and not trusted(group, self.statistics)
-        allowed = [
-            engine
-            for engine in self.engines
-            if len(group) >= engine.FEWEST
-            and (engine.ROBUST or not robust)
-            and (chopped or not engine.CHOPPED)
-            and engine.refusal_together(group) is None
-            and all(engine.refusal(query) is None for query in group)
-        ]
+        allowed = [engine for engine in self.engines if engine.ROBUST or not robust]
         return cheapest(group, self.statistics, self.unit_costs, allowed, lengths)
 
     @property
@@ -156,9 +147,7 @@ class Assigning:
         if across and across[0].nanoseconds < total:
             groups = [self._group(some, across[0], len(some))]
             total = across[0].nanoseconds
-        # No group takes less than the dearest of its queries does alone.
-        least = min(total, max(ranked.nanoseconds for ranked in each))
-        return Assigned(groups, total, least)
+        return Assigned(groups, total, min(total, self._dearest(each)))
 
     def _exactly(self, some: Sequence[Query], each: Sequence[Ranked]) -> Assigned:
         """The best of all ways to part a class."""
@@ -177,7 +166,7 @@ class Assigning:
         def floor(members: Members) -> float:
             """What the queries take at least with any segments."""
             group = [some[i] for i in members]
-            dearest = max(each[i].nanoseconds for i in members)
+            dearest = self._dearest([each[i] for i in members])
             return min(cost(members), max(dearest, self._least_chopped(group)))
 
         parts, total = best_parts(len(some), cost)
@@ -191,6 +180,17 @@ class Assigning:
             groups.append(self._group([some[i] for i in members], best, same))
         return Assigned(groups, total, min(least, total))
 
+    def _dearest(self, each: Sequence[Ranked]) -> float:
+        """What queries take at least however they are put into groups: no less than any alone.
+
+        No group takes less than one of its queries, and all of them write their rows.
+        """
+        costs = self.unit_costs.each
+        row = min(costs.product_rows, costs.sorted_rows)
+        rows = [row * (r.operations.product_rows + r.operations.sorted_rows) for r in each]
+        own = (ranked.nanoseconds - mine for ranked, mine in zip(each, rows, strict=True))
+        return max(own) + sum(rows)
+
     def _least_chopped(self, group: Sequence[Query]) -> float:
         """What engines that chop queries take at least; infinite where none can."""
         found = [
@@ -199,10 +199,7 @@ class Assigning:
             )
             - self.more_saved.get(setting_of(group[0]), 0.0)
             for engine in self.engines
-            if engine.CHOPPED
-            and len(group) >= engine.FEWEST
-            and engine.refusal_together(group) is None
-            and all(engine.refusal(query) is None for query in group)
+            if engine.CHOPPED and len(group) >= engine.FEWEST and takes(engine, group)
         ]
         return min(found, default=float("inf"))
 

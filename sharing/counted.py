@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 from optimizer.chains import Chain, chain_of
@@ -88,7 +89,7 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
         planned,
         (*(c for found in rated for c in found.candidates), *apart),
         tuple(name for found in rated for name in found.chosen),
-        sum(assigning.alone(query).nanoseconds for query in problem.queries),
+        fsum(assigning.alone(query).nanoseconds for query in problem.queries),
         least,
         least >= total * PROVEN,
     )
@@ -148,7 +149,7 @@ def _by_thesis(problem: CountingProblem, request: PlanRequest) -> PlanPart:
         tuple(groups),
         tuple(candidates),
         tuple(chosen),
-        sum(assigning.alone(query).nanoseconds for query in problem.queries),
+        fsum(assigning.alone(query).nanoseconds for query in problem.queries),
         shared,
         proven,
     )
@@ -223,7 +224,7 @@ def _group(
         cut = None if choice is None else choice.chopped.get(query.name)
         parts = [texts] if cut is None else [texts[part.start : part.end] for part in cut]
         uses[query.name] = tuple(segments.setdefault(part, len(segments)) for part in parts)
-    separate = sum(assigning.alone(query).nanoseconds for query in group.queries)
+    separate = fsum(assigning.alone(query).nanoseconds for query in group.queries)
     return CountingGroup(
         group.names,
         group.engine,

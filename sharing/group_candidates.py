@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 
 from optimizer.cost.choice import Ranked
 from optimizer.cost.counting import Counting
@@ -63,8 +64,8 @@ class Rating:
             rated = self._chopped(group)
         else:
             rated = self._by_engine(group)
-        pieces = sum(c.benefit for c in rated.candidates if c.id in rated.chosen)
-        separate = sum(self.assigning.alone(query).nanoseconds for query in group.queries)
+        pieces = fsum(c.benefit for c in rated.candidates if c.id in rated.chosen)
+        separate = fsum(self.assigning.alone(query).nanoseconds for query in group.queries)
         same = Candidate(
             _id(SAME_EVENTS, group.names),
             SAME_EVENTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import fsum
 from typing import Literal as OneOf
 
 from optimizer.cost.operations import UnitCosts
@@ -63,7 +64,7 @@ def together(parts: Iterable[PlanPart]) -> PlanPart:
         tuple(group for part in some for group in part.groups),
         tuple(candidate for part in some for candidate in part.candidates),
         tuple(name for part in some for name in part.chosen),
-        sum(part.separate for part in some),
-        sum(part.least for part in some),
+        fsum(part.separate for part in some),
+        fsum(part.least for part in some),
         all(part.proven for part in some),
     )

@@ -50,6 +50,7 @@ from workloads.model import Statistics as Written
 from workloads.model import Workload
 
 ANY_LAYOUT = SparkLayout()
+ROUNDED = 1e-12  # of a sum, in which the order of its terms shows
 
 
 class CostsError(SheafError):
@@ -262,6 +263,8 @@ def _assembled(
     shared = fsum(operator.cost for operator in graph)
     separate = solved.separate if request.sharing else shared
     saved = separate - shared
+    if abs(saved) <= ROUNDED * separate:
+        saved, separate = 0.0, shared
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),

@@ -47,6 +47,9 @@ def plan(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Leave nothing out of long lists. Text.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each stage of planning gave. Text.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse to assume what statistics do not tell.")
     ] = False,
@@ -62,17 +65,20 @@ def plan(
     """Show the plan of a workload."""
     from engines.unit_costs import known
     from optimizer.statistics import given
-    from sharing.planner import make_plan
+    from sharing.planner import PlanOptions
+    from sharing.planner import plan as stages_of
     from workloads.document import to_document
 
-    if (query is not None or verbose) and format != "text":
-        raise SheafError("--query and --verbose are for --format text")
+    if (query is not None or verbose or explain) and format != "text":
+        raise SheafError("--query, --explain and --verbose are for --format text")
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
     previous = None if old is None else read_plan(old)
     if server is not None:
-        if previous is not None or strict:
-            raise SheafError("--from and --strict are for plans that are made without --server")
+        if previous is not None or strict or explain:
+            raise SheafError(
+                "--from, --strict and --explain are for plans that are made without --server"
+            )
         served = _served(server, workload, events, statistics, solver, model)
         typer.echo(show(served, format, query, verbose), nl=False)
         return
@@ -90,16 +96,13 @@ def plan(
         check_columns(table.schema, parsed.stream, events)
         bound = bind(parsed, column_kinds(table.schema))
         known_ = measure(bound, from_table(table, parsed.stream, events))
-    made = make_plan(
-        bound,
-        to_document(parsed),
-        solver,
-        model,
-        known_,
-        earlier=previous,
-        strict=strict,
-        unit_costs=known(),
-    )
+    options = PlanOptions(solver, model, earlier=previous, strict=strict, unit_costs=known())
+    stages = stages_of(bound, known_, options, to_document(parsed))
+    made = stages.plan
+    if explain:
+        from sharing.stages_text import render_stages
+
+        typer.echo(render_stages(stages))
     typer.echo(show(made, format, query, verbose), nl=False)
     if previous is not None:
         from optimizer.physical.change import render_change
@@ -153,7 +156,7 @@ def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = F
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan from the JSON that `--format json` wrote."""
+    """A plan from the JSON that `--format json` wrote, which may have been edited."""
     from optimizer.physical.load_plan import load_plan
 
     try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from optimizer.cost.counting import Counting, Lengths
 from optimizer.cost.operations import NAMES, Operations, UnitCosts, nanoseconds
-from optimizer.engines import COUNTING, CountingEngine, label
+from optimizer.engines import COUNTING, CountingEngine, label, takes
 from optimizer.ir.query import Query
 from optimizer.statistics.known import Statistics
 
@@ -82,11 +82,17 @@ def cheapest(
 ) -> list[Ranked]:
     """The engines that may count queries as one group, the cheapest first.
 
-    `allowed` are those that can take all of them. `lengths` are the segments for Chop-Connect.
-    Equal costs come in the order of `allowed`.
+    Of the `allowed` ones, those that can take all of them. `lengths` are the segments for
+    Chop-Connect, which is left out without any. Equal costs come in the order of `allowed`.
     """
     group = Counting(tuple(queries), statistics)
-    found = [(engine.NAME, engine.operations(group, lengths)) for engine in allowed]
+    found = [
+        (engine.NAME, engine.operations(group, lengths))
+        for engine in allowed
+        if len(queries) >= engine.FEWEST
+        and (lengths or not engine.CHOPPED)
+        and takes(engine, queries)
+    ]
     costs = {engine: nanoseconds(operations, unit_costs) for engine, operations in found}
     ranked = sorted(found, key=lambda pair: costs[pair[0]])
     rate = group.spoken or 1.0

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optimizer.engines import (
     aseq,
     chopconnect,
@@ -16,6 +18,7 @@ from optimizer.engines import (
     trees,
 )
 from optimizer.engines.spec import CountingEngine, Device, Engine
+from optimizer.ir.query import Query
 
 
 def _counting(*modules: CountingEngine) -> tuple[CountingEngine, ...]:
@@ -41,6 +44,7 @@ __all__ = [
     "counting_engine",
     "engine",
     "label",
+    "takes",
 ]
 
 _BY_NAME: dict[str, Engine] = {each.NAME: each for each in ENGINES}
@@ -55,6 +59,13 @@ def engine(name: str) -> Engine | None:
 def counting_engine(name: str) -> CountingEngine:
     """The engine of that name, which counts."""
     return _COUNTING[name]
+
+
+def takes(engine: Engine, queries: Sequence[Query]) -> bool:
+    """Can an engine run these queries as one group?"""
+    return engine.refusal_together(queries) is None and all(
+        engine.refusal(query) is None for query in queries
+    )
 
 
 def label(name: str) -> str:

@@ -27,7 +27,11 @@ def render_query(plan: Plan, name: str, verbose: bool = False) -> str:
         )
     sections = [_heading(plan, name, verbose), _way(plan, name, verbose)]
     sections += [_candidates(plan, name), _obstacles(plan, name)]
-    shown = [[text for line in part for text in wrapped(line)] for part in sections]
+    further = (9, 22, 6, 6)  # columns, where a line is too long
+    shown = [
+        [text for line in part for text in wrapped(line, in_)]
+        for part, in_ in zip(sections, further, strict=True)
+    ]
     return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
 
 

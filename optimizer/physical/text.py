@@ -14,7 +14,7 @@ from optimizer.physical.operator import Operator
 from optimizer.physical.pieces import Piece, computed_once
 from optimizer.physical.plan import Plan
 from optimizer.physical.ways import Ways
-from optimizer.physical.wording import LISTED, amount, cpu, number, rate, some, times
+from optimizer.physical.wording import LISTED, cpu, number, rate, some, times
 
 _LINES = 24  # of one section
 _FEW = 4  # names, where there is a list for each query
@@ -37,18 +37,33 @@ def render_text(plan: Plan, verbose: bool = False) -> str:
     sections = [list(part) for part in parts]
     graph = sections[1]
     shown = [
-        lines if lines is graph else [part for line in lines for part in wrapped(line)]
+        [part for line in lines for part in (branch if lines is graph else wrapped)(line)]
         for lines in sections
     ]
     return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
 
 
-def wrapped(line: str) -> list[str]:
-    """A line in lines that fit a terminal, those after the first one further in."""
+def branch(line: str) -> list[str]:
+    """A line of the tree in lines that fit a terminal, with the tree's strokes going on."""
+    found = re.match(rf".{{{_CPU + _ROWS + 2}}}((?:[│ ]  )*)([├└]─ )?", line)
+    if len(line) <= _WIDTH or found is None:
+        return [line]
+    stroke = {"├": "│    ", "└": "     "}[found[2][0]] if found[2] else "  "
+    further = " " * (_CPU + _ROWS + 2) + found[1] + stroke
+    text = textwrap.wrap(
+        line[found.end() :], _WIDTH - len(further), break_long_words=False, break_on_hyphens=False
+    )
+    return [line[: found.end()] + text[0], *(further + part for part in text[1:])]
+
+
+def wrapped(line: str, further: int | None = None) -> list[str]:
+    """A line in lines that fit a terminal, those after the first one `further` in."""
     if len(line) <= _WIDTH:
         return [line]
+    if further is not None:
+        return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * further, break_on_hyphens=False)
     indent = " " * (4 + len(line) - len(line.lstrip()))
-    mark = re.match(r" *-?\d[\d.,e+-]*( [\w ]+?)? [-+] |[a-z]+ {2,}", line)
+    mark = re.match(r" *-?\d[\d.,e+-]*( [\w. ]+?)? [-+] |[a-z]+ {2,}", line)
     if mark is not None:  # under the text, behind its number or name
         indent = " " * mark.end()
     return textwrap.wrap(
@@ -256,14 +271,17 @@ class Text:
         plan = self.plan
         if plan.candidates:
             yield "candidates for sharing: what the plan costs less with each, beside those above"
+            if any(c.unit != plan.cost.unit for c in plan.candidates):
+                yield "  (op.: operations per window, by equation 4.4)"
         chosen = set(plan.chosen)
         ranked = sorted(plan.candidates, key=lambda c: (c.id not in chosen, -c.benefit, c.id))
         lines = []
         for c in ranked:
-            benefit = cpu(c.benefit) if c.unit == plan.cost.unit else amount(c.benefit, c.unit)
+            is_time = c.unit == plan.cost.unit
+            benefit = cpu(c.benefit) if is_time else f"{number(c.benefit)} op."
             mark = "+" if c.id in chosen else "-"
             who = self._some(list(c.queries))
-            lines.append(f"{benefit:>11} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
+            lines.append(f"{benefit:>14} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
         yield from self._most(lines)
 
     def queries(self) -> Iterator[str]:

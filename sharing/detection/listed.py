@@ -134,7 +134,8 @@ class Listed:
             return f"not shared: overlaps {self._named(min(rivals))}, which is chosen"
         if served.node in self._around:
             return (
-                f"not shared: is part of {self._named(self._around[served.node])}, which is chosen"
+                "not made by itself: it is part of "
+                f"{self._named(self._around[served.node])}, which is chosen"
             )
         return "not shared: the trees cost less without it"
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 from optimizer.cost.trees import COMPILED
@@ -89,7 +90,7 @@ class _Compiled:
     def cost(self, names: Iterable[str]) -> float:
         """What the operators of these queries take, each once."""
         every = frozenset[str]().union(*(self.of[name] for name in names))
-        return sum(self.operators[number].cost for number in sorted(every))
+        return fsum(self.operators[number].cost for number in sorted(every))
 
     @cached_property
     def users(self) -> dict[str, tuple[str, ...]]:
@@ -160,7 +161,7 @@ class _Planned:
         """All of it."""
         groups = list(self._groups())
         candidates, chosen = self._candidates(groups)
-        separate = sum(self._alone.values())
+        separate = fsum(self._alone.values())
         shared = sum(group.cost.shared for group in groups if group.cost is not None)
         # Trees may take less than the search for nodes knows of, by what is passed down.
         passed = max(0.0, self._nanoseconds * self._problem.separate - separate)
@@ -173,7 +174,7 @@ class _Planned:
         """The choice without nodes whose queries would take less alone; None where none would."""
         lost: set[int] = set()
         for names in self._compiled.groups():
-            alone = sum(self._alone[name] for name in names)
+            alone = fsum(self._alone[name] for name in names)
             if self._compiled.cost(names) > alone * (1 + NOTHING):
                 lost |= {s.node for s in self.choice.served if self.listed.queries(s)[0] in names}
         if not lost:
@@ -187,15 +188,17 @@ class _Planned:
 
     @cached_property
     def _alone(self) -> dict[str, float]:
-        """What each query takes by itself."""
-        documents = {
-            name: self._documents[name]
-            if not any(self._taken(number) for number in numbers)
-            else _joined([self._tree_alone(number) for number in numbers])
+        """What each query takes by itself: with its own tree, where it reads no node."""
+        readers = {
+            name: _joined([self._tree_alone(number) for number in numbers])
             for name, numbers in self._readings.items()
+            if any(self._taken(number) for number in numbers)
         }
-        compiled = self._compile(documents, sharing=False)
-        return {name: compiled.cost([name]) for name in documents}
+        compiled = self._compile(readers, sharing=False)
+        return {
+            name: (compiled if name in readers else self._compiled).cost([name])
+            for name in self._readings
+        }
 
     def _compile(self, documents: Mapping[str, Mapping[str, Any]], sharing: bool) -> _Compiled:
         graph = Graph(self._workload, self._request.statistics, self._request.unit_costs, sharing)
@@ -274,7 +277,7 @@ class _Planned:
     def _groups(self) -> Iterator[TreeGroup | DeferredGroup]:
         for names in self._compiled.groups():
             members = [self._queries[name] for name in names]
-            alone = sum(self._alone[name] for name in names)
+            alone = fsum(self._alone[name] for name in names)
             cost = Cost(alone, self._compiled.cost(names), NANOSECONDS)
             deferred = self._is_deferred(members)
             documents = {name: self._documents[name] for name in names}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimizer import engines
 from optimizer.bind import load_bound
 from optimizer.cost.arrivals import Arrivals, Wanted
 from optimizer.cost.choice import cheapest
@@ -398,7 +399,7 @@ def test_other_documents_are_no_unit_costs(change, said):
 def test_the_cheapest_engine_comes_first_and_says_why():
     queries = group("A, B, C", "A, B, D").queries
     lengths = {"q0": (1, 2), "q1": (1, 2)}
-    ranked = cheapest(queries, STATISTICS, DEFAULTS, ENGINES, lengths)
+    ranked = cheapest(queries, STATISTICS, DEFAULTS, lengths=lengths)
     assert {r.engine for r in ranked} == set(ENGINES)
     assert [r.nanoseconds for r in ranked] == sorted(r.nanoseconds for r in ranked)
     spoken = RATES["A"] + RATES["B"] + RATES["C"] + RATES["D"]
@@ -412,8 +413,8 @@ def test_the_cheapest_engine_comes_first_and_says_why():
 
 def test_only_engines_that_are_allowed_are_ranked():
     queries = group("A, B, C").queries
-    assert [r.engine for r in cheapest(queries, STATISTICS, ONES, ["product"])] == ["product"]
-    ranked = cheapest(queries, STATISTICS, ONES, ["product", "chopconnect"])
+    assert [r.engine for r in cheapest(queries, STATISTICS, ONES, [engines.product])] == ["product"]
+    ranked = cheapest(queries, STATISTICS, ONES, [engines.product, engines.chopconnect])
     assert [r.engine for r in ranked] == ["product"]  # without segments nothing is connected
     assert "as measured on this machine" in ranked[0].why
 

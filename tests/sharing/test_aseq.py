@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optimizer.bind import load_bound
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Window
 from sharing.benefit import aseq
 from sharing.benefit.aseq import AseqModel
 from sharing.candidates import Candidates, Kind, mine
 from sharing.errors import MissingStatisticError
+from sharing.planner import make_plan
 from sharing.steps import Setting
 from tests.sharing.chains import SECOND, queries, query, words
 
@@ -151,3 +153,29 @@ def test_a_stream_without_events_saves_nothing() -> None:
 
 def test_nothing_to_weigh_is_nothing() -> None:
     assert AseqModel({}).benefits(mine([])).dtype == np.float64
+
+
+def test_the_thesis_model_counts_for_each_key_by_itself() -> None:
+    """Equation 4.4 by hand: of 500 keys each has 6 events of a type in a window, and 0.6 of S.
+
+    N0 = 36.6 / 7 = 5.2286, f = 0.6 / N0, l = 4, k = 3. Without the key it would be below zero.
+    """
+    document = {
+        "name": "keyed",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "statistics": {
+            "rates": {"S": 0.5, **dict.fromkeys("TUVXYZ", 5.0)},
+            "keys": {"user": {"cardinality": 500, "heaviest": 0.002}},
+        },
+        "queries": [
+            f"QUERY {name} PATTERN SEQ({first} f, S s, T t, U u, V v) PARTITION BY user "
+            "AGG COUNT(*) WITHIN 10 min"
+            for name, first in zip("abc", "XYZ", strict=True)
+        ],
+    }
+    plan = make_plan(load_bound(document), document, model="aseq")
+    (found,) = [c for c in plan.candidates if c.pattern == ("S", "T", "U", "V")]
+    assert found.benefit == pytest.approx(137_855, abs=1)
+    assert plan.chosen == (found.id,)
+    (group,) = plan.groups
+    assert (group.queries, group.engine) == (("a", "b", "c"), "chopconnect")

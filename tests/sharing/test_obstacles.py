@@ -1,77 +1,77 @@
-"""What keeps queries from sharing is told."""
+"""What keeps queries from sharing is named, for all pairs of them."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from typing import Any
 
-from optimizer.ir.query import Window
-from sharing.obstacles import obstacles
-from sharing.steps import QuerySteps, Setting
-from tests.sharing.chains import SECOND, SETTING, queries, query, workloads
+import pytest
+
+from optimizer.bind import load_bound
+from optimizer.physical.plan import Plan
+from sharing.planner import make_plan
+
+COUNT = "AGG COUNT(*) WITHIN 1 min"
+
+
+def planned(*queries: str) -> Plan:
+    document: dict[str, Any] = {
+        "name": "written",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "statistics": {"rates": dict.fromkeys("ABCDE", 5.0)},
+        "queries": [f"QUERY q{i} PATTERN {text}" for i, text in enumerate(queries, 1)],
+    }
+    return make_plan(load_bound(document), document)
 
 
 def test_queries_that_share_all_they_can_have_no_obstacle() -> None:
-    assert obstacles(queries("A B C", "A B D", "E F")) == ()
-    assert obstacles([]) == ()
+    assert planned(f"SEQ(A, B, C) {COUNT}", f"SEQ(A, B, D) {COUNT}").obstacles == ()
 
 
-def test_a_different_window_is_an_obstacle() -> None:
-    other = Setting((), Window(2 * SECOND))
-    (found,) = obstacles([query("q1", "A B C"), query("q2", "X A B C", other)])
-    assert found.queries == ("q1", "q2")
-    assert found.differs == ("window",)
-    assert str(found) == "A, B, C: q1 and q2 do not share it: they differ in window"
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        ("SEQ(A, B, D) AGG COUNT(*) WITHIN 2 min", "window"),
+        ("SEQ(A, B, D) AGG COUNT(*) WITHIN 1 min SLIDE 7 s", "slide"),
+        (f"SEQ(A, B, D) PARTITION BY k {COUNT}", "partition key"),
+        (f"SEQ(A, !E, B, D) {COUNT}", "negations"),
+        (f"SEQ(A, B b, D) WHERE b.x > 1 {COUNT}", "predicates"),
+        ("SEQ(A a, B, D) RETURN a WITHIN 1 min", "AGG against RETURN"),
+        (f"SEQ(A, B+ b, D) {COUNT}", "groups of events"),
+    ],
+)
+def test_what_differs_is_named(other: str, differs: str) -> None:
+    plan = planned(f"SEQ(A, B, C) {COUNT}", other)
+    assert plan.obstacles == (f"A, B: q1 and q2 do not share it: they differ in {differs}",)
 
 
-def test_all_that_differs_is_named() -> None:
-    other = Setting(("user",), Window(2 * SECOND), 1, ("ts",))
-    (found,) = obstacles([query("q1", "A !X B"), query("q2", "A B", other)])
-    assert found.differs == ("partition key", "window", "slide", "order", "negations")
+def test_what_a_sequence_stands_in_is_named() -> None:
+    plan = planned(
+        "SEQ(A a, B, C) RETURN a WITHIN 1 min", "AND(SEQ(A a, B), D) RETURN a WITHIN 1 min"
+    )
+    assert plan.obstacles == ("A, B: q1 and q2 do not share it: they differ in AND",)
 
 
-def test_different_negations_are_an_obstacle() -> None:
-    (found,) = obstacles(queries("A !X B", "A B"))
-    assert found.differs == ("negations",)
+def test_all_pairs_are_named_once() -> None:
+    plan = planned(*(f"SEQ(A, B, C) AGG COUNT(*) WITHIN {i} min" for i in range(1, 11)))
+    names = ", ".join(f"q{i}" for i in range(1, 11))
+    assert plan.obstacles == (f"A, B, C: no two of {names} share it: they differ in window",)
 
 
-def test_a_query_does_not_stand_in_its_own_way() -> None:
-    assert obstacles(queries("A !X B C A B", "A !X B")) == ()
+def test_reasons_are_those_of_each_pair() -> None:
+    plan = planned(
+        f"SEQ(A, B) {COUNT}",
+        "SEQ(A, B) AGG COUNT(*) WITHIN 2 min",
+        f"SEQ(A, B) PARTITION BY k {COUNT}",
+    )
+    assert plan.obstacles == (
+        "A, B: q1 differs from q2 in window; from q3 in partition key",
+        "A, B: q2 and q3 do not share it: they differ in partition key and window",
+    )
 
 
-def test_obstacles_are_no_more_than_asked_for() -> None:
-    of = [query(f"q{i}", "A B", Setting((), Window(i))) for i in range(1, 40)]
-    of += [query(f"p{i}", "C D", Setting((), Window(i))) for i in range(1, 40)]
-    assert len(obstacles(of)) == 2
-    assert len(obstacles(of, limit=1)) == 1
-
-
-@given(workloads())
-def test_an_obstacle_is_the_same_symbols_and_not_the_same_steps(of: list[QuerySteps]) -> None:
-    by_name = {q.name: q for q in of}
-    for found in obstacles(of):
-        one, other = (by_name[name] for name in found.queries)
-        assert one is not other
-        length = len(found.symbols)
-        stretches = [
-            {
-                q.steps[i : i + length]
-                for i in range(len(q.steps))
-                if tuple(step.symbol for step in q.steps[i : i + length]) == found.symbols
-            }
-            for q in (one, other)
-        ]
-        assert stretches[0]
-        assert stretches[1]
-        assert ("window" in found.differs) == (one.setting != other.setting)
-        if found.differs == ("negations",):
-            assert stretches[0] != stretches[1] or len(stretches[0]) > 1
-        assert found.differs
-
-
-@given(workloads(most_queries=2))
-def test_two_queries_of_two_settings_have_an_obstacle_where_they_have_two_symbols(
-    of: list[QuerySteps],
-) -> None:
-    pairs = [{(a.symbol, b.symbol) for a, b in zip(q.steps, q.steps[1:], strict=False)} for q in of]
-    if len(of) == 2 and {q.setting for q in of} == {SETTING, Setting((), Window(2 * SECOND))}:
-        assert bool(obstacles(of)) == bool(pairs[0] & pairs[1])
+def test_panes_share_whatever_windows_and_slides_are() -> None:
+    every = [f"SEQ(A, B, C, D) AGG COUNT(*) WITHIN {i} s SLIDE {i} s" for i in (10, 20)]
+    plan = planned(*every)
+    assert [group.engine for group in plan.groups] == ["panes"]
+    assert plan.obstacles == ()
+    assert {c.pattern for c in plan.candidates if c.id in plan.chosen} >= {("A", "B", "C", "D")}

@@ -1,0 +1,75 @@
+"""The registry of engines: what plans can name."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from optimizer.bind import load_bound
+from optimizer.engines import COUNTING, ENGINES, counting_engine, engine, label, takes
+from optimizer.physical.groups import CountingGroup, Group, group_type
+
+ROOT = Path(__file__).parents[2]
+QUERIES = {
+    "chain": "SEQ(A a, !C c, B b) AGG COUNT(*) WITHIN 1 min",
+    "slides": "SEQ(A a, B b) AGG COUNT(*) WITHIN 1 min SLIDE 10 s",
+    "either": "SEQ(A a, OR(B b, C c)) AGG COUNT(*) WITHIN 1 min",
+    "tied": "SEQ(A a, B b) WHERE a.x < b.x AGG COUNT(*) WITHIN 1 min",
+}
+BOUND = load_bound(
+    {
+        "name": "four",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "queries": [f"QUERY {name} PATTERN {text}" for name, text in QUERIES.items()],
+    }
+)
+
+
+def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
+    names = [each.NAME for each in ENGINES]
+    assert len(set(names)) == len(names) == 8
+    counting = {each.NAME for each in COUNTING}
+    kinds = {group_type({"engine": name}) for name in names}
+    assert kinds == set(get_args(Group))
+    assert {n for n in names if group_type({"engine": n}) is CountingGroup} == counting
+    assert all(label(name) == each.LABEL for name, each in zip(names, ENGINES, strict=True))
+    assert engine("other") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_them"),
+    [
+        ("product", ["chain", "slides", "either"]),
+        ("aseq", ["chain", "slides"]),
+        ("pretree", ["chain", "slides"]),
+        ("chopconnect", ["chain", "slides"]),
+        ("panes", ["slides"]),
+        ("trees", ["chain", "slides", "either", "tied"]),
+        ("deferred-trees", ["chain", "slides", "either", "tied"]),
+        ("stepwise", ["chain", "slides", "either", "tied"]),
+    ],
+)
+def test_an_engine_refuses_what_it_cannot_run(name: str, takes_them: list[str]) -> None:
+    found = engine(name)
+    assert found is not None
+    assert [q.name for q in BOUND.queries if found.refusal(q) is None] == takes_them
+    if name in {each.NAME for each in COUNTING}:
+        chain, slides = BOUND.query("chain"), BOUND.query("slides")
+        assert not takes(counting_engine(name), [chain, slides])
+
+
+def test_names_of_engines_are_spelled_in_their_own_modules_alone() -> None:
+    """But for the model of Qi's thesis, which has the name of an engine."""
+    names = {each.NAME for each in COUNTING} - {"aseq"}
+    spelled = {
+        str(path.relative_to(ROOT))
+        for folder in ("optimizer", "sharing")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.parent.name != "engines"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert spelled == set()
