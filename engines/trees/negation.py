@@ -21,13 +21,18 @@ def gates(search: Search, side: Side, width: int) -> tuple[Moments | None, Momen
     """What a negation to the left or right of rows leaves: the earliest moment that what is left
     of it must end at, or the latest that what is right of it can start at; and rows tried."""
     picked, part = search.picked, search.part
+    # What is outside of the window rules nothing out, and is no more to look through where nothing
+    # is tested; then the moments of left rows ascend with them.
     if side == "left":
-        found, tried = search.latest(opening(picked, part, width), before(picked, part.first))
+        if search.conditions:
+            start = opening(picked, part, width)
+        else:
+            start = np.zeros(len(part), np.int32)
+        found, tried = search.latest(start, before(picked, part.first))
         return _moments(picked, found, latest=True), None, tried
     if search.conditions:
         end = closing(picked, part, width)
     else:
-        # What is behind the window rules nothing out, and so the moments ascend with the rows.
         end = np.full(len(part), len(picked), np.int32)
     found, tried = search.earliest(behind(picked, part.last), end)
     return None, _moments(picked, found, latest=False), tried
