@@ -65,30 +65,6 @@ def lengths(chopped: Chopped) -> dict[str, tuple[int, ...]]:
     return {name: tuple(s.length for s in segments) for name, segments in chopped.items()}
 
 
-def together(chopped: Chopped) -> tuple[tuple[str, ...], ...]:
-    """The queries that must run in one group, as they share something, directly or through others.
-
-    Groups, and the queries in each, come in the order of the queries.
-    """
-    parent: dict[str, str] = {name: name for name in chopped}
-
-    def root(name: str) -> str:
-        while parent[name] != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
-    first: dict[int, str] = {}
-    for name, segments in chopped.items():
-        for segment in segments:
-            if segment.shared is not None:
-                parent[root(name)] = root(first.setdefault(segment.shared, name))
-    groups: dict[str, list[str]] = {}
-    for name in chopped:
-        groups.setdefault(root(name), []).append(name)
-    return tuple(map(tuple, groups.values()))
-
-
 def _filled(shared: Sequence[Segment], steps: int) -> Iterable[Segment]:
     at = 0
     for segment in shared:
