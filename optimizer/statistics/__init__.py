@@ -8,7 +8,7 @@ from optimizer.statistics.known import (
     Source,
     Statistics,
 )
-from optimizer.statistics.needs import Defaults, with_defaults
+from optimizer.statistics.needs import Defaults, missing, with_defaults
 
 __all__ = [
     "Defaults",
@@ -18,5 +18,6 @@ __all__ = [
     "Source",
     "Statistics",
     "given",
+    "missing",
     "with_defaults",
 ]

@@ -64,6 +64,12 @@ class _Need(NamedTuple):
     default: float | KeyStatistics
 
 
+def missing(statistics: Statistics, queries: Iterable[Query]) -> tuple[str, ...]:
+    """What the queries need and nobody gave, such as `rates: A`, each once."""
+    found = (_needs(statistics, query, Defaults()) for query in queries)
+    return tuple(dict.fromkeys(assumption(n.kind, n.name) for needs in found for n in needs))
+
+
 def with_defaults(
     statistics: Statistics, queries: Iterable[Query], defaults: Defaults | None = None
 ) -> Statistics:

@@ -18,6 +18,7 @@ from optimizer.statistics import (
     Sample,
     Statistics,
     given,
+    missing,
     with_defaults,
 )
 from optimizer.statistics.document import StatisticsDocumentError, from_document, to_document
@@ -137,6 +138,8 @@ def test_defaults_are_stated_and_leave_what_is_known() -> None:
     assert found.rate(symbols["a"]) == pytest.approx(0.4)
     assert found.selectivity(query.conditions[0], symbols) == pytest.approx(1 / 3)
     assert found.total_rate == pytest.approx(8.0)
+    assert set(missing(known(workload), workload.queries)) == set(found.assumed)
+    assert missing(found, workload.queries) == ()
 
 
 @pytest.mark.parametrize(
