@@ -39,24 +39,6 @@ _DECLARED: Mapping[str, pa.DataType] = {
 }
 
 
-class LineFile(Protocol):
-    """A file of one row a line."""
-
-    schema: pa.Schema
-
-    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Its data rows, many at a time: those that begin from one byte to before another."""
-        ...
-
-    def is_splittable(self) -> bool:
-        """Can it be read from somewhere in the middle?"""
-        ...
-
-    def parse(self, block: bytes, schema: pa.Schema) -> Parsed:
-        """The columns of `schema`, in these types."""
-        ...
-
-
 class CsvFile:
     """A CSV file with a header."""
 

@@ -29,15 +29,11 @@ from kernels.counters import (
     gather,
     most_starts,
     move_down,
-    pack,
     sort_down,
     total_count,
     total_value,
-    unpack,
-    with_room,
 )
 from kernels.groups import Groups, Rows
-from kernels.state import Saved, State, ready
 from kernels.values import SUM, neutral
 
 
@@ -75,66 +71,15 @@ def count_prefixes(
     width: int,
     slide: int,
     dual: bool,
-    state: State,
     out: Rows,
-    keep: bool = True,
-) -> tuple[int, State]:
-    """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
+) -> int:
+    """Fill `out` with the rows of all windows; returns how many, or -1 where `out` is too small.
 
     Per trigger (`slide` 0) a row is made at each group for each query that one of its events
-    triggers; per slide at each multiple of `slide` up to the run's limit, and later batches bring
-    groups after that. Only windows with a match give a row. Where the last group of a window came
-    in an earlier batch, the row's group is -1 less the number of its run.
-
-    -1 rows means that `out` is too small; the state is then the one that was given. Without `keep`
-    no batch comes after this one, and the state is empty.
+    triggers; per slide at each multiple of `slide` up to the run's limit. Only windows with a match
+    give a row.
     """
-    before = ready(state, len(groups.run) - 1, dual)
-    made, *saved = _count(*groups, *tree, width, slide, dual, keep, *before, *out)
-    return (int(made), State(*saved)) if made >= 0 else (-1, state)
-
-
-# A run's record. Numbers: the boundary that comes next, the last closing of each gate, the position
-# of each START, and for each gate the last closing before each START. Counts (and floats) and
-# values: those of each node and slot, START by START.
-
-
-@numba.njit(cache=True)
-def _most_kept(number_run: np.ndarray, gates: int) -> int:
-    """The largest number of STARTs in a record."""
-    most = 0
-    for r in range(number_run.size - 1):
-        most = max(most, (number_run[r + 1] - number_run[r]) // (1 + gates))
-    return most
-
-
-@numba.njit(cache=True)
-def _restore(
-    record: np.ndarray, record_counts: np.ndarray, record_floats: np.ndarray,
-    record_values: np.ndarray, last_closed: np.ndarray, started: np.ndarray, closed: np.ndarray,
-    counts: np.ndarray, floats: np.ndarray, values: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Read a run's record; returns the boundary that comes next and the number of STARTs."""
-    gates = last_closed.size
-    size = (record.size - 1 - gates) // (1 + gates)
-    for i in range(gates):
-        last_closed[i] = record[1 + i]
-    unpack(record[1 + gates :], size, started.reshape((1, started.size)))
-    unpack(record[1 + gates + size :], size, closed)
-    unpack(record_counts, size, counts)
-    if record_floats.size > 0:
-        unpack(record_floats, size, floats)
-    unpack(record_values, size, values)
-    return record[0], size
-
-
-@numba.njit(cache=True)
-def _is_void(head: int, tail: int, last_closed: np.ndarray, opening: int) -> bool:
-    """Is nothing left that later windows, which open there or later, could see?"""
-    void = head == tail
-    for i in range(last_closed.size):
-        void &= last_closed[i] <= opening
-    return void
+    return int(_count(*groups, *tree, width, slide, dual, *out))
 
 
 @numba.njit(cache=True)
@@ -156,17 +101,15 @@ def _count(
     slotted: np.ndarray, slot_kind: np.ndarray, slot_source: np.ndarray, slot_input: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, query: np.ndarray, final: np.ndarray,
     gate: np.ndarray, read: np.ndarray, reads: np.ndarray,
-    width: int, slide: int, dual: bool, keep: bool,
-    number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, kept_counts: np.ndarray,
-    kept_floats: np.ndarray, value_run: np.ndarray, kept_values: np.ndarray,
+    width: int, slide: int, dual: bool,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> Saved:  # fmt: skip
+) -> int:  # fmt: skip
     nodes, slots, many = parent.size, slot_kind.size, gate_count[0]
     plain = slots == 0 and not dual  # spares a call with many arguments
     starts = _with_start(parent, extended, extends)
     most = most_starts(run, position, event, move_letter, starts, width)
-    room = 2 * (most + _most_kept(number_run, many)) + 2
+    room = 2 * most + 2
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
     values = np.zeros((slots, room), np.float64)
@@ -179,25 +122,11 @@ def _count(
     term = np.zeros(slots, np.float64)
     stamp = np.full(final.size, -1, np.int64)
     zero = run[0] - run[0]  # a plain 0 has a type of its own, for which all would be compiled too
-    next_numbers = np.zeros(run.size, np.int64)
-    next_counts, next_values = np.zeros(run.size, np.int64), np.zeros(run.size, np.int64)
-    saved = np.empty(numbers.size, np.int64)
-    saved_counts = np.empty(kept_counts.size, np.uint64)
-    saved_floats = np.empty(kept_floats.size, np.float64)
-    saved_values = np.empty(kept_values.size, np.float64)
     rows = 0
     for r in range(run.size - 1):
         head = tail = boundary = zero  # the active STARTs, and what is evaluated next
         for i in range(many):
             last_closed[i] = np.iinfo(np.int64).min
-        if number_run[r] < number_run[r + 1]:
-            boundary, tail = _restore(
-                numbers[number_run[r] : number_run[r + 1]],
-                kept_counts[count_run[r] : count_run[r + 1]],
-                kept_floats[count_run[r] : count_run[r + 1]] if dual else kept_floats,
-                kept_values[value_run[r] : value_run[r + 1]],
-                last_closed, started, closed, counts, floats, values,
-            )  # fmt: skip
         first, last = run[r], run[r + 1]
         g = first
         while True:
@@ -317,7 +246,7 @@ def _count(
                     if total == 0 and approximate == 0.0:
                         continue
                     if rows < out_group.size:
-                        out_group[rows] = g - 1 if g > first else -1 - r
+                        out_group[rows] = g - 1
                         out_boundary[rows] = boundary
                         out_query[rows] = query[q]
                         out_counts[rows] = total
@@ -334,38 +263,5 @@ def _count(
             if rows > out_group.size:
                 break
         if rows > out_group.size:
-            rows = -1
-            break
-        if not keep:
-            continue
-        opening = np.iinfo(np.int64).min
-        if slide > 0:
-            # What is behind the limit will be seen from the next boundary on.
-            opening = limit[r] - width
-            head = first_after(started, head, tail, boundary - width)
-        elif first < last:
-            opening = position[last - 1] - width
-        size = tail - head
-        n, c, v = next_numbers[r], next_counts[r], next_values[r]
-        if not _is_void(head, tail, last_closed, opening):
-            saved = with_room(saved, n + (1 + many) * (1 + size))
-            saved[n] = boundary
-            saved[n + 1 : n + 1 + many] = last_closed
-            pack(started.reshape((1, room)), head, tail, saved[n + 1 + many :])
-            pack(closed, head, tail, saved[n + 1 + many + size :])
-            n += (1 + many) * (1 + size)
-            saved_counts = with_room(saved_counts, c + nodes * size)
-            pack(counts, head, tail, saved_counts[c:])
-            if dual:
-                saved_floats = with_room(saved_floats, c + nodes * size)
-                pack(floats, head, tail, saved_floats[c:])
-            c += nodes * size
-            saved_values = with_room(saved_values, v + slots * size)
-            pack(values, head, tail, saved_values[v:])
-            v += slots * size
-        next_numbers[r + 1], next_counts[r + 1], next_values[r + 1] = n, c, v
-    n, c, v = next_numbers[-1], next_counts[-1], next_values[-1]
-    return (
-        rows, next_numbers, saved[:n].copy(), next_counts, saved_counts[:c].copy(),
-        saved_floats[: c if dual else 0].copy(), next_values, saved_values[:v].copy(),
-    )  # fmt: skip
+            return -1
+    return rows

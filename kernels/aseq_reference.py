@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from kernels.aseq import Tree
+from kernels.evaluations import looks
 from kernels.groups import Groups, Rows
-from kernels.history import State, empty, followed, looks
 from kernels.values import MAX, MIN, NUMBER, SUM
 
 _NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
@@ -18,23 +18,19 @@ def count_prefixes(
     width: int,
     slide: int,
     dual: bool,
-    state: State,
     out: Rows,
-    keep: bool = True,
-) -> tuple[int, State]:
+) -> int:
     """As `kernels.aseq.count_prefixes`."""
-    history = followed(state, groups)
-    groups = history.groups
     rows = 0
-    for g, boundary, window in looks(history, width, slide):
+    for g, boundary, window in looks(groups, width, slide):
         for q in _triggered(groups, tree, g) if slide == 0 else range(len(tree.query)):
             count, values = _window(groups, tree, q, window)
             if not count:
                 continue
             if rows == len(out.group):
-                return -1, state
+                return -1
             out.group[rows], out.boundary[rows], out.query[rows] = (
-                history.number[g],
+                g,
                 boundary,
                 tree.query[q],
             )
@@ -43,7 +39,7 @@ def count_prefixes(
                 out.approximate[rows] = float(count)
             out.values[rows, : len(values)] = values
             rows += 1
-    return rows, groups if keep else empty(len(groups.limit))
+    return rows
 
 
 def _triggered(groups: Groups, tree: Tree, g: int) -> list[int]:

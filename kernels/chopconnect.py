@@ -21,13 +21,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.chopconnect_record import (
-    most_counts,
-    most_kept,
-    record_sizes,
-    restore,
-    save,
-)
 from kernels.counters import (
     add_counts,
     boundary_from,
@@ -43,7 +36,6 @@ from kernels.counters import (
 )
 from kernels.groups import Groups, Rows
 from kernels.snapshots import connected_value, drop_rows, take, widened
-from kernels.state import Saved, State, ready
 from kernels.values import SUM, neutral
 
 
@@ -93,17 +85,13 @@ def connect(
     width: int,
     slide: int,
     dual: bool,
-    state: State,
     out: Rows,
-    keep: bool = True,
-) -> tuple[int, State]:
-    """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
+) -> int:
+    """Fill `out` with the rows of all windows; returns how many, or -1 where `out` is too small.
 
     As `kernels.aseq.count_prefixes`.
     """
-    before = ready(state, len(groups.run) - 1, dual)
-    made, *saved = _connect(*groups, *segments, width, slide, dual, keep, *before, *out)
-    return (int(made), State(*saved)) if made >= 0 else (-1, state)
+    return int(_connect(*groups, *segments, width, slide, dual, *out))
 
 
 @numba.njit(cache=True)
@@ -171,16 +159,14 @@ def _connect(
     laned: np.ndarray, lane_kind: np.ndarray, lane_slot: np.ndarray, lane_before: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, last: np.ndarray, link: np.ndarray,
     gate: np.ndarray, read: np.ndarray, read_kind: np.ndarray, read_slot: np.ndarray,
-    read_lane: np.ndarray, width: int, slide: int, dual: bool, keep: bool,
-    number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, held_counts: np.ndarray,
-    held_floats: np.ndarray, value_run: np.ndarray, held_values: np.ndarray,
+    read_lane: np.ndarray, width: int, slide: int, dual: bool,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> Saved:  # fmt: skip
+) -> int:  # fmt: skip
     nodes, many, links, bars = segment.size, node.size - 1, link_before.size, barred[-1]
     plain = slot_kind.size == 0 and not dual  # spares a call with many arguments
     most = _most_of_any(run, position, event, move_letter, node, extended, extends, width)
-    room = 2 * (most + most_kept(number_run, numbers, barred, linked)) + 2
+    room = 2 * most + 2
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
     values = np.zeros((slot_kind.size, room), np.float64)
@@ -198,7 +184,7 @@ def _connect(
     lanes = 0
     for j in range(links):
         lanes = max(lanes, laned[j + 1] - laned[j])
-    size = max(1024, most_counts(count_run))
+    size = 1024
     kept, kept_f = np.zeros(size, np.uint64), np.zeros(size if dual else 0)
     kept_v = np.zeros((lanes, size))
     zero = run[0] - run[0]  # a plain 0 has a type of its own, for which all would be compiled too
@@ -207,12 +193,6 @@ def _connect(
     touched, order = np.zeros(nodes, np.bool_), np.zeros(nodes, np.int64)
     begun = np.zeros(many, np.int64)
     stamp = np.full(last.size, -1, np.int64)
-    next_numbers = np.zeros(run.size, np.int64)
-    next_counts, next_values = np.zeros(run.size, np.int64), np.zeros(run.size, np.int64)
-    saved = np.empty(numbers.size, np.int64)
-    saved_counts = np.empty(held_counts.size, np.uint64)
-    saved_floats = np.empty(held_floats.size, np.float64)
-    saved_values = np.empty(held_values.size, np.float64)
     rows = 0
     for r in range(run.size - 1):
         for i in range(many):
@@ -220,13 +200,6 @@ def _connect(
         for i in range(bars):
             last_closed[i] = np.iinfo(np.int64).min
         kept_from = kept_to = boundary = zero
-        if number_run[r] < number_run[r + 1]:
-            boundary, kept_to = restore(
-                r, number_run, numbers, count_run, held_counts, held_floats, value_run,
-                held_values, node, barred, slotted, linked, link_last, laned, last_closed, tail,
-                started, closed, counts, floats, values, row_start, row_count, row_place, kept,
-                kept_f, kept_v, dual,
-            )  # fmt: skip
         first_group, last_group = run[r], run[r + 1]
         g = first_group
         while True:
@@ -406,7 +379,7 @@ def _connect(
                     rows += 1
                     if rows > out_group.size:
                         break
-                    out_group[rows - 1] = g - 1 if g > first_group else -1 - r
+                    out_group[rows - 1] = g - 1
                     out_boundary[rows - 1] = boundary
                     out_query[rows - 1] = q
                     out_counts[rows - 1] = total
@@ -428,42 +401,5 @@ def _connect(
             if rows > out_group.size:
                 break
         if rows > out_group.size:
-            rows = -1
-            break
-        if not keep:
-            continue
-        opening = np.iinfo(np.int64).min
-        if slide > 0:
-            # What is behind the limit will be seen from the next boundary on.
-            opening = limit[r] - width
-            is_void = not _any_active(started, head, tail, boundary - width)
-        else:
-            if first_group < last_group:
-                opening = position[last_group - 1] - width
-            is_void = not _any_active(started, head, tail, opening)
-        for i in range(bars):
-            is_void &= last_closed[i] <= opening
-        n, c, v = next_numbers[r], next_counts[r], next_values[r]
-        if not is_void:
-            size, size_c, size_v = record_sizes(
-                head, tail, number, node, barred, slotted, linked, link_last, link_root, laned,
-                row_start, row_count,
-            )  # fmt: skip
-            saved = with_room(saved, n + size)
-            saved_counts = with_room(saved_counts, c + size_c)
-            if dual:
-                saved_floats = with_room(saved_floats, c + size_c)
-            saved_values = with_room(saved_values, v + size_v)
-            save(
-                saved[n:], saved_counts[c:], saved_floats[c:] if dual else saved_floats,
-                saved_values[v:], boundary, node, barred, slotted, linked, link_last, link_root,
-                laned, last_closed, head, tail, number, started, closed, counts, floats, values,
-                row_start, row_count, row_place, kept_from, kept, kept_f, kept_v, dual,
-            )  # fmt: skip
-            n, c, v = n + size, c + size_c, v + size_v
-        next_numbers[r + 1], next_counts[r + 1], next_values[r + 1] = n, c, v
-    n, c, v = next_numbers[-1], next_counts[-1], next_values[-1]
-    return (
-        rows, next_numbers, saved[:n].copy(), next_counts, saved_counts[:c].copy(),
-        saved_floats[: c if dual else 0].copy(), next_values, saved_values[:v].copy(),
-    )  # fmt: skip
+            return -1
+    return rows

@@ -6,8 +6,8 @@ import numpy as np
 
 from kernels.aseq_reference import _NEUTRAL, _combined, _term
 from kernels.chopconnect import Segments
+from kernels.evaluations import looks
 from kernels.groups import Groups, Rows
-from kernels.history import State, empty, followed, looks
 from kernels.values import SUM
 
 
@@ -17,22 +17,18 @@ def connect(
     width: int,
     slide: int,
     dual: bool,
-    state: State,
     out: Rows,
-    keep: bool = True,
-) -> tuple[int, State]:
+) -> int:
     """As `kernels.chopconnect.connect`."""
-    history = followed(state, groups)
-    groups = history.groups
     rows = 0
-    for g, boundary, window in looks(history, width, slide):
+    for g, boundary, window in looks(groups, width, slide):
         for q in _triggered(groups, segments, g) if slide == 0 else range(len(segments.last)):
             count, _ = _window(groups, segments, q, window, SUM, -1, 0)
             if not count:
                 continue
             if rows == len(out.group):
-                return -1, state
-            out.group[rows], out.boundary[rows], out.query[rows] = history.number[g], boundary, q
+                return -1
+            out.group[rows], out.boundary[rows], out.query[rows] = g, boundary, q
             out.counts[rows] = count % 2**64
             if dual:
                 out.approximate[rows] = float(count)
@@ -41,7 +37,7 @@ def connect(
                 _, value = _window(groups, segments, q, window, kind, place, column)
                 out.values[rows, v - segments.read[q]] = value
             rows += 1
-    return rows, groups if keep else empty(len(groups.limit))
+    return rows
 
 
 def _triggered(groups: Groups, segments: Segments, g: int) -> list[int]:

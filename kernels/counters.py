@@ -224,19 +224,3 @@ def grown(numbers: np.ndarray, size: int) -> np.ndarray:
 def with_room(numbers: np.ndarray, size: int) -> np.ndarray:
     """The array, or a larger one where it has no room for so many numbers."""
     return numbers if size <= numbers.size else grown(numbers, size)
-
-
-@numba.njit(cache=True)
-def pack(table: np.ndarray, head: int, tail: int, record: np.ndarray) -> None:
-    """Write some columns of a table into a record, row by row."""
-    for row in range(table.shape[0]):
-        for s in range(tail - head):
-            record[row * (tail - head) + s] = table[row, head + s]
-
-
-@numba.njit(cache=True)
-def unpack(record: np.ndarray, size: int, table: np.ndarray) -> None:
-    """Read the first columns of a table, so many, from a record."""
-    for row in range(table.shape[0]):
-        for s in range(size):
-            table[row, s] = record[row * size + s]

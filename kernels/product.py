@@ -47,7 +47,6 @@ VALUE_PAIR = 4  # by value result: rows of VALUE_PAIRS
 VALUE_PAIRS = 5  # front value or -1, front counter, back value or -1, back counter
 TRIGGER = 6  # by move letter: rows of TRIGGERS
 TRIGGERS = 7  # queries that an event triggers
-READING_TABLES = 8
 
 
 # Most groups are one event whose effect can be made in place, one change after the other. What a

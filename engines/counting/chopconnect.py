@@ -23,7 +23,6 @@ from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, where
 from kernels import chopconnect as kernel
 from kernels.groups import Rows
-from kernels.state import empty
 from optimizer.automaton import Symbols
 from optimizer.chains import Chain, chain_of
 from optimizer.ir.pattern import Symbol
@@ -69,14 +68,12 @@ def connected_rows(
     chopped = [chop(query, lengths or {}) for query in plan.queries]
     gates = [_chain(query).gate for query in plan.queries]
     segments = segments_of(chopped, gates, _wanted(plan), prepared.letters)
-    rows, _ = filled(
-        partial(kernel.connect, prepared.groups, segments, width, slide, dual, keep=False),
-        empty(len(prepared.groups.limit)),
+    return filled(
+        partial(kernel.connect, prepared.groups, segments, width, slide, dual),
         capacity_for(prepared.groups, np.diff(segments.triggered), slide),
         dual,
         plan.most_values,
     )
-    return rows
 
 
 def chop(query: Query, lengths: Lengths) -> tuple[Segment, ...]:

@@ -15,8 +15,6 @@ from engines.counting.tables import pointers
 from kernels.panes import Classes, Connections, Cuts
 from kernels.product import MOVES, STAYS, Operators
 
-Int64s = npt.NDArray[np.int64]
-
 
 class Span(NamedTuple):
     """The window and the slide of a query, in ticks."""

@@ -31,7 +31,6 @@ from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, pointers, where
 from kernels import aseq as kernel
 from kernels.groups import Rows
-from kernels.state import empty
 from optimizer.automaton import Symbols
 from optimizer.chains import Chain, chain_of
 from optimizer.ir.pattern import Symbol
@@ -113,14 +112,12 @@ def _run(
     tree: kernel.Tree, prepared: Prepared, most_values: int, width: int, slide: int, dual: bool
 ) -> Rows:
     groups = prepared.groups
-    rows, _ = filled(
-        partial(kernel.count_prefixes, groups, tree, width, slide, dual, keep=False),
-        empty(len(groups.limit)),
+    return filled(
+        partial(kernel.count_prefixes, groups, tree, width, slide, dual),
         capacity_for(groups, np.diff(tree.triggered), slide),
         dual,
         most_values,
     )
-    return rows
 
 
 class _Node(NamedTuple):

@@ -8,27 +8,17 @@ import numpy as np
 
 from engines.counting.prepare import rows_for
 from kernels.groups import Groups, Rows
-from kernels.state import State
 
 _FIRST, _MOST = 1 << 10, 1 << 21  # rows per slide that are made room for at first
 
 
-def filled(
-    run: Callable[[State, Rows], tuple[int, State]],
-    state: State,
-    capacity: int,
-    dual: bool,
-    most_values: int,
-) -> tuple[Rows, State]:
-    """The rows that `run` fills in, and its state after them.
-
-    Where it says -1 it is given more room and asked again.
-    """
+def filled(run: Callable[[Rows], int], capacity: int, dual: bool, most_values: int) -> Rows:
+    """The rows that `run` fills in; where it says -1 it is given more room and asked again."""
     while True:
         out = rows_for(capacity, dual, most_values)
-        made, after = run(state, out)
+        made = run(out)
         if made >= 0:
-            return Rows(*(column[:made] for column in out)), after
+            return Rows(*(column[:made] for column in out))
         capacity = 4 * max(1, capacity)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optimizer.automaton import Machine, Position, Symbols
 from optimizer.ir.alternatives import alternatives
@@ -23,7 +22,6 @@ from optimizer.ir.query import Aggregation, Query
 from workloads import expressions as ex
 from workloads.syntax import One
 
-Ints = NDArray[np.int64]
 _WEIGHTS = {"sum": 2, "avg": 2, "min": 1, "max": 1}  # numbers that are carried: a sum has its count
 
 

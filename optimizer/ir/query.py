@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from optimizer.ir.pattern import Pattern
 from workloads.errors import UnsupportedError
 from workloads.expressions import Attribute, Expression
-from workloads.model import NANOSECONDS, NO_STATISTICS, Statistics, Stream
+from workloads.model import NO_STATISTICS, Statistics, Stream
 
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 
@@ -145,8 +145,3 @@ class BoundWorkload:
     def query(self, name: str) -> Query:
         """The query of that name."""
         return next(q for q in self.queries if q.name == name)
-
-
-def stream_tick(stream: Stream) -> int:
-    """Nanoseconds in one tick of an integer time column."""
-    return NANOSECONDS[stream.unit]

@@ -1,4 +1,4 @@
-"""Statistics: what is given, asked for, missing, assumed and updated."""
+"""Statistics: what is given, asked for, missing and assumed."""
 
 from __future__ import annotations
 
@@ -165,16 +165,6 @@ def test_defaults_are_stated_and_leave_what_is_known() -> None:
     assert found.total_rate == pytest.approx(8.0)
     assert set(missing(known(workload), workload.queries)) == set(found.assumed)
     assert missing(found, workload.queries) == ()
-
-
-def test_a_measured_number_is_no_longer_assumed() -> None:
-    workload = bound("PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN a WITHIN 1 s")
-    assumed = with_defaults(Statistics(), workload.queries)
-    newer = assumed.updated(rates={"A": 9.0}, selectivities={"A.x < B.x": 0.5}, events=10, span=2.0)
-    assert newer.assumed == ("rates: B",)
-    assert (newer.rates["A"], newer.rates["B"]) == (9.0, assumed.rates["B"])
-    assert (newer.total_rate, newer.source) == (5.0, "running")
-    assert assumed.rates["A"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from sharing.benefit.aseq import AseqModel
 from sharing.candidates import mine
 from sharing.conflicts import conflict_graph
-from sharing.grouping import ChopError, Segment, check, chop, lengths, together
+from sharing.grouping import ChopError, Segment, check, chop, lengths
 from sharing.solve import SOLVERS
 from sharing.steps import QuerySteps
 from tests.sharing.chains import queries, words, workloads
@@ -35,25 +35,6 @@ def test_segments_make_up_their_query(of: list[QuerySteps]) -> None:
     assert sorted(served) == sorted(place for i in chosen for place in found[i].places)
 
 
-@given(workloads())
-def test_what_shares_runs_together_and_nothing_else(of: list[QuerySteps]) -> None:
-    found = mine(of)
-    graph = conflict_graph(found, AseqModel(RATES).benefits(found))
-    chosen = SOLVERS["greedy"](graph).chosen
-    groups = together(chop(found, chosen))
-    assert sorted(name for group in groups for name in group) == sorted(q.name for q in of)
-    of_query = {name: g for g, group in enumerate(groups) for name in group}
-    for i in chosen:
-        assert len({of_query[name] for name in found[i].queries}) == 1
-    for group in groups:  # connected: it cannot be split without parting a candidate
-        reached = {group[0]}
-        for _ in group:
-            for i in chosen:
-                if reached & set(found[i].queries):
-                    reached |= set(found[i].queries)
-        assert reached == set(group)
-
-
 def test_what_lies_between_shared_segments_is_a_query_s_own() -> None:
     found = mine(queries("X A B Y Z C D", "A B C D", "E F"))
     number = {words(c.steps): i for i, c in enumerate(found)}
@@ -65,7 +46,6 @@ def test_what_lies_between_shared_segments_is_a_query_s_own() -> None:
         "q3": (Segment(0, 2),),
     }
     assert lengths(chopped) == {"q1": (1, 2, 2, 2), "q2": (2, 2), "q3": (2,)}
-    assert together(chopped) == (("q1", "q2"), ("q3",))
 
 
 def test_candidates_in_conflict_cannot_chop() -> None:

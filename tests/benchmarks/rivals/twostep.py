@@ -15,7 +15,6 @@ from engines.counting.prepare import Counted, counted, joined, nothing, prepare
 from engines.counting.pretree import refusal
 from engines.counting.room import capacity_for, filled
 from engines.counting.tables import by_letter, ints, where
-from kernels.state import empty
 from optimizer.chains import Chain, chain_of
 from tests.benchmarks.rivals.kernels import twostep as kernel
 
@@ -40,10 +39,9 @@ def count(
         assert isinstance(chain, Chain), chain
         stacks = stacks_of(chain, plan.terms[q].values, prepared.letters)
         last = np.array([chain.components[-1].symbol in s for s, _ in prepared.letters.moves])
-        run = partial(kernel.construct, groups, stacks, q, width, slide, keep=False)
+        run = partial(kernel.construct, groups, stacks, q, width, slide)
         capacity = capacity_for(groups, last, slide)
-        rows, _ = filled(run, empty(len(groups.limit)), capacity, False, plan.most_values)
-        found.append(rows)
+        found.append(filled(run, capacity, False, plan.most_values))
     by_rank = slide > 0 and is_count
     return counted(prepared, layout, joined(found), dual=False, by_rank=by_rank)
 

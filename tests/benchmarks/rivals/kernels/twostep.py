@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.counters import boundary_from, first_after, total_count, total_value, with_room
+from kernels.counters import boundary_from, first_after, total_count, total_value
 from kernels.groups import Groups, Rows
-from kernels.state import Saved, State, ready
 from kernels.values import NUMBER, combine, neutral
 
 BATCH = 4096  # matches that are constructed before they are aggregated
@@ -43,126 +42,29 @@ def construct(
     query: int,
     width: int,
     slide: int,
-    state: State,
     out: Rows,
-    keep: bool = True,
-) -> tuple[int, State]:
-    """Fill `out` with the rows of a batch; returns how many, and the state for the next batch.
+) -> int:
+    """Fill `out` with the rows of all windows; returns how many, or -1 where `out` is too small.
 
     As `kernels.aseq.count_prefixes`; a row is made per trigger at each group with a last event of
     the pattern. Counts are exact: nobody constructs 2^63 matches.
     """
     matches = np.empty((BATCH, int(stacks.components[0])), np.int64)
-    before = ready(state, len(groups.run) - 1, dual=False)
-    made, *saved = _construct(*groups, *stacks, query, width, slide, keep, matches, *before, *out)
-    return (int(made), State(*saved)) if made >= 0 else (-1, state)
-
-
-# A run's record. Numbers: the boundary that comes next, the number of the next group, the last
-# closing of the beginning, the last group that closed each gap, and for each component the number
-# of its instances and of each its position and its group; then for STARTs the last closing before
-# each, for others how many it can follow and the first group that it can follow. Counts: of each
-# START. Values: of each START, and of each instance of the value's component; value by value.
-_FIXED = 3
+    return int(_construct(*groups, *stacks, query, width, slide, matches, *out))
 
 
 @numba.njit(cache=True)
 def _sizes(
-    components: int, extended: np.ndarray, extends: np.ndarray, move_letter: np.ndarray,
-    number_run: np.ndarray, numbers: np.ndarray,
+    components: int, extended: np.ndarray, extends: np.ndarray, move_letter: np.ndarray
 ) -> np.ndarray:  # fmt: skip
     """Where the stack of each component begins, if each were to hold all its instances."""
     first = np.zeros(components + 1, np.int64)
-    for r in range(number_run.size - 1):
-        at = number_run[r] + _FIXED + components
-        for i in range(components):
-            if at < number_run[r + 1]:
-                first[i + 1] = max(first[i + 1], numbers[at])
-                at += 1 + numbers[at] * (3 if i == 0 else 4)
     for e in range(move_letter.size):
         for k in range(extended[move_letter[e]], extended[move_letter[e] + 1]):
             first[extends[k] + 1] += 1
     for i in range(components):
         first[i + 1] += first[i]
     return first
-
-
-@numba.njit(cache=True)
-def _restore(
-    record: np.ndarray, record_counts: np.ndarray, record_values: np.ndarray, base: np.ndarray,
-    value_component: np.ndarray, last_clear: np.ndarray, top: np.ndarray, came: np.ndarray,
-    group: np.ndarray, end: np.ndarray, low: np.ndarray, closed: np.ndarray, counts: np.ndarray,
-    values: np.ndarray, held: np.ndarray,
-) -> None:  # fmt: skip
-    """Read what a run's record says of stacks."""
-    n = last_clear.size
-    for i in range(n):
-        last_clear[i] = record[_FIXED + i]
-    at = _FIXED + n
-    for i in range(n):
-        size = record[at]
-        at += 1
-        top[i] = base[i] + size
-        for s in range(size):
-            came[base[i] + s] = record[at + s]
-            group[base[i] + s] = record[at + size + s]
-            if i == 0:
-                closed[s] = record[at + 2 * size + s]
-            else:
-                end[base[i] + s] = base[i - 1] + record[at + 2 * size + s]
-                low[base[i] + s] = record[at + 3 * size + s]
-        at += size * (3 if i == 0 else 4)
-    for s in range(top[0]):
-        counts[s] = record_counts[s]
-    at = 0
-    for v in range(value_component.size):
-        i = value_component[v]
-        for s in range(top[0]):
-            values[v, s] = record_values[at + s]
-        at += top[0]
-        for s in range(top[i] - base[i]):
-            held[v, base[i] + s] = record_values[at + s]
-        at += top[i] - base[i]
-
-
-@numba.njit(cache=True)
-def _save(
-    record: np.ndarray, record_counts: np.ndarray, record_values: np.ndarray,
-    value_component: np.ndarray, last_clear: np.ndarray, bottom: np.ndarray, top: np.ndarray,
-    came: np.ndarray, group: np.ndarray, end: np.ndarray, low: np.ndarray, closed: np.ndarray,
-    counts: np.ndarray, values: np.ndarray, held: np.ndarray,
-) -> None:  # fmt: skip
-    """Write what a run's record says of stacks."""
-    n = last_clear.size
-    for i in range(n):
-        record[_FIXED + i] = last_clear[i]
-    at = _FIXED + n
-    for i in range(n):
-        size = top[i] - bottom[i]
-        record[at] = size
-        at += 1
-        for s in range(size):
-            this = bottom[i] + s
-            record[at + s] = came[this]
-            record[at + size + s] = group[this]
-            if i == 0:
-                record[at + 2 * size + s] = closed[this]
-            else:
-                record[at + 2 * size + s] = max(0, end[this] - bottom[i - 1])
-                record[at + 3 * size + s] = low[this]
-        at += size * (3 if i == 0 else 4)
-    starts = top[0] - bottom[0]
-    for s in range(starts):
-        record_counts[s] = counts[bottom[0] + s]
-    at = 0
-    for v in range(value_component.size):
-        i = value_component[v]
-        for s in range(starts):
-            record_values[at + s] = values[v, bottom[0] + s]
-        at += starts
-        for s in range(top[i] - bottom[i]):
-            record_values[at + s] = held[v, bottom[i] + s]
-        at += top[i] - bottom[i]
 
 
 @numba.njit(cache=True)
@@ -207,16 +109,14 @@ def _construct(
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,
     components: np.ndarray, extended: np.ndarray, extends: np.ndarray, cleared: np.ndarray,
     clears: np.ndarray, gated: np.ndarray, value_kind: np.ndarray, value_component: np.ndarray,
-    value_input: np.ndarray, query: int, width: int, slide: int, keep: bool,
+    value_input: np.ndarray, query: int, width: int, slide: int,
     matches: np.ndarray,
-    number_run: np.ndarray, numbers: np.ndarray, count_run: np.ndarray, kept_counts: np.ndarray,
-    kept_floats: np.ndarray, value_run: np.ndarray, kept_values: np.ndarray,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
-) -> Saved:  # fmt: skip
+) -> int:  # fmt: skip
     n = components[0]
-    base = _sizes(n, extended, extends, move_letter, number_run, numbers)
-    group = np.empty(base[n], np.int64)  # by instance: groups are counted on from batch to batch
+    base = _sizes(n, extended, extends, move_letter)
+    group = np.empty(base[n], np.int64)  # by instance
     held = np.empty((value_kind.size, base[n]))  # by value: the input of each instance
     came = np.empty(base[n], np.int64)  # position of each instance
     end = np.zeros(base[n], np.int64)  # of what an instance can follow: its pointer
@@ -228,39 +128,24 @@ def _construct(
     closed = np.zeros(base[1], np.int64)
     last_clear = np.zeros(n, np.int64)
     cursor, chosen = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    next_numbers = np.zeros(run.size, np.int64)
-    next_counts, next_values = np.zeros(run.size, np.int64), np.zeros(run.size, np.int64)
-    saved = np.empty(numbers.size, np.int64)
-    saved_counts = np.empty(kept_counts.size, np.uint64)
-    saved_values = np.empty(kept_values.size, np.float64)
     rows = 0
     for r in range(run.size - 1):
-        last_closed = never = np.iinfo(np.int64).min
+        last_closed = np.iinfo(np.int64).min
         for i in range(n):
             bottom[i] = top[i] = base[i]
             last_clear[i] = -1
-        boundary = number = run[0] - run[0]
-        if number_run[r] < number_run[r + 1]:
-            record = numbers[number_run[r] : number_run[r + 1]]
-            boundary, number, last_closed = record[0], record[1], record[2]
-            _restore(
-                record, kept_counts[count_run[r] : count_run[r + 1]],
-                kept_values[value_run[r] : value_run[r + 1]], base, value_component, last_clear,
-                top, came, group, end, low, closed, counts, values, held,
-            )  # fmt: skip
-        has_gate = bool(gated.any() or last_closed > never)
+        boundary = run[0] - run[0]
+        has_gate = bool(gated.any())
         first, last = run[r], run[r + 1]
-        number -= first  # so that group g has the number `number + g`
         for g in range(first, last + 1):
             if slide > 0:
                 # The boundaries before this group, or those behind the last one.
                 until = position[g] - 1 if g < last else limit[r]
-                latest = g - 1 if g > first else -1 - r
                 while bottom[0] < top[0] and boundary <= until:
                     opening = boundary - width
                     bottom[0] = first_after(came, bottom[0], top[0], opening)
                     rows += _row(
-                        rows, latest, boundary, query, bottom[0], top[0], has_gate, opening,
+                        rows, g - 1, boundary, query, bottom[0], top[0], has_gate, opening,
                         value_kind, counts, values, closed, out_group, out_boundary, out_query,
                         out_counts, out_values,
                     )  # fmt: skip
@@ -291,7 +176,7 @@ def _construct(
                         continue
                     new = top[i]
                     top[i] += 1
-                    group[new], came[new] = number + g, now
+                    group[new], came[new] = g, now
                     for v in range(value_kind.size):
                         if value_component[v] == i:
                             held[v, new] = inputs[value_input[v], e]
@@ -335,7 +220,7 @@ def _construct(
                             made += 1
             _aggregate(matches, made, value_kind, value_component, held, counts, values)
             for k in range(cleared[stay], cleared[stay + 1]):
-                last_clear[clears[k]] = number + g
+                last_clear[clears[k]] = g
             if gated[stay]:
                 last_closed = now
             if is_trigger and slide == 0:
@@ -347,40 +232,5 @@ def _construct(
             if rows > out_group.size:
                 break
         if rows > out_group.size:
-            rows = -1
-            break
-        if not keep:
-            continue
-        opening = never
-        if slide > 0:
-            # What is behind the limit will be seen from the next boundary on.
-            opening = limit[r] - width
-            bottom[0] = first_after(came, bottom[0], top[0], boundary - width)
-        elif first < last:
-            opening = position[last - 1] - width
-        if n > 1:
-            bottom[n - 1] = top[n - 1]  # nothing follows the last component
-        size, size_v = _FIXED + n, 0
-        for i in range(n):
-            bottom[i] = first_after(came, bottom[i], top[i], opening)
-            size += 1 + (top[i] - bottom[i]) * (3 if i == 0 else 4)
-        starts = top[0] - bottom[0]
-        for i in value_component:
-            size_v += starts + top[i] - bottom[i]
-        a, c, v = next_numbers[r], next_counts[r], next_values[r]
-        if starts > 0 or last_closed > opening:
-            saved = with_room(saved, a + size)
-            saved_counts = with_room(saved_counts, c + starts)
-            saved_values = with_room(saved_values, v + size_v)
-            saved[a], saved[a + 1], saved[a + 2] = boundary, number + last, last_closed
-            _save(
-                saved[a:], saved_counts[c:], saved_values[v:], value_component, last_clear, bottom,
-                top, came, group, end, low, closed, counts, values, held,
-            )  # fmt: skip
-            a, c, v = a + size, c + starts, v + size_v
-        next_numbers[r + 1], next_counts[r + 1], next_values[r + 1] = a, c, v
-    a, c, v = next_numbers[-1], next_counts[-1], next_values[-1]
-    return (
-        rows, next_numbers, saved[:a].copy(), next_counts, saved_counts[:c].copy(),
-        kept_floats[:0].copy(), next_values, saved_values[:v].copy(),
-    )  # fmt: skip
+            return -1
+    return rows

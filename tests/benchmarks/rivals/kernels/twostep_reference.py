@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kernels.evaluations import looks
 from kernels.groups import Groups, Rows
-from kernels.history import State, empty, followed, looks
 from kernels.values import MAX, MIN, NUMBER, SUM
 from tests.benchmarks.rivals.kernels.twostep import Stacks
 
@@ -19,16 +19,12 @@ def construct(
     query: int,
     width: int,
     slide: int,
-    state: State,
     out: Rows,
-    keep: bool = True,
-) -> tuple[int, State]:
+) -> int:
     """As `tests.benchmarks.rivals.kernels.twostep.construct`."""
-    history = followed(state, groups)
-    groups = history.groups
     rows = 0
     last = int(stacks.components[0]) - 1
-    for g, boundary, window in looks(history, width, slide):
+    for g, boundary, window in looks(groups, width, slide):
         events = range(groups.event[g], groups.event[g + 1])
         if slide == 0 and not any(last in _components(groups, stacks, e) for e in events):
             continue
@@ -36,15 +32,15 @@ def construct(
         if not found:
             continue
         if rows == len(out.group):
-            return -1, state
-        out.group[rows], out.boundary[rows], out.query[rows] = history.number[g], boundary, query
+            return -1
+        out.group[rows], out.boundary[rows], out.query[rows] = g, boundary, query
         out.counts[rows] = len(found)
         for v, kind in enumerate(stacks.value_kind):
             column, component = stacks.value_input[v], stacks.value_component[v]
             inputs = [float(groups.inputs[column, match[component][1]]) for match in found]
             out.values[rows, v] = _aggregated(kind, [x for x in inputs if not math.isnan(x)])
         rows += 1
-    return rows, groups if keep else empty(len(groups.limit))
+    return rows
 
 
 def _components(groups: Groups, stacks: Stacks, e: int) -> list[int]:
