@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engines.spark.stream import Progress as StreamProgress
     from engines.spark.stream import StreamOptions
     from engines.trees.adaptive import Decision
+    from workloads.errors import Diagnostic
 
 Engine = OneOf["local", "spark", "oracle"]
 
@@ -356,10 +357,14 @@ def fitted(plan: Plan, kinds: Mapping[str, Any] | None) -> Program:
     try:
         return program_of(plan, kinds)
     except WorkloadError as error:
-        said = "; ".join(
-            f"query {d.query}: {d.message}" if d.query else d.message for d in error.diagnostics
-        )
+        said = "; ".join(map(_finding, error.diagnostics))
         raise PlanError(f"{plan.id} does not fit these events: {said}") from error
+
+
+def _finding(found: Diagnostic) -> str:
+    """A finding in a line: of which query, what, and what to do about it."""
+    query = f"query {found.query}: " if found.query else ""
+    return query + found.message + (f" ({found.hint})" if found.hint else "")
 
 
 def _write(output: Any, results: Results, account: Account) -> None:
