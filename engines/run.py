@@ -259,6 +259,8 @@ def _run_local(
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(program)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
+        of_both = zip(("aggregates", "matches"), kinds_of(program), strict=True)
+        sinks = [kind for kind, has in of_both if has]
         rows: Counter[str] = Counter()
         pieces, span = 0, _Span()
         while True:
@@ -277,7 +279,7 @@ def _run_local(
                 results = run.run(piece)
             rows += row_counts(results)
             with stages("write"):
-                _write(output, results, account)
+                _write(output, results, account, sinks)
             passed = round(time.perf_counter() - began, 4)
             held = len(piece.events) - own
             until = shown_time(piece.events, piece.stop)
@@ -285,7 +287,7 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = _write_files(output, account)
+                report.files = _write_files(output, account, sinks)
             else:
                 report.first = output.first
     account.count(scan, faults.total)
@@ -367,21 +369,21 @@ def _finding(found: Diagnostic) -> str:
     return query + found.message + (f" ({found.hint})" if found.hint else "")
 
 
-def _write(output: Any, results: Results, account: Account) -> None:
-    """Add rows to the output, each kind charged to its sink."""
+def _write(output: Any, results: Results, account: Account, kinds: Sequence[str]) -> None:
+    """Add rows to the output, each of the plan's kinds charged to its sink."""
     from engines.results import empty_results
 
     none = empty_results(results.aggregates.schema.field("time").type)
-    for kind in ("aggregates", "matches"):
+    for kind in kinds:
         table = getattr(results, kind)
         with account.charge(f"sink-{kind}"):
             output.add(replace(none, **{kind: table}))
         account.count(f"sink-{kind}", table.num_rows, table.num_rows)
 
 
-def _write_files(output: Any, account: Account) -> list[str]:
-    kind = "aggregates" if output.aggregates >= output.matches else "matches"
-    with account.charge(f"sink-{kind}"):
+def _write_files(output: Any, account: Account, kinds: Sequence[str]) -> list[str]:
+    most = max(kinds, key=lambda kind: getattr(output, kind))
+    with account.charge(f"sink-{most}"):
         files: list[str] = output.write()
     return files
 
