@@ -169,8 +169,27 @@ def from_json(document: Mapping[str, Any]) -> Plan:
     if isinstance(groups, list) and all(isinstance(group, Mapping) for group in groups):
         content["groups"] = [group_fields(group) for group in groups]
     try:
-        return TypeAdapter(Plan).validate_python(content)
+        plan = TypeAdapter(Plan).validate_python(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the plan"
         raise PlanError(f"this is not a plan: {place}: {first['msg']}") from error
+    _check_counters(plan)
+    return plan
+
+
+def _check_counters(plan: Plan) -> None:
+    """Refuse a plan, such as one that was edited, whose groups and operators disagree."""
+    counters = {tuple(o.detail["queries"]): o.detail for o in plan.operators if o.kind == "counter"}
+    for group in plan.groups:
+        if not isinstance(group, CountingGroup):
+            continue
+        names = ", ".join(group.queries)
+        said = counters.get(tuple(group.queries))
+        if said is None:
+            raise PlanError(f"no operator counts {names}, which the plan has in one group")
+        if (said["engine"], said["device"]) != (group.engine, group.device):
+            raise PlanError(
+                f"{names} are counted by {group.engine} on {group.device}, and their operator says "
+                f"{said['engine']} on {said['device']}; change both"
+            )
