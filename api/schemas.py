@@ -160,7 +160,12 @@ class ExplainOut(BaseModel):
 
 class GroupOut(BaseModel):
     queries: list[str]
-    engine: str
+    engine: str = Field(
+        description="What counts the matches (product, panes, aseq, pretree, chopconnect) or finds "
+        "them: trees, deferred-trees (which are chosen on the events), stepwise.",
+        examples=["product"],
+    )
+    device: OneOf["cpu", "opencl"] = Field(default="cpu", description="What it computes on.")
     why: str
     segments: list[list[str]] | None = None
     tree: dict[str, Any] | None = None
@@ -168,10 +173,7 @@ class GroupOut(BaseModel):
         default=None, description="The segments, by number, that each query is made of."
     )
     trees: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="The tree of each query, where several share parts of theirs."
-    )
-    provisional: bool | None = Field(
-        default=None, description="Whether its trees rest on assumptions, and are chosen again."
+        default=None, description="The tree of each query, where the group has several."
     )
     cost: CostOut | None = Field(
         default=None, description="What the group takes, and its queries one by one."
@@ -202,6 +204,15 @@ class OperatorOut(BaseModel):
     rows: float | None = Field(default=None, description="Rows expected in a second of stream.")
 
 
+class SparkLayoutOut(BaseModel):
+    """How events are spread over Spark's tasks; null is decided by the events and the cluster."""
+
+    spread: OneOf["auto", "time", "shuffle"] = Field(
+        default="auto", description="By stretches of time as they are stored, or by a shuffle."
+    )
+    buckets: int | None = Field(default=None, description="Of each key.")
+
+
 class PlanSummary(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.PLAN_SUMMARY})
 
@@ -211,6 +222,7 @@ class PlanSummary(BaseModel):
     created: datetime
     solver: Solver
     model: Model
+    sharing: bool = Field(default=True, description="Without it every query runs on its own.")
     status: OneOf["optimal", "feasible"]
     queries: int
     cost: CostOut
@@ -241,6 +253,8 @@ class PlanOut(BaseModel):
     obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
     statistics: dict[str, Any] = Field(default={}, description="What the costs rest on.")
+    sharing: bool = Field(default=True, description="Without it every query runs on its own.")
+    spark: SparkLayoutOut = SparkLayoutOut()
 
 
 class TaskOut(BaseModel):
@@ -297,7 +311,9 @@ class JobIn(_In):
     mode: OneOf["batch", "stream"] = "batch"
     stream: StreamIn | None = Field(default=None, description="With mode `stream`.")
     engine: OneOf["spark", "local"] = "spark"
-    device: OneOf["auto", "cpu", "opencl"] = "auto"
+    device: OneOf["auto", "cpu", "opencl"] = Field(
+        default="auto", description="`auto`: the device that the plan names for each group."
+    )
     master: str = Field(default="local[*]", description="Spark's master; embedded by default.")
 
     model_config = ConfigDict(
@@ -369,7 +385,10 @@ class HoldingOut(BaseModel):
 
 
 class OperatorCounts(BaseModel):
-    """An operator of a plan, with what the job has counted of it; null is what is not counted."""
+    """An operator of a plan, with what the job has counted of it; null is what is not counted.
+
+    Beside a number is what the plan predicts for the events that have been read so far.
+    """
 
     id: str = Field(description="As in the plan.")
     kind: str
@@ -397,6 +416,20 @@ class OperatorCounts(BaseModel):
     )
 
 
+class TreeDecision(BaseModel):
+    """What was done about the trees of some queries before a batch of events."""
+
+    what: OneOf["chosen", "kept", "changed"] = Field(
+        description="The plan had left them to be chosen on the events; others were not better by "
+        "enough; or they are others from this batch on."
+    )
+    batch: int
+    queries: list[str]
+    reason: str
+    old: dict[str, str] = Field(default={}, description="The trees until then, by query.")
+    new: dict[str, str] = Field(default={}, description="The trees from then on, by query.")
+
+
 class OperatorsOut(BaseModel):
     """The operators of a job's plan, in the plan's order."""
 
@@ -422,9 +455,9 @@ class OperatorsOut(BaseModel):
     fallbacks: list[str] = Field(
         default=[], description="What data or devices did not allow as planned."
     )
-    trees: list[dict[str, Any]] = Field(
+    trees: list[TreeDecision] = Field(
         default=[],
-        description="Trees that were chosen on the events or changed: what, old and new, and why.",
+        description="Trees that were chosen on the events or changed: old and new, and why.",
     )
 
 

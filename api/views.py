@@ -33,6 +33,7 @@ from api.schemas import (
     ResultsOut,
     StreamOut,
     TaskOut,
+    TreeDecision,
     WorkloadOut,
     WorkloadSummary,
 )
@@ -108,6 +109,7 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
         created=stored.created,
         solver=document["solver"],
         model=document["model"],
+        sharing=document.get("sharing", True),
         status=document["status"],
         queries=len(document["queries"]),
         cost=CostOut(**document["cost"]),
@@ -212,7 +214,7 @@ def operators_out(
         predicted_seconds=sum(predicted) if predicted else None,
         unclaimed_seconds=report.get("unclaimed_seconds"),
         fallbacks=report.get("fallbacks") or [],
-        trees=report.get("trees") or [],
+        trees=[TreeDecision(**tree) for tree in report.get("trees") or ()],
     )
 
 

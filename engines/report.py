@@ -133,6 +133,9 @@ def _measured(
             rows_in = rows_out = None
         case "counter":
             rows_out = 0 if rows_out is None else rows_out
+        case "union":  # passes on what the readings of an OR find
+            rows_in = sum(number for number in inputs if number is not None)
+            rows_out = rows_in if rows_out is None else rows_out
         case _:
             if rows_in is None:
                 rows_in = sum(number for number in inputs if number is not None)
@@ -161,8 +164,8 @@ def about_of(operator: Operator) -> str:
             return f"{detail['query']}: {detail['pattern']}"
         case "sink":
             return str(detail["rows"])
-        case _:
-            return str(detail["pattern"])
+        case _:  # a plan of an earlier version has other kinds
+            return str(detail.get("pattern", ""))
 
 
 def _served(operators: Sequence[Operator]) -> dict[str, int]:
@@ -209,13 +212,12 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
         "operators": [account.document() for account in accounts],
         "unclaimed_seconds": round(max(0.0, report.cpu_seconds - claimed), 4),
         "fallbacks": list(report.fallbacks),
+        "plan_changes": report.changes,
+        "trees": decision_documents(report.decisions),
         "read": report.read,
     }
     if report.ledger.stopped:
         document["stopped"] = report.ledger.stopped
     if report.ledger.dropped.total():
         document["dropped"] = dict(report.ledger.dropped)
-    if report.decisions:
-        document["plan_changes"] = report.changes
-        document["trees"] = decision_documents(report.decisions)
     return document

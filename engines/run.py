@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from engines.spark.progress import Progress as SparkProgress
     from engines.spark.stream import Progress as StreamProgress
     from engines.trees.adaptive import Decision
+    from workloads.errors import Diagnostic
     from workloads.model import Workload
 
 
@@ -103,6 +104,8 @@ def _run_local(
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(plan)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
+        of_both = zip(("aggregates", "matches"), kinds_of(plan), strict=True)
+        sinks = [kind for kind, has in of_both if has]
         rows: Counter[str] = Counter()
         pieces, span = 0, _Span()
         while True:
@@ -121,7 +124,7 @@ def _run_local(
                 results = run.run(piece)
             rows += row_counts(results)
             with stages("write"):
-                _write(output, results, account)
+                _write(output, results, account, sinks)
             passed = round(time.perf_counter() - began, 4)
             held = len(piece.events) - own
             until = shown_time(piece.events, piece.stop)
@@ -129,7 +132,7 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = _write_files(output, account)
+                report.files = _write_files(output, account, sinks)
             else:
                 report.first = output.first
     account.count(scan, faults.total)
@@ -201,27 +204,31 @@ def fitted(plan: Plan, kinds: Mapping[str, Any] | None, workload: Workload) -> P
     try:
         return program_of(plan, kinds, workload)
     except WorkloadError as error:
-        said = "; ".join(
-            f"query {d.query}: {d.message}" if d.query else d.message for d in error.diagnostics
-        )
+        said = "; ".join(map(_finding, error.diagnostics))
         raise PlanError(f"{plan.id} does not fit these events: {said}") from error
 
 
-def _write(output: Any, results: Results, account: Account) -> None:
-    """Add rows to the output, each kind charged to its sink."""
+def _finding(found: Diagnostic) -> str:
+    """A finding in a line: of which query, what, and what to do about it."""
+    query = f"query {found.query}: " if found.query else ""
+    return query + found.message + (f" ({found.hint})" if found.hint else "")
+
+
+def _write(output: Any, results: Results, account: Account, kinds: Sequence[str]) -> None:
+    """Add rows to the output, each of the plan's kinds charged to its sink."""
     from engines.results import empty_results
 
     none = empty_results(results.aggregates.schema.field("time").type)
-    for kind in ("aggregates", "matches"):
+    for kind in kinds:
         table = getattr(results, kind)
         with account.charge(f"sink-{kind}"):
             output.add(replace(none, **{kind: table}))
         account.count(f"sink-{kind}", table.num_rows, table.num_rows)
 
 
-def _write_files(output: Any, account: Account) -> list[str]:
-    kind = "aggregates" if output.aggregates >= output.matches else "matches"
-    with account.charge(f"sink-{kind}"):
+def _write_files(output: Any, account: Account, kinds: Sequence[str]) -> list[str]:
+    most = max(kinds, key=lambda kind: getattr(output, kind))
+    with account.charge(f"sink-{most}"):
         files: list[str] = output.write()
     return files
 

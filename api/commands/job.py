@@ -18,6 +18,7 @@ from api.commands.service import (
     print_json,
     print_rows,
 )
+from api.commands.showing import operator_lines
 from api.commands.stream_options import (
     STREAMS,
     Buckets,
@@ -31,7 +32,7 @@ from api.commands.stream_options import (
 
 if TYPE_CHECKING:
     from api.client import Client, Event
-    from api.schemas import JobOut, OperatorCounts, StreamOut
+    from api.schemas import JobOut, StreamOut
 
 job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
 
@@ -174,35 +175,19 @@ def change(
 def operators(
     id: Id,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those that nothing is counted of.")
+        bool, typer.Option("--all", help="Also symbols and events, which are columns of others.")
     ] = False,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """The operators of a job's plan: rows in and out, and state, so far."""
+    """The operators of a job's plan: CPU and rows so far beside what was predicted, and state."""
     with connected(server) as client:
         found = client.operators(id)
     if as_json:
         print_json(found)
         return
-    shown = [o for o in found.operators if everything or o.rows_out is not None]
-    print_rows(
-        f"{found.job}, {found.status}: {len(shown)} of the {len(found.operators)} operators of "
-        f"{found.plan}" + ("" if found.until is None else f", up to {found.until}"),
-        ("operator", "about", "queries", "rows in", "rows out", "state"),
-        ((o.kind, o.about, o.queries, o.rows_in, o.rows_out, _held(o)) for o in shown),
-    )
-    for query, number in found.gone.items():
-        typer.echo(f"{query}, which is gone, gave {number:,} rows")
-
-
-def _held(operator: OperatorCounts) -> str | None:
-    state = operator.state
-    if state is None:
-        return None
-    size = "wait" if state.bytes is None else f"in {state.bytes:,} B"
-    others = "" if state.queries <= operator.queries else f", of {state.queries:,} queries"
-    return f"{state.events:,} events {size}{others}"
+    for line in operator_lines(found, everything):
+        typer.echo(line)
 
 
 @job.command("log")

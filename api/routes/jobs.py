@@ -23,9 +23,10 @@ from api.routes.state import computing, handed, jobs, roots, settings, store
 from api.schemas import JobChange, JobChanged, JobIn, JobOut, OperatorsOut, StreamIn
 from api.settings import Settings
 from api.sinks import check_sink
-from api.store import Store
+from api.store import Store, StoredPlan
 from api.views import job_out, operators_out
 from engines.errors import StateError
+from optimizer.physical.plan import VERSION
 from workloads.errors import UnsupportedError
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -66,6 +67,7 @@ def post_job(
         if Path(wanted.sink.path).resolve() == Path(wanted.source.path).resolve():
             raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
     plan = store.plan(wanted.plan)
+    _check_version(plan)
     request = Request(
         plan=plan.id,
         workload=plan.workload,
@@ -221,6 +223,16 @@ def _check_place(path: str, live: Live | None, roots: Roots, settings: Settings)
         raise ProblemError(
             "path-not-allowed",
             f"the service may use these brokers: {allowed} (set with SHEAF_BROKERS)",
+        )
+
+
+def _check_version(plan: StoredPlan) -> None:
+    """Refuse a plan that another version of Sheaf made."""
+    if plan.document["version"] != VERSION:
+        raise ProblemError(
+            "invalid-request",
+            f"{plan.id} has version {plan.document['version']}, and this Sheaf runs {VERSION}; "
+            "make it again from its workload",
         )
 
 

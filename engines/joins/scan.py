@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from engines.columns.arranged import Arranged
-from engines.columns.layout import Rows
 from workloads.errors import TooLargeError
+
+if TYPE_CHECKING:  # the limits are read by commands that compile nothing
+    from engines.columns.arranged import Arranged
+    from engines.columns.layout import Rows
 
 
 @dataclass(frozen=True)

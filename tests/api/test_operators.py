@@ -1,65 +1,119 @@
 """The operators of a plan with what a job has counted of each."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from api.jobs.account import Batch, JobAccount, read_account, write_account
 from api.jobs.counts import Counting, Counts, counts_of, read_counts
-from api.jobs.operators import Counted, Holding, counted
-from tests.plans.test_plans import HERE
+from api.jobs.operators import Holding, JobOperator, job_operators
+from optimizer.bind import bind
+from optimizer.physical.plan import to_json
+from sharing.planner import make_plan
+from workloads.loading import load_workload
 
-OPERATORS = json.loads((HERE / "mixed.json").read_text())["operators"]
-KEYED = ["counted", "big", "any", "groups", "longer"]
-UNKEYED = ["tied", "found", "without"]
+DOCUMENT: Mapping[str, Any] = {
+    "name": "mixed",
+    "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+    "statistics": {"rates": {"A": 2.0, "B": 3.0, "C": 0.5, "D": 1.0}, "events": 65, "span": 10.0},
+    "queries": [
+        "QUERY big PATTERN SEQ(A a, B b, D d) WHERE [user] AND a.x > 3 AGG COUNT(*) WITHIN 4 s",
+        "QUERY any PATTERN SEQ(A a, B b, D d) WHERE [user] AGG COUNT(*), MAX(d.x) WITHIN 4 s",
+        "QUERY tied PATTERN SEQ(A a, B b) WHERE a.x < b.x AGG COUNT(*) WITHIN 2 s",
+        "QUERY found PATTERN SEQ(A a, C c) RETURN a.x WITHIN 2 s",
+    ],
+}
+KEYED, UNKEYED = ["big", "any"], ["tied", "found"]
+PLAN = make_plan(bind(load_workload(DOCUMENT)), DOCUMENT)
+OPERATORS = to_json(PLAN)["operators"]
 
 
-def by_what(counts: Counts | None) -> dict[str, Counted]:
-    """By the query that an operator's rows come of, or by its kind and what it is about."""
-    found = counted(OPERATORS, counts)
-    assert [one.id for one in found] == [operator["id"] for operator in OPERATORS]
-    return {f"{one.kind} {one.about.split(': S')[0]}": one for one in found}
+def id_of(kind: str, about: str = "") -> str:
+    """The operator of this kind whose details have this text."""
+    (found,) = (o["id"] for o in OPERATORS if o["kind"] == kind and about in str(o["detail"]))
+    return str(found)
 
 
-def numbers(one: Counted) -> tuple[int | None, int | None]:
-    return one.rows_in, one.rows_out
+SCAN, CONDITIONS = id_of("scan"), id_of("conditions")
+COUNTER, JOIN = id_of("counter"), id_of("join", "(A ; B)")
+
+
+def totals(*counted: tuple[str, int, int, int]) -> dict[str, dict[str, int]]:
+    """Rows in, rows out and milliseconds, as an engine's account has them."""
+    return {
+        "rows_in": {id: rows for id, rows, _, _ in counted},
+        "rows_out": {id: rows for id, _, rows, _ in counted},
+        "nanoseconds": {id: spent * 1_000_000 for id, _, _, spent in counted},
+    }
+
+
+def by_what(counts: Counts | None) -> dict[str, JobOperator]:
+    """By kind and what an operator is about, in the plan's order."""
+    found = job_operators(OPERATORS, counts)
+    assert [one.account.id for one in found][: len(OPERATORS)] == [o["id"] for o in OPERATORS]
+    return {f"{one.account.kind} {one.account.about.split(': S')[0]}": one for one in found}
+
+
+def numbers(one: JobOperator) -> tuple[int | None, int | None]:
+    return one.account.rows_in, one.account.rows_out
 
 
 def test_without_counts_an_operator_says_what_it_is_and_whom_it_serves() -> None:
     found = by_what(None)
     assert {numbers(one) for one in found.values()} == {(None, None)}
-    assert found["scan in the order of ts"].queries == 8
-    assert found["partition by user"].queries == 5
-    assert found["engine product: big, any, groups"].queries == 3
-    assert found["segment B, D"].queries == 3
-    assert found["output tied"].queries == 1
-    assert (found["sink aggregates"].queries, found["sink matches"].queries) == (6, 2)
+    assert {one.account.cpu_seconds for one in found.values()} == {None}
+    assert {one.account.predicted_seconds for one in found.values()} == {None}
+    assert found["scan in the order of ts"].account.queries == 4
+    assert found["conditions 5 symbols"].account.queries == 4
+    assert found["partition by user"].account.queries == 2
+    assert found["counter product: big, any"].account.queries == 2
+    assert found["output tied"].account.queries == 1
+    assert found["sink aggregates"].account.queries == 3
+    assert found["sink matches"].account.queries == 1
 
 
 def test_a_job_over_stored_events() -> None:
-    rows = {"big": 5, "any": 7, "groups": 0, "tied": 2, "found": 11}
-    taken = dict.fromkeys(KEYED, 90) | dict.fromkeys(UNKEYED, 110)
-    found = by_what(Counts(100, rows, taken))
-    assert numbers(found["scan in the order of ts"]) == (100, 100)
-    assert numbers(found["partition by user"]) == (90, 90)
-    assert numbers(found["partition no key"]) == (110, 110)
-    assert numbers(found["engine product: big, any, groups"]) == (90, 12)
+    rows = {"big": 5, "any": 7, "tied": 2, "found": 11}
+    counted = totals((COUNTER, 90, 12, 30), (JOIN, 110, 2, 4), (SCAN, 0, 0, 1))
+    found = by_what(Counts(130, rows, counted))
+    assert numbers(found["scan in the order of ts"]) == (130, 130)
+    counter = found["counter product: big, any"].account
+    assert (counter.rows_in, counter.rows_out, counter.cpu_seconds) == (90, 12, 0.03)
     assert numbers(found["join (A ; B)"]) == (110, 2)
-    assert numbers(found["output found"]) == (11, 11)
-    assert numbers(found["output counted"]) == (0, 0)  # nothing yet is a number too
-    # `found` alone gives matches; `without` has none.
+    assert numbers(found["output found"])[1] == 11
+    assert numbers(found["sink aggregates"]) == (14, 14)
     assert numbers(found["sink matches"]) == (11, 11)
-    for silent in ("symbol A", "segment B, D", "join (A[x > 6] ; B)"):
-        assert numbers(found[silent]) == (None, None)
     assert numbers(by_what(Counts(None, {}, {}))["scan in the order of ts"]) == (None, None)
+
+
+def test_what_is_predicted_follows_the_events_that_were_read() -> None:
+    # The stream has 6.5 events a second: 130 events are 20 seconds of it.
+    found = by_what(Counts(130, {}, {}))
+    (cost,) = (o["cost"] for o in OPERATORS if o["id"] == COUNTER)
+    (rows,) = (o["rows"] for o in OPERATORS if o["id"] == COUNTER)
+    counter = found["counter product: big, any"].account
+    assert counter.predicted_seconds == pytest.approx(20 * cost / 1e9)
+    assert counter.predicted_rows == pytest.approx(20 * rows)
+    assert counter.cpu_seconds == 0.0
+
+
+def test_an_operator_that_ran_in_place_of_a_planned_one_is_listed_behind_them() -> None:
+    counted = totals((COUNTER, 90, 12, 30), ("join-0123456789ab", 7, 3, 2))
+    *planned, other = job_operators(OPERATORS, Counts(130, {}, counted))
+    assert [one.account.id for one in planned] == [o["id"] for o in OPERATORS]
+    assert not any(one.account.unplanned for one in planned)
+    assert (other.account.id, other.account.kind) == ("join-0123456789ab", "join")
+    assert (numbers(other), other.account.cpu_seconds) == ((7, 3), 0.002)
+    assert other.account.unplanned
 
 
 @pytest.fixture
 def account() -> JobAccount:
     """Two batches: `old` is gone after the first, and `big` has come."""
-    user = {"key": ["user"], "queries": [name for name in KEYED if name != "big"]}
+    user = {"key": ["user"], "queries": ["any"]}
     none = {"key": [], "queries": UNKEYED}
     first = Batch(
         0,
@@ -69,9 +123,11 @@ def account() -> JobAccount:
         aggregates=9,
         rows={"any": 4, "old": 5},
         routes=(
-            {**user, "queries": [*user["queries"], "old"], "arrived": 40, "taken": 30},
+            {**user, "queries": ["any", "old"], "arrived": 40, "taken": 30},
             {**none, "arrived": 50, "taken": 45},
         ),
+        operators=totals((COUNTER, 30, 4, 10), ("counter-ofthepast", 30, 5, 3)),
+        fallbacks=("it is so",),
     )
     second = Batch(
         1,
@@ -81,13 +137,16 @@ def account() -> JobAccount:
         matches=2,
         rows={"any": 1, "big": 2, "tied": 2},
         groups=(
-            {"queries": ["any", "groups", "longer"], "events": 6, "bytes": 600},
+            {"queries": ["any", "old"], "events": 6, "bytes": 600},
             {"queries": ["big"], "events": 3, "bytes": 30},
         ),
         routes=(
             {**user, "queries": KEYED, "arrived": 20, "taken": 25, "waiting": 5},
             {**none, "arrived": 20, "taken": 20, "waiting": 5},
         ),
+        operators=totals((COUNTER, 25, 3, 5)),
+        fallbacks=("it is so", "and so"),
+        trees=({"what": "changed"},),
     )
     return JobAccount().add(first).add(second)
 
@@ -97,16 +156,18 @@ def test_a_stream_whose_queries_change(account: JobAccount) -> None:
     assert counts is not None
     found = by_what(counts)
     assert numbers(found["scan in the order of ts"]) == (71, 70)
-    assert found["partition by user"].state == Holding(5, None, 5)
+    assert found["partition by user"].state == Holding(5, None, 2)
     assert numbers(found["partition by user"]) == (60, 55)
-    engine = found["engine product: big, any, groups"]
-    assert numbers(engine) == (55, 7)
-    # Two states serve it, and one of them `longer` too.
-    assert engine.state == Holding(9, 630, 4)
-    assert numbers(found["output big"]) == (2, 2)
-    assert counts.taken["big"] == 25  # from when it was there
+    counter = found["counter product: big, any"]
+    assert (numbers(counter), counter.account.cpu_seconds) == ((55, 7), 0.015)
+    # Two states serve it, and one of them `old` too.
+    assert counter.state == Holding(9, 630, 3)
+    assert numbers(found["output big"])[1] == 2
     # What goes to the sink is counted with the rows of queries that are gone.
     assert numbers(found["sink aggregates"]) == (12, 12)
+    # An operator of the plan before is still accounted for.
+    assert found["counter in place of what was planned"].account.cpu_seconds == 0.003
+    assert counts.report == {"fallbacks": ["it is so", "and so"], "trees": [{"what": "changed"}]}
     assert counts_of(JobAccount()) is None
 
 
@@ -118,6 +179,7 @@ def test_a_batch_that_runs_again_changes_no_number(account: JobAccount, tmp_path
     more = counts_of(account.add(replace(account.last, number=2)))
     assert more is not None
     assert more.rows == {"any": 6, "old": 5, "big": 4, "tied": 4}
+    assert more.operators["rows_in"][COUNTER] == 80
 
 
 def test_what_was_counted_last_is_kept_though_the_job_fails(tmp_path: Path) -> None:
@@ -126,10 +188,10 @@ def test_what_was_counted_last_is_kept_though_the_job_fails(tmp_path: Path) -> N
 
     def fail() -> None:
         with Counting(path) as counting:
-            counting.put(3, {}, {"any": 3})
-            counting.put(None, {"any": 1}, {"any": 5})
+            counting.put(3, {}, totals((COUNTER, 3, 0, 1)))
+            counting.put(None, {"any": 1}, totals((COUNTER, 5, 1, 2)))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert read_counts(path) == Counts(None, {"any": 1}, {"any": 5})
+    assert read_counts(path) == Counts(None, {"any": 1}, totals((COUNTER, 5, 1, 2)))

@@ -13,6 +13,7 @@ from api.cli import app
 WORKLOAD = """
 name: flip
 stream: {time: ts, unit: ms, type: kind}
+statistics: {rates: {A: 2.5, B: 500, C: 500}}
 queries:
   - QUERY q PATTERN SEQ(A a, B b, C c) RETURN a.ts, c.ts WITHIN 60 ms
 """
@@ -20,7 +21,7 @@ queries:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """`run` over a stream in which A is rare at first, and then C; its rows and what it said."""
+    """`run` over a stream in which A is rare at first, as its statistics say, and then C."""
     folder = tmp_path_factory.mktemp("adaptive")
     (folder / "flip.yaml").write_text(WORKLOAD, encoding="utf-8")
     draw = np.random.default_rng(1)
@@ -45,15 +46,21 @@ def run(tmp_path_factory):
 def test_trees_change_with_the_stream(run):
     found, said, report = run("-v")
     assert report["plan_changes"] == 1
-    assert [line for line in said if not line.startswith("  ")] == [
-        "batch 1: plan of q planned: these are the first events",
-        next(line for line in said if line.startswith("batch 3: plan of q changed: the rate of ")),
-    ]
-    assert said[1] == "  q: ((a ; b) ; c)"
-    assert said[-1] == "  q: (a ; (b ; c))"
+    first, trees = said
+    assert first.startswith("batch 3: trees of q changed: the rate of ")
+    assert trees == "  q: (a ; (b ; c)) (was ((a ; b) ; c))"
+    (decision,) = report["trees"]
+    assert (decision["what"], decision["batch"], decision["queries"]) == ("changed", 3, ["q"])
+    assert (decision["old"], decision["new"]) == ({"q": "((a ; b) ; c)"}, {"q": "(a ; (b ; c))"})
+    # The operators of the new tree are listed as what the plan does not have.
+    planned = [o["about"] for o in report["operators"] if o["kind"] == "join"]
+    assert planned[:2] == ["(A ; B)", "((A ; B) ; C)"]
+    others = [o for o in report["operators"] if o.get("unplanned")]
+    assert {o["kind"] for o in others} == {"join"}
+    assert all(o["rows_out"] for o in others)
     fixed, said, report = run("-v", "--no-adaptive")
-    assert report["plan_changes"] == 0
-    assert len(said) == 2
+    assert (report["plan_changes"], report["trees"], said) == (0, [], [])
+    assert not any(o.get("unplanned") for o in report["operators"])
     assert found.num_rows > 10_000
     assert found.equals(fixed)
 

@@ -103,7 +103,7 @@ def test_results_are_those_of_the_local_engine(
     }
     assert [o["rows_out"] for o in operators if o["kind"] == "scan"] == [2_000]
     # Behind the scan, what two tasks need is counted twice.
-    engines = [o for o in operators if o["kind"] in ("engine", "partition")]
+    engines = [o for o in operators if o["kind"] in ("counter", "partition")]
     assert all(0 < o["rows_in"] <= (2_000 if engine == "local" else 4_000) for o in engines)
     assert job["files"] == [str(tmp_path / f"out.{kind}.csv") for kind in job["rows"]]
     assert sorted(path.name for path in tmp_path.iterdir()) == [

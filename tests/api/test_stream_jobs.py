@@ -62,7 +62,7 @@ while True:
         break
     if message is not None:
         with attempt.log.open("a") as log:
-            log.write(f"told {message['document']['name']}\\n")
+            log.write(f"told {message['plan']['document']['name']}\\n")
     time.sleep(0.01)
 """
 COMMAND = [sys.executable, "-c", PRETEND]
