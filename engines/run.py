@@ -238,7 +238,6 @@ def _run_local(
     from engines.faults import Faults
     from engines.local.stream import SlicedRun
     from engines.output import FileOutput, FirstRows
-    from engines.results import row_counts
     from kernels import joins, texts
 
     stages, faults = Stages(monitor), Faults(source.on_error)
@@ -251,8 +250,10 @@ def _run_local(
     report = RunReport("local", device_of(plan, execution.options), faults=faults)
     with ExitStack() as stack:
         with stages("read"):
+            began = time.process_time_ns()
             program, events_in, slices = _opened(plan, source, execution, faults, monitor)
-        scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+            scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+            account.spend(scan, time.process_time_ns() - began)
         sliced = slices(run)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:
@@ -274,9 +275,8 @@ def _run_local(
             monitor.on_events(piece.own)
             with stages("run"):
                 results = run.run(piece)
-            rows += row_counts(results)
             with stages("write"):
-                _write(output, results, account)
+                rows += _write(output, results, account)
             passed = round(time.perf_counter() - began, 4)
             held = len(piece.events) - own
             until = shown_time(piece.events, piece.stop)
@@ -284,7 +284,7 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = _write_files(output, account)
+                report.files = output.write(lambda kind: account.charge(f"sink-{kind}"))
             else:
                 report.first = output.first
     account.count(scan, faults.total)
@@ -362,23 +362,22 @@ def fitted(plan: Plan, kinds: Mapping[str, Any] | None) -> Program:
         raise PlanError(f"{plan.id} does not fit these events: {said}") from error
 
 
-def _write(output: Any, results: Results, account: Account) -> None:
-    """Add rows to the output, each kind charged to its sink."""
-    from engines.results import empty_results
+def _write(output: Any, results: Results, account: Account) -> Counter[str]:
+    """The rows of each query, which are added to the output, each kind charged to its sink."""
+    from engines.results import empty_results, row_counts
 
     none = empty_results(results.aggregates.schema.field("time").type)
+    rows: Counter[str] = Counter()
     for kind in ("aggregates", "matches"):
         table = getattr(results, kind)
+        if not table.num_rows:
+            output.add(none)
+            continue
         with account.charge(f"sink-{kind}"):
+            rows += row_counts(replace(none, **{kind: table}))
             output.add(replace(none, **{kind: table}))
         account.count(f"sink-{kind}", table.num_rows, table.num_rows)
-
-
-def _write_files(output: Any, account: Account) -> list[str]:
-    kind = "aggregates" if output.aggregates >= output.matches else "matches"
-    with account.charge(f"sink-{kind}"):
-        files: list[str] = output.write()
-    return files
+    return rows
 
 
 def shown_time(events: Events, time: int | None) -> int | str | None:

@@ -110,7 +110,7 @@ class SlicedRun:
         if piece.start is None and piece.stop is None:
             return self._run(self._program, piece.events)
         found = [
-            _decided(self._run(program, piece.reached(reach)), piece)
+            self._decided(self._run(program, piece.reached(reach)), piece)
             for reach, program in self._timed.items()
         ]
         found += [self._run_ranked(group, piece) for group in self._ranked]
@@ -119,9 +119,11 @@ class SlicedRun:
         return joined_results([empty_results(piece.events.time_type), *found])
 
     def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
-        events = piece.own if group.carried is None else appended(group.carried, piece.own)
-        group.carried = _last_ranks(events, group.key, group.size)
-        return _decided(self._run(group.program, events), piece)
+        partition = self._program.ids.partition(group.key, True)
+        with self.context.account.charge(partition):
+            events = piece.own if group.carried is None else appended(group.carried, piece.own)
+            group.carried = _last_ranks(events, group.key, group.size)
+        return self._decided(self._run(group.program, events), piece)
 
     def _run_unbounded(self, piece: Slice) -> Results:
         """Keeps the events; with the last slice, runs over all of them."""
@@ -129,12 +131,21 @@ class SlicedRun:
         self._kept.append(table.select(needed_columns(workload, table.column_names)))
         if piece.stop is not None:
             return empty_results(piece.events.time_type)
-        events = from_table(pa.concat_tables(self._kept), workload.stream)
+        with self.context.account.charge(self._program.ids.scan):
+            events = from_table(pa.concat_tables(self._kept), workload.stream)
         self._kept = []
         return self._run(self._unbounded, events)
 
     def _run(self, program: Program, events: Events) -> Results:
         return run_events(program, events, self.context)
+
+    def _decided(self, results: Results, piece: Slice) -> Results:
+        """The rows that are decided in a slice; leaving out the others is the sinks' work."""
+        account = self.context.account
+        with account.charge("sink-aggregates"):
+            aggregates = _within(results.aggregates, "time", piece)
+        with account.charge("sink-matches"):
+            return Results(aggregates, _within(results.matches, "end", piece))
 
 
 def reach_of(queries: Sequence[Query], tick: int) -> Reach:
@@ -172,12 +183,6 @@ def _waits(query: Query) -> bool:
         return any(map(waits, alternatives(query.pattern)))
     except TooLargeError:
         return True  # which is said when it runs
-
-
-def _decided(results: Results, piece: Slice) -> Results:
-    return Results(
-        _within(results.aggregates, "time", piece), _within(results.matches, "end", piece)
-    )
 
 
 def _within(table: pa.Table, column: str, piece: Slice) -> pa.Table:
