@@ -168,6 +168,7 @@ class RunReport:
     about: dict[str, Any] = field(default_factory=dict)
     span_seconds: float | None = None  # from the first event to the last
     read: dict[str, int] = field(default_factory=dict)  # bytes, and row groups of how many
+    is_cut: bool = True  # into slices
 
 
 class Stages:
@@ -250,10 +251,10 @@ def _run_local(
     report = RunReport("local", device_of(plan, execution.options), faults=faults)
     with ExitStack() as stack:
         with stages("read"):
-            began = time.process_time_ns()
+            opening = time.process_time_ns()
             program, events_in, slices = _opened(plan, source, execution, faults, monitor)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
-            account.spend(scan, time.process_time_ns() - began)
+            account.spend(scan, time.process_time_ns() - opening)
         sliced = slices(run)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:
@@ -290,6 +291,7 @@ def _run_local(
     account.count(scan, faults.total)
     report.rows, report.numbers = dict(rows), (output.aggregates, output.matches)
     report.unbounded = run.unbounded if pieces > 1 else ()
+    report.is_cut = pieces > 1
     report.skipped, report.ledger = faults.total, context.ledger
     report.account, report.fallbacks = account, context.fallbacks
     report.decisions, report.changes = list(context.adaptive.decisions), context.adaptive.changes

@@ -24,11 +24,8 @@ from engines.local.run import run_events
 from engines.local.slices import Reach, Slice, appended
 from engines.program import Program, Unit
 from engines.results import Results, empty_results, joined_results
-from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Proj, walk
-from optimizer.ir.query import Construction, Query
-from optimizer.places import waits
-from workloads.errors import TooLargeError
+from optimizer.ir.query import Query
+from optimizer.reach import is_unbounded, waits_for_window
 
 
 @dataclass
@@ -62,7 +59,7 @@ class SlicedRun:
             first = unit.queries[0]
             if not first.window.is_count:
                 timed.setdefault(reach_of(unit.queries, tick), []).append(unit)
-            elif any(query.slide is not None or _waits(query) for query in unit.queries):
+            elif any(map(is_unbounded, unit.queries)):
                 unbounded.append(unit)
             else:
                 ranked.setdefault((first.key, first.window.size), []).append(unit)
@@ -154,7 +151,7 @@ def reach_of(queries: Sequence[Query], tick: int) -> Reach:
     widths = {query: -(-query.window.size // tick) for query in queries}
     return Reach(
         max(widths.values(), default=1),
-        max((width for query, width in widths.items() if _waits(query)), default=0),
+        max((width for query, width in widths.items() if waits_for_window(query)), default=0),
     )
 
 
@@ -166,23 +163,7 @@ def reach_of_program(program: Program, tick: int) -> Reach:
 
 def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     """The queries that need all events at once, however they are cut."""
-    return tuple(
-        query.name
-        for query in queries
-        if query.window.is_count and (query.slide is not None or _waits(query))
-    )
-
-
-def _waits(query: Query) -> bool:
-    """Can events after a match's last decide whether it is one?"""
-    if not isinstance(query.output, Construction):
-        return False
-    if any(isinstance(node, Proj) for node in walk(query.pattern)):
-        return True
-    try:
-        return any(map(waits, alternatives(query.pattern)))
-    except TooLargeError:
-        return True  # which is said when it runs
+    return tuple(query.name for query in queries if is_unbounded(query))
 
 
 def _within(table: pa.Table, column: str, piece: Slice) -> pa.Table:
