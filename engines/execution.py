@@ -166,6 +166,7 @@ class RunReport:
     about: dict[str, Any] = field(default_factory=dict)
     span_seconds: float | None = None  # from the first event to the last
     read: dict[str, int] = field(default_factory=dict)  # bytes, and row groups of how many
+    is_cut: bool = True  # into slices
 
 
 class Stages:

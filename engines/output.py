@@ -13,8 +13,10 @@ import pyarrow as pa
 from engines.results import (
     AGGREGATE_ORDER,
     MATCH_ORDER,
+    Charged,
     Results,
     sorted_rows,
+    uncharged,
     write_readers,
 )
 from engines.sorting import RUN_BYTES, Sorter
@@ -55,11 +57,14 @@ class FileOutput:
         self._sorters[1].add(results.matches)
         self.aggregates, self.matches = (sorter.rows for sorter in self._sorters)
 
-    def write(self) -> list[str]:
-        """Write what has come; gives the files."""
+    def write(self, charged: Charged = uncharged) -> list[str]:
+        """Write what has come, each kind of rows in its own `charged` context; gives the files."""
         assert self._sorters is not None, "no slice has come"
-        readers = [sorter.reader() for sorter in self._sorters]
-        return write_readers(readers[0], readers[1], self._path, *self._kinds)
+        readers = []
+        for kind, sorter in zip(("aggregates", "matches"), self._sorters, strict=True):
+            with charged(kind):
+                readers.append(sorter.reader())
+        return write_readers(readers[0], readers[1], self._path, *self._kinds, charged)
 
     def _sorter(self, schema: pa.Schema, order: tuple[str, ...]) -> Sorter:
         return Sorter(schema, order, self._folder, self._run_bytes)

@@ -10,6 +10,7 @@ from typing import Any
 from engines.account import Account
 from engines.execution import RunReport
 from engines.run import decision_documents
+from optimizer.cost.stages import ONE_SLICE
 from optimizer.physical.plan import Plan
 from optimizer.physical.wording import some
 
@@ -57,11 +58,13 @@ def operator_accounts(
     account: Account | None = None,
     events: int | None = None,
     seconds: float | None = None,
+    is_cut: bool = True,
 ) -> list[OperatorAccount]:
     """All operators of a plan, in its order, and after them those that ran in their place.
 
     `events` and `seconds` are of the stream so far: with these the plan's costs for a second of
-    stream become predictions. Without an account none has measured numbers.
+    stream become predictions, which are others for a stream that was not cut into slices. Without
+    an account none has measured numbers.
     """
     served = _served(operators)
     scale = _scale(operators, events, seconds)
@@ -69,6 +72,8 @@ def operator_accounts(
     for operator in operators:
         rows_in, rows_out, spent = _measured(operator, account)
         cost, rows = operator["cost"], operator["rows"]
+        if not is_cut:
+            cost = operator["detail"].get(ONE_SLICE, cost)
         found.append(
             OperatorAccount(
                 operator["id"],
@@ -192,7 +197,9 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
     from optimizer.physical.plan import to_json
 
     operators = to_json(plan)["operators"]
-    accounts = operator_accounts(operators, report.account, report.events, report.span_seconds)
+    accounts = operator_accounts(
+        operators, report.account, report.events, report.span_seconds, report.is_cut
+    )
     claimed = sum(account.cpu_seconds or 0.0 for account in accounts)
     predicted = [a.predicted_seconds for a in accounts if a.predicted_seconds is not None]
     run = report.seconds.get("run", 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,14 @@ from engines.text import iso_texts, joined, json_column
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 ROWS_AT_ONCE = 100_000
+
+
+Charged = Callable[[str], AbstractContextManager[object]]  # of a kind of rows
+
+
+def uncharged(kind: str) -> AbstractContextManager[object]:
+    """A context that charges nobody."""
+    return nullcontext(kind)
 
 
 @dataclass
@@ -189,8 +198,12 @@ def write_readers(
     path: str,
     has_aggregates: bool,
     has_matches: bool,
+    charged: Charged = uncharged,
 ) -> list[str]:
-    """`write_results` for rows that come sorted, and batch by batch."""
+    """`write_results` for rows that come sorted, and batch by batch.
+
+    Each kind of rows is written in a context of its own, `charged` with its name.
+    """
     target = Path(path)
     if target.suffix not in ENDINGS:
         raise ResultsError(
@@ -209,7 +222,8 @@ def write_readers(
             name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
             final = target.with_name(name)
             partial[final] = final.with_name(f".{name}.{os.getpid()}.partial")
-            _WRITERS[final.suffix](reader, partial[final])
+            with charged(kind):
+                _WRITERS[final.suffix](reader, partial[final])
         for final, written in partial.items():
             written.replace(final)
     except OSError as error:

@@ -84,7 +84,6 @@ def _run_local(
     from engines.faults import Faults
     from engines.local.stream import SlicedRun
     from engines.output import FileOutput, FirstRows
-    from engines.results import row_counts
     from kernels import joins, texts
 
     stages, faults = Stages(monitor), Faults(source.on_error)
@@ -97,15 +96,15 @@ def _run_local(
     report = RunReport("local", device_of(plan, execution.options), faults=faults)
     with ExitStack() as stack:
         with stages("read"):
+            opening = time.process_time_ns()
             program, events_in, slices = _opened(plan, source, execution, faults, monitor)
-        scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+            scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+            account.spend(scan, time.process_time_ns() - opening)
         sliced = slices(run)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(plan)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
-        of_both = zip(("aggregates", "matches"), kinds_of(plan), strict=True)
-        sinks = [kind for kind, has in of_both if has]
         rows: Counter[str] = Counter()
         pieces, span = 0, _Span()
         while True:
@@ -122,9 +121,8 @@ def _run_local(
             monitor.on_events(piece.own)
             with stages("run"):
                 results = run.run(piece)
-            rows += row_counts(results)
             with stages("write"):
-                _write(output, results, account, sinks)
+                rows += _write(output, results, account)
             passed = round(time.perf_counter() - began, 4)
             held = len(piece.events) - own
             until = shown_time(piece.events, piece.stop)
@@ -132,12 +130,13 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = _write_files(output, account, sinks)
+                report.files = output.write(lambda kind: account.charge(f"sink-{kind}"))
             else:
                 report.first = output.first
     account.count(scan, faults.total)
     report.rows, report.numbers = dict(rows), (output.aggregates, output.matches)
     report.unbounded = run.unbounded if pieces > 1 else ()
+    report.is_cut = pieces > 1
     report.skipped, report.ledger = faults.total, context.ledger
     report.account, report.fallbacks = account, context.fallbacks
     report.decisions, report.changes = list(context.adaptive.decisions), context.adaptive.changes
@@ -214,23 +213,22 @@ def _finding(found: Diagnostic) -> str:
     return query + found.message + (f" ({found.hint})" if found.hint else "")
 
 
-def _write(output: Any, results: Results, account: Account, kinds: Sequence[str]) -> None:
-    """Add rows to the output, each of the plan's kinds charged to its sink."""
-    from engines.results import empty_results
+def _write(output: Any, results: Results, account: Account) -> Counter[str]:
+    """The rows of each query, which are added to the output, each kind charged to its sink."""
+    from engines.results import empty_results, row_counts
 
     none = empty_results(results.aggregates.schema.field("time").type)
-    for kind in kinds:
+    rows: Counter[str] = Counter()
+    for kind in ("aggregates", "matches"):
         table = getattr(results, kind)
+        if not table.num_rows:
+            output.add(none)
+            continue
         with account.charge(f"sink-{kind}"):
+            rows += row_counts(replace(none, **{kind: table}))
             output.add(replace(none, **{kind: table}))
         account.count(f"sink-{kind}", table.num_rows, table.num_rows)
-
-
-def _write_files(output: Any, account: Account, kinds: Sequence[str]) -> list[str]:
-    most = max(kinds, key=lambda kind: getattr(output, kind))
-    with account.charge(f"sink-{most}"):
-        files: list[str] = output.write()
-    return files
+    return rows
 
 
 def shown_time(events: Events, time: int | None) -> int | str | None:

@@ -90,7 +90,8 @@ class Columns:
     def vector(self, name: str) -> Vector:
         """A column, in the order of the table."""
         if name not in self._vectors:
-            self._vectors[name] = self._convert(name)
+            with self._account.charge(self._operator):
+                self._vectors[name] = self._convert(name)
         return self._vectors[name]
 
     def instances(self, symbol: ir.Symbol) -> Mask:

@@ -50,7 +50,8 @@ def counted_rows(
     if counted is None:
         return None
     account.count(unit.operator, counted.events, len(counted.group))
-    places = _Batch(counted, arranged, unit.queries[0])
+    with account.charge(unit.operator):
+        places = _Batch(counted, arranged, unit.queries[0])
     return result_tables(unit.queries, counted, places, account, outputs)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from engines.batches import Batch
 from engines.events import Events, from_table
 from engines.local.order import Lateness
+from optimizer.reach import SLICE_EVENTS
 from workloads.model import Stream
 
 
@@ -58,7 +59,7 @@ class Slicing:
     at least half of the work is new.
     """
 
-    rows: int = 500_000
+    rows: int = SLICE_EVENTS
     grow: bool = True
 
 

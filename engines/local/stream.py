@@ -24,11 +24,8 @@ from engines.local.run import run_events
 from engines.local.slices import Reach, Slice, appended
 from engines.program import Program, Unit
 from engines.results import Results, empty_results, joined_results
-from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import Proj, walk
-from optimizer.ir.query import Construction, Query
-from optimizer.places import waits
-from workloads.errors import TooLargeError
+from optimizer.ir.query import Query
+from optimizer.reach import is_unbounded, waits_for_window
 
 
 @dataclass
@@ -62,7 +59,7 @@ class SlicedRun:
             first = unit.queries[0]
             if not first.window.is_count:
                 timed.setdefault(reach_of(unit.queries, tick), []).append(unit)
-            elif any(query.slide is not None or _waits(query) for query in unit.queries):
+            elif any(map(is_unbounded, unit.queries)):
                 unbounded.append(unit)
             else:
                 ranked.setdefault((first.key, first.window.size), []).append(unit)
@@ -110,7 +107,7 @@ class SlicedRun:
         if piece.start is None and piece.stop is None:
             return self._run(self._program, piece.events)
         found = [
-            _decided(self._run(program, piece.reached(reach)), piece)
+            self._decided(self._run(program, piece.reached(reach)), piece)
             for reach, program in self._timed.items()
         ]
         found += [self._run_ranked(group, piece) for group in self._ranked]
@@ -119,9 +116,11 @@ class SlicedRun:
         return joined_results([empty_results(piece.events.time_type), *found])
 
     def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
-        events = piece.own if group.carried is None else appended(group.carried, piece.own)
-        group.carried = _last_ranks(events, group.key, group.size)
-        return _decided(self._run(group.program, events), piece)
+        partition = self._program.ids.partition(group.key, True)
+        with self.context.account.charge(partition):
+            events = piece.own if group.carried is None else appended(group.carried, piece.own)
+            group.carried = _last_ranks(events, group.key, group.size)
+        return self._decided(self._run(group.program, events), piece)
 
     def _run_unbounded(self, piece: Slice) -> Results:
         """Keeps the events; with the last slice, runs over all of them."""
@@ -129,12 +128,21 @@ class SlicedRun:
         self._kept.append(table.select(needed_columns(workload, table.column_names)))
         if piece.stop is not None:
             return empty_results(piece.events.time_type)
-        events = from_table(pa.concat_tables(self._kept), workload.stream)
+        with self.context.account.charge(self._program.ids.scan):
+            events = from_table(pa.concat_tables(self._kept), workload.stream)
         self._kept = []
         return self._run(self._unbounded, events)
 
     def _run(self, program: Program, events: Events) -> Results:
         return run_events(program, events, self.context)
+
+    def _decided(self, results: Results, piece: Slice) -> Results:
+        """The rows that are decided in a slice; leaving out the others is the sinks' work."""
+        account = self.context.account
+        with account.charge("sink-aggregates"):
+            aggregates = _within(results.aggregates, "time", piece)
+        with account.charge("sink-matches"):
+            return Results(aggregates, _within(results.matches, "end", piece))
 
 
 def reach_of(queries: Sequence[Query], tick: int) -> Reach:
@@ -143,7 +151,7 @@ def reach_of(queries: Sequence[Query], tick: int) -> Reach:
     widths = {query: -(-query.window.size // tick) for query in queries}
     return Reach(
         max(widths.values(), default=1),
-        max((width for query, width in widths.items() if _waits(query)), default=0),
+        max((width for query, width in widths.items() if waits_for_window(query)), default=0),
     )
 
 
@@ -155,29 +163,7 @@ def reach_of_program(program: Program, tick: int) -> Reach:
 
 def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     """The queries that need all events at once, however they are cut."""
-    return tuple(
-        query.name
-        for query in queries
-        if query.window.is_count and (query.slide is not None or _waits(query))
-    )
-
-
-def _waits(query: Query) -> bool:
-    """Can events after a match's last decide whether it is one?"""
-    if not isinstance(query.output, Construction):
-        return False
-    if any(isinstance(node, Proj) for node in walk(query.pattern)):
-        return True
-    try:
-        return any(map(waits, alternatives(query.pattern)))
-    except TooLargeError:
-        return True  # which is said when it runs
-
-
-def _decided(results: Results, piece: Slice) -> Results:
-    return Results(
-        _within(results.aggregates, "time", piece), _within(results.matches, "end", piece)
-    )
+    return tuple(query.name for query in queries if is_unbounded(query))
 
 
 def _within(table: pa.Table, column: str, piece: Slice) -> pa.Table:

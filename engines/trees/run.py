@@ -75,10 +75,12 @@ def tree_tables(
             if unit.trees is not None
             for query in unit.queries
         }
-        trees = context.adaptive.trees(
-            queries, planned, picked, widths, program.sharing, context.options.adaptive
-        )
-        found |= _Group(queries, trees, picked, widths, program, context, aggregate).tables()
+        with account.charge(operator):  # whose events say which trees are the cheapest
+            trees = context.adaptive.trees(
+                queries, planned, picked, widths, program.sharing, context.options.adaptive
+            )
+            group = _Group(queries, trees, picked, widths, program, context, aggregate)
+        found |= group.tables()
     return found
 
 

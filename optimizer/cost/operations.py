@@ -14,7 +14,7 @@ from typing import Any
 
 from workloads.errors import SheafError
 
-VERSION = 2
+VERSION = 3
 
 
 class UnitCostsError(SheafError):
@@ -76,6 +76,27 @@ class Operations:
     sorted_rows: float = 0.0  # result rows, written as they come and sorted by query
     # Trees of joins: events touched by their cost model (optimizer/cost/trees.py).
     joined: float = 0.0
+    node_rows: float = 0.0  # that come to a node of a tree
+    # Reading events, from Parquet (optimizer/cost/stages.py).
+    read_rows: float = 0.0
+    read_numbers: float = 0.0  # values
+    read_texts: float = 0.0
+    # Testing events against symbols; looking up the symbols of an event is `seen`.
+    text_columns: float = 0.0  # values of columns of texts, made into numbers
+    tested: float = 0.0  # predicates, on an event each
+    numbered: float = 0.0  # symbols that are tested, put into an event's set of symbols
+    # Putting events in order by key.
+    key_columns: float = 0.0  # values of keys, made into numbers
+    key_pairs: float = 0.0  # values of further columns of a key, joined to those before
+    arranged: float = 0.0  # events, for counting
+    picked: float = 0.0  # events that trees read
+    # Making rows, sorting and writing them.
+    aggregate_rows: float = 0.0
+    match_rows: float = 0.0
+    match_values: float = 0.0  # written as JSON
+    sunk_aggregates: float = 0.0
+    sunk_matches: float = 0.0
+    sunk_values: float = 0.0  # of match rows
 
     def __add__(self, other: Operations) -> Operations:
         return Operations(*(a + b for a, b in zip(_numbers(self), _numbers(other), strict=True)))
@@ -174,6 +195,23 @@ DEFAULTS = UnitCosts(
         chop_floats=0.666,
         sorted_rows=63.8,
         joined=10.0,
+        node_rows=25.0,
+        read_rows=50.0,
+        read_numbers=20.0,
+        read_texts=60.0,
+        text_columns=20.0,
+        tested=10.0,
+        numbered=5.0,
+        key_columns=30.0,
+        key_pairs=100.0,
+        arranged=40.0,
+        picked=40.0,
+        aggregate_rows=80.0,
+        match_rows=400.0,
+        match_values=50.0,
+        sunk_aggregates=800.0,
+        sunk_matches=600.0,
+        sunk_values=50.0,
     )
 )
 

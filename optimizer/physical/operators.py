@@ -72,6 +72,7 @@ def operators(
     sharing: bool = True,
 ) -> tuple[Operator, ...]:
     """The operators of a plan's groups, each after those that it reads."""
+    from optimizer.cost.stages import with_stage_costs
     from optimizer.physical.counting_operators import count
     from optimizer.physical.tree_operators import stepwise, tree
 
@@ -92,7 +93,8 @@ def operators(
     for kind, inputs in sinks.items():
         if inputs:
             graph.sink(kind, inputs)
-    return tuple(graph.operators.values())
+    made = tuple(graph.operators.values())
+    return with_stage_costs(made, workload, groups, statistics, unit_costs)
 
 
 @dataclass
