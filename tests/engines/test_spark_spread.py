@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.account import Account
 from engines.events import from_table
 from engines.local.slices import Reach, Slicing
 from engines.results import Results
@@ -187,10 +188,11 @@ def test_events_in_order_are_read_where_they_are(spark: "SparkSession", tmp_path
 
 def test_events_are_counted_for_a_query_in_all_parts_that_it_is_in() -> None:
     # As where a hot key is cut: all queries, those of windows in time, those of windows in events.
-    workloads = [("a", "b"), ("a",), ("b",)]
-    parts = [(10, {"a": 3}, 0), (7, {"b": 1}, 0), (5, {}, 1), (2, {}, 1), (4, {}, 2)]
-    assert taken_by_query(parts, workloads) == {"a": 24, "b": 21}
-    assert taken_by_query([], workloads) == {"a": 0, "b": 0}
+    programs = [("a", "b"), ("a",), ("b",)]
+    found = [(10, {"a": 3}, 0), (7, {"b": 1}, 0), (5, {}, 1), (2, {}, 1), (4, {}, 2)]
+    parts = [(*part, Account().totals()) for part in found]
+    assert taken_by_query(parts, programs) == {"a": 24, "b": 21}
+    assert taken_by_query([], programs) == {"a": 0, "b": 0}
 
 
 def test_there_are_as_many_stretches_as_pay() -> None:
