@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from optimizer.bind import bind
 from optimizer.cost.operations import DEFAULTS
+from optimizer.forms import workload_in_forms
 from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.query import BoundWorkload, Query
-from optimizer.normalize import normalize_workload
 from optimizer.physical import joins
 from optimizer.physical.groups import (
     CountingGroup,
@@ -144,7 +144,7 @@ def program_of(
 
 def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
     """The program of a plan for queries that are bound already."""
-    workload = normalize_workload(workload)
+    workload = workload_in_forms(workload, plan.forms)
     queries = {query.name: query for query in workload.queries}
     if missing := [name for name in plan.queries if name not in queries]:
         raise PlanError(f"the plan runs queries that its workload has not: {', '.join(missing)}")

@@ -136,6 +136,8 @@ def _measured(
             rows_out = inputs[0] if rows_out is None else rows_out
         case "segment":
             rows_in = rows_out = None
+        case "union":  # which passes on what its readings give
+            rows_in = rows_out = sum(number for number in inputs if number is not None)
         case "counter":
             rows_out = 0 if rows_out is None else rows_out
         case "union":  # passes on what the readings of an OR find

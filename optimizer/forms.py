@@ -6,15 +6,17 @@ down need no sequence constructed. Both can make more work than they save.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from optimizer.body import Body
 from optimizer.driver import rewrite
 from optimizer.ir.pattern import Event, Neg, Or, Pattern, Proj, walk
-from optimizer.ir.query import Query
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.normalize import normalize_query
 from optimizer.place import Rule
 from optimizer.rules import ALTERNATIVES, PLANNING, distribute, negated_and, push_down
+from workloads.errors import SheafError
 from workloads.model import Stream
 
 # ORs beside a negation are written out before it is pushed down.
@@ -67,3 +69,33 @@ def alternative_forms(query: Query, stream: Stream | None = None) -> tuple[Form,
 def _has_choice(node: Pattern) -> bool:
     """Is it something that a rule of `ALTERNATIVES` could resolve?"""
     return isinstance(node, Or) or (isinstance(node, Neg) and not isinstance(node.part, Event))
+
+
+Forms = Mapping[str, tuple[str, ...]]  # by query, the rules beyond those of its planning form
+
+
+def workload_in_forms(workload: BoundWorkload, forms: Forms) -> BoundWorkload:
+    """The workload with every query in its planning form, or in the other form that is named."""
+    return replace(
+        workload,
+        queries=tuple(
+            form_of(query, forms[query.name], workload.stream).query
+            if query.name in forms
+            else normalize_query(query)
+            for query in workload.queries
+        ),
+    )
+
+
+def form_of(query: Query, rules: tuple[str, ...], stream: Stream) -> Form:
+    """The form of a query that these rules lead to; a `FormError` where there is none."""
+    for form in alternative_forms(query, stream):
+        if form.rules == tuple(rules):
+            return form
+    raise FormError(
+        f"query {query.name} has no form by {', '.join(rules) or 'no rule'}; make the plan again"
+    )
+
+
+class FormError(SheafError):
+    """A form that a query does not have."""

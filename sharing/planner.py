@@ -6,7 +6,7 @@ bind -> normalize -> constants -> candidates -> solve -> assemble -> check
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum, isfinite
 from typing import Any
 from typing import Literal as OneOf
@@ -18,6 +18,7 @@ from optimizer.bind import bind
 from optimizer.cost.operations import DEFAULTS, UnitCosts
 from optimizer.cost.trees import COMPILED
 from optimizer.engines import engine
+from optimizer.forms import alternative_forms, workload_in_forms
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
 from optimizer.normalize import normalize_workload
 from optimizer.physical.operators import operators
@@ -50,6 +51,7 @@ from workloads.model import Statistics as Written
 from workloads.model import Workload
 
 ANY_LAYOUT = SparkLayout()
+WORTH_REWRITING = 0.99  # of the cost of the planning form
 ROUNDED = 1e-12  # of a sum, in which the order of its terms shows
 
 
@@ -145,9 +147,12 @@ def plan(
     request = _request(constants, options)
     try:
         with np.errstate(over="raise", invalid="raise"):
+            forms = _forms(normalized, request)
+            normalized = workload_in_forms(normalized, forms)
             candidates = _candidates(normalized, request)
             solved = _solved(normalized, candidates, request)
             made = _assembled(normalized, written, solved, request, options.spark)
+            made = replace(made, forms=forms)
     except (OverflowError, FloatingPointError):
         raise CostsError from None
     _check(made)
@@ -200,6 +205,28 @@ def _constants(
     known = written if isinstance(written, Statistics) else given(written, workload.queries)
     full = known if options.strict else with_defaults(known, workload.queries)
     return Constants(full, options.unit_costs)
+
+
+def _forms(workload: BoundWorkload, request: PlanRequest) -> dict[str, tuple[str, ...]]:
+    """The rules by which queries cost less alone than in their planning form, by query.
+
+    Forms that only the slowest engine runs are left out: their costs are not to be trusted.
+    """
+    found = {}
+    alone = replace(request, sharing=False, earlier=None)
+
+    def cost(query: Query) -> float:
+        single = replace(workload, queries=(query,))
+        return _solved(single, _candidates(single, alone), alone).separate
+
+    for query in workload.queries:
+        forms = [f for f in alternative_forms(query, workload.stream) if not f.is_projected]
+        if len(forms) > 1:
+            costs = [cost(form.query) for form in forms]
+            best = min(range(len(forms)), key=costs.__getitem__)
+            if costs[best] < costs[0] * WORTH_REWRITING:
+                found[query.name] = forms[best].rules
+    return found
 
 
 def _request(constants: Constants, options: PlanOptions) -> PlanRequest:

@@ -16,10 +16,10 @@ from optimizer.chains import Chain, chain_of
 from optimizer.cost.counting import Counting
 from optimizer.cost.operations import DEFAULTS, UnitCosts, nanoseconds
 from optimizer.engines import CONSTRUCTING, ENGINES, counting_engine, engine, label
+from optimizer.forms import workload_in_forms
 from optimizer.ir.alternatives import alternatives
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload, Query
-from optimizer.normalize import normalize_workload
 from optimizer.physical.errors import PlanError
 from optimizer.physical.groups import Cost, CountingGroup, Group, StepwiseGroup
 from optimizer.physical.operators import operators
@@ -82,7 +82,9 @@ class _Edit:
     @staticmethod
     def of(document: Mapping[str, Any]) -> _Edit:
         try:
-            workload = normalize_workload(load_bound(document["document"]))
+            workload = workload_in_forms(
+                load_bound(document["document"]), document.get("forms", {})
+            )
             known = {
                 **document["statistics"],
                 "version": STATISTICS_VERSION,

@@ -123,6 +123,8 @@ class Plan:
     unit_costs: Mapping[str, Any] = field(default_factory=dict)
     sharing: bool = True
     spark: SparkLayout = field(default_factory=SparkLayout)
+    # By query, the rules beyond those of its planning form that it was rewritten by.
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check(self.queries, (group.queries for group in self.groups), self.operators)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.ir.alternatives import alternatives
@@ -44,7 +43,7 @@ class ReadingTree:
 def reading_trees(query: Query, tree: Tree) -> tuple[ReadingTree, ...]:
     """The trees of a query's readings, from the tree that a plan has for all of them."""
     patterns = alternatives(query.pattern)
-    trees: Sequence[Tree] = readings_of(tree) if len(patterns) > 1 else (tree,)
+    trees = readings_of(tree)
     if len(trees) != len(patterns):
         raise PlanError(
             f"the plan has {len(trees)} trees for query {query.name}, which can be read in "
