@@ -288,10 +288,13 @@ def _assembled(
     groups = tuple(sorted(solved.groups, key=lambda group: place[group.queries[0]]))
     graph = operators(workload, groups, known, request.unit_costs, request.sharing)
     shared = fsum(operator.cost for operator in graph)
-    separate = solved.separate if request.sharing else shared
-    saved = separate - shared
-    if abs(saved) <= ROUNDED * separate:
-        saved, separate = 0.0, shared
+    # Events are read, tested and ordered, and rows made and written, once in any case: sharing
+    # saves what groups take less than their queries one by one.
+    together = fsum(group.cost.shared for group in groups if group.cost is not None)
+    saved = solved.separate - together if request.sharing else 0.0
+    if abs(saved) <= ROUNDED * solved.separate:
+        saved = 0.0
+    separate = shared + saved
     return Plan(
         workload=workload.name,
         queries=tuple(query.name for query in queries),
@@ -299,7 +302,7 @@ def _assembled(
         model=request.model,
         status="optimal" if solved.proven else "feasible",
         objective=saved,
-        bound=saved if solved.proven else max(saved, separate - solved.least),
+        bound=saved if solved.proven else max(saved, solved.separate - solved.least),
         cost=Cost(separate, shared, NANOSECONDS),
         candidates=solved.candidates,
         chosen=solved.chosen,
