@@ -193,7 +193,7 @@ def test_what_negations_rule_out_is_not_joined_to_be_shared() -> None:
     events = stream_of(workload)
     plan = make_plan(workload, {}, statistics=measure(workload, events))
     assert not plan.chosen
-    planned, found = counted(workload, events, How().following(plan))
+    planned, found = counted(workload, events, plan=plan)
     alone, separate = counted(workload, events, How(sharing=False))
     assert found == separate
     assert (planned.tried, planned.made) == (alone.tried, alone.made)

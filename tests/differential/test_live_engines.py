@@ -95,7 +95,7 @@ def check(workload, plan, table, cuts):
     # As planned: every counter is charged, and nothing else that could count or construct.
     account, counters = context.account, {unit.operator for unit in program.units}
     kinds = {id.rpartition("-")[0]: id for id in account.nanoseconds}
-    assert kinds.keys() <= {"conditions", "partition", "counter", "output"}
+    assert kinds.keys() <= {"conditions", "partition", "counter", "output", "sink"}
     assert {id for id in account.nanoseconds if id.startswith("counter-")} == counters
     assert all(account.nanoseconds[counter] > 0 for counter in counters)
     # What they gave is what the rows of queries are made of.
