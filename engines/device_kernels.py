@@ -32,7 +32,7 @@ class DeviceKernels:
             except Exception as error:  # drivers fail in many ways: out of memory, …
                 give_up(self._request, f"the OpenCL device failed: {error}")
                 self._device = None
-        return kernel(name, "numba")(*given)
+        return KERNELS[name]["numba"](*given)
 
 
 CPU = DeviceKernels(DeviceRequest())
