@@ -19,7 +19,7 @@ TOGETHER = (
     "counted together by panes, whatever their windows and slides, so each distinct piece of their "
     "patterns is counted once"
 )
-FEWEST = 2
+FEWEST = 1
 CHOPPED = False
 ANY_WINDOW = True
 ANY_PIECE = True
