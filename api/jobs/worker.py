@@ -147,7 +147,8 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
             monitor,
         )
         document = report_document(plan, report)
-        monitor.finish(report, {name: document.get(name) for name in REPORTED})
+        said = {name: document.get(name) for name in REPORTED}
+        monitor.finish(report, {**said, "span_seconds": report.span_seconds})
     kinds = kinds_of(program_of(plan))
     files: list[str] = []
     if request["sink"] is not None:
