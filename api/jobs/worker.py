@@ -153,7 +153,10 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     files: list[str] = []
     if request["sink"] is not None:
         tell({"stage": "write"})
+        began = time.perf_counter()
         files = write_sink(job, Path(request["sink"]), *kinds)
+        written = report.seconds.get("write", 0.0) + time.perf_counter() - began
+        report.seconds["write"] = round(written, 4)
     return {
         "events": report.events,
         "seconds": report.seconds,
