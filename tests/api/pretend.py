@@ -91,7 +91,7 @@ def count(job: JobFolder) -> None:
                         "what": "changed",
                         "batch": 3,
                         "queries": ["abandoned"],
-                        "reason": "the rate of Cart went from 2 to 9 a second; the new ones save 40%",
+                        "reason": "the rate of Cart went from 2 to 9 a second; these save 40%",
                         "old": {"abandoned": "((c ; v) ; b)"},
                         "new": {"abandoned": "(c ; (v ; b))"},
                     }

@@ -16,9 +16,9 @@ from api.embedded import serving
 from api.jobs.process import session
 from api.settings import Settings
 from engines.events import from_table, read_table
-from tests.running import run_local
 from engines.results import sorted_results
 from optimizer.bind import load_bound
+from tests.running import run_local
 from workloads import bundled
 from workloads.generators import write_events
 

@@ -20,13 +20,13 @@ import pytest
 from api.app import create_app
 from api.embedded import serving
 from api.jobs import queue
-from api.jobs.account import JobAccount, Batch, read_account, write_account
+from api.jobs.account import Batch, JobAccount, read_account, write_account
 from api.settings import Settings
 from engines.events import column_kinds, from_table
-from tests.running import run_local
 from optimizer.bind import bind
 from tests.api.service import finished, is_problem, job_that, posted_job, until
 from tests.api.test_jobs import killable
+from tests.running import run_local
 from workloads.loading import load_workload
 
 # Begins by adding a batch to the account, unless it is to fail; then does what its source says.

@@ -405,7 +405,7 @@ def test_a_job_accounts_for_its_operators(
         "changed, batch 3",
         "((c ; v) ; b)",
         "(c ; (v ; b))",
-        "the rate of Cart went from 2 to 9 a second; the new ones save 40%",
+        "the rate of Cart went from 2 to 9 a second; these save 40%",
     ]
 
     # By keyboard: symbols too, and sorted by what was predicted.
@@ -423,8 +423,8 @@ def test_a_job_accounts_for_its_operators(
     beside = "return document.querySelector('#operators tbody td:nth-child(3)').offsetWidth"
     assert page.run(beside) < PHONE[0] / 2
     assert page.run("return document.documentElement.scrollWidth <= innerWidth")
-    titles = "return getComputedStyle(document.querySelector('#operators td.n'), '::before').content"
-    assert page.run(titles) == '"Queries"'
+    title = "getComputedStyle(document.querySelector('#operators td.n'), '::before').content"
+    assert page.run(f"return {title}") == '"Queries"'
 
 
 def test_a_plan_says_what_runs_each_group_and_on_what(
@@ -446,14 +446,8 @@ def test_a_plan_says_what_runs_each_group_and_on_what(
     page.reads("main", "switched off")
     page.until(lambda: page.count("#groups details"))
     page.run("document.querySelectorAll('#groups details').forEach((each) => { each.open = true })")
-    shown = {
-        name.split(",")[0]: text
-        for name, text in zip(
-            page.texts("#groups .names"),
-            page.run("return [...document.querySelectorAll('#groups details')].map((e) => e.innerText)"),
-            strict=True,
-        )
-    }
+    script = "return [...document.querySelectorAll('#groups details')].map((e) => e.innerText)"
+    shown = dict(zip(page.texts("#groups .names"), page.run(script), strict=True))
     assert "OpenCL" in shown["purchases"]
     assert engines["purchases"] in shown["purchases"]
     assert "one component after the other" in shown["gathered"]
