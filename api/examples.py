@@ -1,8 +1,11 @@
-"""Examples of every answer, for the documentation; a test holds them to the answers' schemas."""
+"""Examples of every answer, for the documentation; tests hold them to the answers' schemas, and the
+plan and the account of a job to what the service says of this workload."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from optimizer.physical.plan import VERSION
 
 WORKLOAD = {
     "name": "shop",
@@ -16,18 +19,20 @@ WORKLOAD = {
     ],
 }
 
-_OF = {"workload": "shop-94a7b3f1", "workload_version": 1}
+WORKLOAD_ID = "shop-8d9001d3"
+PLAN_ID = "plan-ae53f61105de"
+_OF = {"workload": WORKLOAD_ID, "workload_version": 1}
 _TIMES = {"created": "2026-03-01T09:30:00Z", "changed": "2026-03-01T09:30:00Z"}
 
 WORKLOAD_SUMMARY: dict[str, Any] = {
-    "id": "shop-94a7b3f1",
+    "id": WORKLOAD_ID,
     "name": "shop",
     "version": 1,
     "queries": 2,
     **_TIMES,
 }
 WORKLOAD_OUT: dict[str, Any] = {
-    "id": "shop-94a7b3f1",
+    "id": WORKLOAD_ID,
     "name": "shop",
     "version": 1,
     "latest": 1,
@@ -84,55 +89,124 @@ EXPLAIN: dict[str, Any] = {
     "assumed": [],
 }
 PLAN: dict[str, Any] = {
-    "version": 2,
-    "id": "plan-1f0c9a3b77de",
+    "version": VERSION,
+    "id": PLAN_ID,
     **_OF,
-    "queries": ["purchases", "visits"],
+    "queries": ["purchases", "abandoned"],
     "solver": "greedy",
-    "model": "aseq",
-    "status": "feasible",
-    "objective": 120.5,
-    "bound": 120.5,
-    "cost": {"separate": 400.0, "shared": 279.5, "unit": "operations per window"},
-    "candidates": [_CANDIDATE],
-    "chosen": ["c-5f0d1e"],
+    "model": "measured",
+    "status": "optimal",
+    "objective": 0.0,
+    "bound": 0.0,
+    "cost": {"separate": 16832.98, "shared": 16832.98, "unit": "nanoseconds per second of stream"},
+    "candidates": [],
+    "chosen": [],
     "groups": [
         {
-            "queries": ["purchases", "visits"],
+            "queries": ["purchases"],
             "engine": "product",
-            "why": "counted together: they have one key, window and slide",
-            "segments": [["View", "Cart"], ["Buy"]],
-            "uses": {"purchases": [0, 1], "visits": [0]},
-        }
+            "device": "cpu",
+            "why": "counted alone: no other query has its key, window and slide; the "
+            "sliding product takes 373 ns per event by default costs, 66% of it "
+            "visiting events",
+            "segments": [["View", "Cart", "Buy"]],
+            "uses": {"purchases": [0]},
+            "cost": {
+                "separate": 16802.91,
+                "shared": 16802.91,
+                "unit": "nanoseconds per second of stream",
+            },
+        },
+        {
+            "queries": ["abandoned"],
+            "engine": "deferred-trees",
+            "device": "cpu",
+            "why": "constructs its matches; it has no piece in common with others of its "
+            "key and window; chosen again on the events at hand, as rates or keys "
+            "are only assumed",
+            "tree": {
+                "operator": "NEG",
+                "parts": [{"event": "Cart c", "alias": "c"}],
+                "negation": {"event": "Buy b", "alias": "b"},
+            },
+            "cost": {
+                "separate": 30.07,
+                "shared": 30.07,
+                "unit": "nanoseconds per second of stream",
+            },
+        },
     ],
     "operators": [
         {
-            "id": "scan-5f0d1e77aa01",
+            "id": "scan-b09914e01175",
             "kind": "scan",
             "inputs": [],
-            "detail": {"time": "ts"},
-            "schema": {"time": "int64", "type": "string", "user": "string", "price": "double"},
-            "order": ["time"],
-        }
+            "detail": {"time": "ts", "type": "action", "unit": "ms"},
+            "schema": {
+                "ts": "time",
+                "action": "string",
+                "item": "any",
+                "price": "any",
+                "user": "any",
+            },
+            "order": [],
+            "partitioning": {"kind": "any", "by": []},
+            "state": {"bound": "none"},
+            "cost": 0.0,
+        },
+        {
+            "id": "conditions-e40002af028d",
+            "kind": "conditions",
+            "inputs": ["scan-b09914e01175"],
+            "detail": {"symbols": ["Buy", "Cart", "View"]},
+            "schema": {
+                "ts": "time",
+                "action": "string",
+                "item": "any",
+                "price": "any",
+                "user": "any",
+            },
+            "order": [],
+            "partitioning": {"kind": "any", "by": []},
+            "state": {"bound": "none"},
+            "cost": 0.0,
+        },
+        {
+            "id": "counter-2084b482e707",
+            "kind": "counter",
+            "inputs": ["events-29f28b7f4970", "events-8b2cb47733ff", "events-52f7af74a113"],
+            "detail": {"engine": "product", "device": "cpu", "queries": ["purchases"]},
+            "schema": {"query": "string", "end": "time", "count": "count"},
+            "order": ["end"],
+            "partitioning": {"kind": "key", "by": ["user"]},
+            "state": {"bound": "window", "size": 600000000000},
+            "cost": 16802.91,
+            "rows": 15.0,
+        },
     ],
     "rates": {"View": 27.0, "Cart": 3.0, "Buy": 15.0},
-    "assumed": [],
+    "assumed": ["keys: user"],
     "obstacles": [],
+    "statistics": {
+        "selectivities": {},
+        "keys": {"user": {"cardinality": 10.0, "heaviest": 0.1}},
+        "source": "given",
+        "unit_costs": "defaults",
+    },
+    "sharing": True,
+    "spark": {"spread": "auto"},
     "document": WORKLOAD,
 }
 PLAN_SUMMARY: dict[str, Any] = {
-    "id": PLAN["id"],
+    "id": PLAN_ID,
     **_OF,
     "created": "2026-03-01T09:30:00Z",
-    "solver": "greedy",
-    "model": "aseq",
-    "status": "feasible",
     "queries": 2,
-    "cost": PLAN["cost"],
+    **{name: PLAN[name] for name in ("solver", "model", "sharing", "status", "cost")},
 }
 JOB: dict[str, Any] = {
     "id": "job-1-5f3a9c1b",
-    "plan": "plan-1f0c9a3b77de",
+    "plan": PLAN_ID,
     **_OF,
     "source": {"path": "events.parquet"},
     "sink": {"path": "results.csv"},
@@ -150,39 +224,122 @@ JOB: dict[str, Any] = {
     "finished": None,
 }
 OPERATORS: dict[str, Any] = {
-    "job": "job-1-5f3a9c1b",
-    "plan": "plan-1f0c9a3b77de",
-    "status": "running",
-    "until": 1_740_821_400_000,
+    "job": JOB["id"],
+    "plan": PLAN_ID,
+    "status": "succeeded",
     "operators": [
         {
-            "id": "scan-5f0d1e77aa01",
+            "id": "scan-b09914e01175",
             "kind": "scan",
             "about": "in the order of ts",
             "queries": 2,
-            "rows_in": 120_000,
-            "rows_out": 120_000,
+            "rows_in": 120000,
+            "rows_out": 120000,
+            "cpu_seconds": 0.015096,
+            "predicted_seconds": 0.0,
         },
         {
-            "id": "partition-210deebca9e2",
+            "id": "conditions-e40002af028d",
+            "kind": "conditions",
+            "about": "3 symbols",
+            "queries": 2,
+            "rows_in": 120000,
+            "rows_out": 120000,
+            "cpu_seconds": 0.002481,
+            "predicted_seconds": 0.0,
+        },
+        {
+            "id": "partition-70051de2f9e6",
             "kind": "partition",
             "about": "by user",
             "queries": 2,
-            "rows_in": 119_400,
-            "rows_out": 118_900,
-            "state": {"events": 500, "queries": 2},
+            "rows_in": 240000,
+            "rows_out": 167957,
+            "cpu_seconds": 0.013425,
+            "predicted_seconds": 0.0,
         },
         {
-            "id": "engine-5281f4c94a96",
-            "kind": "engine",
-            "about": "product: purchases, visits",
-            "queries": 2,
-            "rows_in": 118_900,
-            "rows_out": 5_120,
-            "state": {"events": 9_800, "bytes": 78_400, "queries": 2},
+            "id": "counter-2084b482e707",
+            "kind": "counter",
+            "about": "product: purchases",
+            "queries": 1,
+            "rows_in": 120000,
+            "rows_out": 38798,
+            "cpu_seconds": 0.057928,
+            "predicted_seconds": 0.044359,
+            "predicted_rows": 39599.67,
+        },
+        {
+            "id": "output-3327aa6970d9",
+            "kind": "output",
+            "about": "purchases: SEQ(View v, Cart c, Buy b)",
+            "queries": 1,
+            "rows_in": 38798,
+            "rows_out": 77596,
+            "cpu_seconds": 0.002713,
+            "predicted_seconds": 0.0,
+            "predicted_rows": 39599.67,
+        },
+        {
+            "id": "negation-6d7c27d0d02c",
+            "kind": "negation",
+            "about": "NEG(Cart, !Buy)",
+            "queries": 1,
+            "rows_in": 47957,
+            "rows_out": 30,
+            "cpu_seconds": 0.000693,
+            "predicted_seconds": 7.9e-05,
+            "predicted_rows": 17.599853,
+        },
+        {
+            "id": "output-e33602b2f729",
+            "kind": "output",
+            "about": "abandoned: SEQ(Cart c, !Buy b)",
+            "queries": 1,
+            "rows_in": 30,
+            "rows_out": 30,
+            "cpu_seconds": 0.00247,
+            "predicted_seconds": 0.0,
+            "predicted_rows": 17.599853,
+        },
+        {
+            "id": "sink-aggregates",
+            "kind": "sink",
+            "about": "aggregates",
+            "queries": 1,
+            "rows_in": 77596,
+            "rows_out": 77596,
+            "cpu_seconds": 0.027667,
+            "predicted_seconds": 0.0,
+            "predicted_rows": 39599.67,
+        },
+        {
+            "id": "sink-matches",
+            "kind": "sink",
+            "about": "matches",
+            "queries": 1,
+            "rows_in": 30,
+            "rows_out": 30,
+            "cpu_seconds": 5.2e-05,
+            "predicted_seconds": 0.0,
+            "predicted_rows": 17.599853,
         },
     ],
-    "gone": {"abandoned": 17},
+    "cpu_seconds": 0.3825,
+    "predicted_seconds": 0.044439,
+    "unclaimed_seconds": 0.26,
+    "fallbacks": [],
+    "trees": [
+        {
+            "what": "chosen",
+            "batch": 1,
+            "queries": ["abandoned"],
+            "reason": "these are the first events",
+            "old": {},
+            "new": {"abandoned": "NEG(c, !b)"},
+        }
+    ],
+    "gone": {},
 }
 JOB_CHANGED: dict[str, Any] = {
     "job": "job-1-5f3a9c1b",

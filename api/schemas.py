@@ -31,7 +31,7 @@ class QueryOut(BaseModel):
 class WorkloadSummary(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.WORKLOAD_SUMMARY})
 
-    id: str = Field(examples=["shop-1f0c9a3b"])
+    id: str = Field(examples=[examples.WORKLOAD_ID])
     name: str
     version: int = Field(description="Counts from 1; a changed workload is a new version.")
     created: datetime = Field(description="When the first version came.")
@@ -42,7 +42,7 @@ class WorkloadSummary(BaseModel):
 class WorkloadOut(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.WORKLOAD_OUT})
 
-    id: str = Field(examples=["shop-1f0c9a3b"])
+    id: str = Field(examples=[examples.WORKLOAD_ID])
     name: str
     version: int = Field(description="Counts from 1; a changed workload is a new version.")
     latest: int = Field(description="The latest version there is.")
@@ -234,7 +234,7 @@ class PlanOut(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.PLAN})
 
     version: int
-    id: str = Field(examples=["plan-1f0c9a3b77de"])
+    id: str = Field(examples=[examples.PLAN_ID])
     workload: str = Field(description="The id of the workload.")
     workload_version: int = Field(description="The version of the workload that it is of.")
     queries: list[str]
@@ -320,7 +320,7 @@ class JobIn(_In):
         extra="forbid",
         json_schema_extra={
             "example": {
-                "plan": "plan-1f0c9a3b77de",
+                "plan": examples.PLAN_ID,
                 "source": {"path": "events.parquet"},
                 "mode": "batch",
             }

@@ -91,7 +91,8 @@ class Client:
     # Plans
 
     def plan(self, workload: str, **wanted: Any) -> Plan:
-        """Plan a workload: `solver`, `model`, `version`, `statistics`, `sample` as in the API."""
+        """Plan a workload: `solver`, `model`, `sharing`, `device`, `version`, `statistics` and
+        `sample` as in the API."""
         return self._send(calls.post_plan(workload, wanted))
 
     def begin_plan(self, workload: str, **wanted: Any) -> TaskOut:

@@ -44,7 +44,8 @@ class Counts:
 
     What two tasks of a job have to take is counted twice. Only a stream leaves out `bad` rows and
     goes on, and has ways, state, and rows of each kind from queries that are no more. `report` is
-    what a job over stored events says at its end: CPU, predicted and unclaimed, fallbacks, trees.
+    what a job over stored events says at its end: CPU, predicted and unclaimed, fallbacks, trees,
+    and the seconds from its first event to the last.
     """
 
     events: int | None = None

@@ -37,7 +37,7 @@ def job_operators(operators: Sequence[Operator], counts: Counts | None) -> list[
     account = Account()
     if counts.operators:
         account.add(counts.operators)
-    found = operator_accounts(operators, account, counts.events)
+    found = operator_accounts(operators, account, counts.events, counts.report.get("span_seconds"))
     lineage = _Lineage(operators)
     by_id = {operator["id"]: operator for operator in operators}
     return [

@@ -147,12 +147,16 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
             monitor,
         )
         document = report_document(plan, report)
-        monitor.finish(report, {name: document.get(name) for name in REPORTED})
+        said = {name: document.get(name) for name in REPORTED}
+        monitor.finish(report, {**said, "span_seconds": report.span_seconds})
     kinds = kinds_of(plan)
     files: list[str] = []
     if request["sink"] is not None:
         tell({"stage": "write"})
+        began = time.perf_counter()
         files = write_sink(job, Path(request["sink"]), *kinds)
+        written = report.seconds.get("write", 0.0) + time.perf_counter() - began
+        report.seconds["write"] = round(written, 4)
     return {
         "events": report.events,
         "seconds": report.seconds,

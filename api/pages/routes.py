@@ -208,7 +208,16 @@ def facts(document: Mapping[str, Any]) -> dict[str, Any]:
         "together": sum(len(group["queries"]) > 1 for group in document["groups"]),
         "assumed": document["assumed"],
         "obstacles": document["obstacles"],
+        "spread": _spread(document.get("spark", {})),
     }
+
+
+def _spread(layout: Mapping[str, Any]) -> str:
+    """How Spark spreads the events of a plan, in words."""
+    spreads = {"time": "by time, as stored", "shuffle": "by a shuffle"}
+    spread = spreads.get(layout.get("spread", "auto"), "as the events are stored")
+    buckets = layout.get("buckets")
+    return spread if buckets is None else f"{spread}, in {buckets:,} buckets of each key"
 
 
 class _Dumper(yaml.SafeDumper):

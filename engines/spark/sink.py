@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engines.account import Account
 from engines.errors import ResultsError
 from engines.spark.live_source import bytes_table
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STAGING = "_staging"  # readers leave out what begins so
+_SINKS = ("sink-aggregates", "sink-matches")  # operators of plans; late events are no rows of one
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,26 @@ class Writer:
         part = 0 if context is None else context.partitionId()
         drafts: dict[str, Path] = {}
         writers: dict[str, Any] = {}
+        account = Account()
         with ExitStack() as stack:
             for batch in batches:
                 for kind in self.kinds:
-                    for value in batch.column(kind).drop_null():
-                        table = bytes_table(value.as_buffer())
-                        if kind not in writers:
-                            drafts[kind] = Path(self.staging) / f"{kind}.{uuid.uuid4().hex}"
-                            writer = pq.ParquetWriter(
-                                drafts[kind], table.schema, compression="zstd"
-                            )
-                            writers[kind] = stack.enter_context(writer)
-                        writers[kind].write_table(table)
+                    with account.charge(f"sink-{kind}"):
+                        for value in batch.column(kind).drop_null():
+                            table = bytes_table(value.as_buffer())
+                            if kind not in writers:
+                                drafts[kind] = Path(self.staging) / f"{kind}.{uuid.uuid4().hex}"
+                                writer = pq.ParquetWriter(
+                                    drafts[kind], table.schema, compression="zstd"
+                                )
+                                writers[kind] = stack.enter_context(writer)
+                            writers[kind].write_table(table)
                 yield batch.select(["about"])
         for kind, draft in drafts.items():
-            draft.replace(draft.with_name(f"{kind}-{part:05d}.parquet"))
+            with account.charge(f"sink-{kind}"):
+                draft.replace(draft.with_name(f"{kind}-{part:05d}.parquet"))
+        sinks = (f"sink-{kind}" for kind in drafts)
+        spent = {id: account.nanoseconds[id] for id in sinks if id in _SINKS}
+        if spent:
+            said = {"account": {"rows_in": {}, "rows_out": {}, "nanoseconds": spent}}
+            yield pa.RecordBatch.from_pydict({"about": [json.dumps(said)]})

@@ -75,6 +75,16 @@ def test_a_plan_draws_itself(client: Client) -> None:
     assert [one.id for one in client.plans(plan.workload)] == [plan.id]
 
 
+def test_a_plan_is_the_same_here_as_in_the_service(client: Client) -> None:
+    workload = client.post_workload(EXAMPLE_WORKLOAD).id
+    plan = client.plan(workload, sharing=False, device="opencl")
+    assert plan.physical.id == plan.id
+    assert (plan.sharing, plan.physical.sharing) == (False, False)
+    assert {group.device for group in plan.groups} == {"opencl"}
+    assert (plan.spark.spread, plan.spark.buckets) == ("auto", None)
+    assert [one.sharing for one in client.plans(workload)] == [False]
+
+
 def test_a_job_is_launched_waited_for_and_read(client: Client, tmp_path: Path) -> None:
     job = client.wait(launched(client, tmp_path / "good"), seconds=60)
     assert job.rows == {"aggregates": 3, "matches": 1}
@@ -89,6 +99,13 @@ def test_a_job_is_launched_waited_for_and_read(client: Client, tmp_path: Path) -
         "aggregates": 3,
         "matches": 1,
     }
+    found = client.operators(job.id)
+    assert (found.cpu_seconds, found.unclaimed_seconds) == (0.25, 0.02)
+    assert found.fallbacks == ["aseq has no kernel for opencl: computing on the CPU instead"]
+    assert (found.trees[0].what, found.trees[0].old["abandoned"]) == ("changed", "((c ; v) ; b)")
+    assert [o.id for o in found.operators if o.unplanned] == ["join-0123456789ab"]
+    counters = [o for o in found.operators if o.kind == "counter"]
+    assert [(o.rows_in, o.rows_out, o.cpu_seconds) for o in counters] == [(7, 5, 0.002)]
     out = tmp_path / "rows.csv"
     assert client.download(job.id, out, "aggregates") == out.stat().st_size
     assert out.read_text().count("\n") == 4

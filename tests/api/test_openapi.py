@@ -17,11 +17,18 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from api import examples
 from api.app import create_app
 from api.client import Client
 from api.embedded import serving
 from api.schemas import EXAMPLE_WORKLOAD
 from api.settings import Settings
+from api.store.workloads import workload_id
+from engines.report import about_of
+from optimizer.bind import bind
+from optimizer.physical.plan import to_json
+from sharing.planner import make_plan
+from workloads.loading import load_workload
 
 CHECKS = [
     not_a_server_error,
@@ -64,6 +71,25 @@ def service(tmp_path_factory: pytest.TempPathFactory, pretend: list[str]) -> Ite
     app = create_app(Settings(folder / "data", roots=(folder,)), pretend)
     with serving(app) as address:
         yield Service(address, folder / "good")
+
+
+def test_the_examples_of_a_plan_and_of_a_jobs_account_are_of_the_example_workload() -> None:
+    document = examples.WORKLOAD
+    plan = to_json(make_plan(bind(load_workload(document)), document))
+    assert examples.WORKLOAD_ID == workload_id("shop")
+    assert examples.PLAN.keys() == {*plan, "workload_version"}
+
+    def groups(some: dict[str, Any]) -> list[Any]:
+        names = ("queries", "engine", "device", "segments", "tree")
+        return [[group.get(name) for name in names] for group in some["groups"]]
+
+    assert groups(examples.PLAN) == groups(plan)
+    real = {(o["kind"], about_of(o)): o for o in plan["operators"]}
+    for operator in examples.PLAN["operators"]:
+        found = real[operator["kind"], about_of(operator)]
+        for name in ("detail", "schema", "order"):
+            assert operator[name] == found[name]
+    assert {(o["kind"], o["about"]) for o in examples.OPERATORS["operators"]} <= real.keys()
 
 
 def send(service: Service, requests: int) -> None:

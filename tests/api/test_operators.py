@@ -100,6 +100,32 @@ def test_what_is_predicted_follows_the_events_that_were_read() -> None:
     assert counter.cpu_seconds == 0.0
 
 
+def test_without_a_rate_of_all_events_predictions_follow_the_time_that_they_span() -> None:
+    (scan,) = (o for o in OPERATORS if o["id"] == SCAN)
+    unknown = [{**o, "rows": None} if o is scan else o for o in OPERATORS]
+    for report, seconds in (({"span_seconds": 20.0}, 20.0), ({}, None)):
+        found = job_operators(unknown, Counts(130, {}, {}, report=report))
+        (counter,) = (one.account for one in found if one.account.id == COUNTER)
+        (cost,) = (o["cost"] for o in OPERATORS if o["id"] == COUNTER)
+        expected = None if seconds is None else pytest.approx(seconds * cost / 1e9)
+        assert counter.predicted_seconds == expected
+
+
+def test_a_union_passes_on_what_the_readings_of_an_or_find() -> None:
+    joins = [o["id"] for o in OPERATORS if o["kind"] == "join"][:2]
+    union = {"id": "union-a", "kind": "union", "inputs": joins, "detail": {"pattern": "A | B"}}
+    counted = totals((joins[0], 9, 2, 1), (joins[1], 9, 3, 1))
+    operators = [*OPERATORS, {**union, "cost": 0.0, "rows": None}]
+    found = job_operators(operators, Counts(130, {}, counted))
+    (passed,) = (one for one in found if one.account.id == "union-a")
+    assert numbers(passed) == (5, 5)
+
+
+def test_operators_of_a_plan_of_an_earlier_version_are_listed() -> None:
+    engine = {"id": "engine-a", "kind": "engine", "inputs": [], "detail": {}, "cost": 0, "rows": 1}
+    assert [one.account.about for one in job_operators([OPERATORS[0], engine], None)][1:] == [""]
+
+
 def test_an_operator_that_ran_in_place_of_a_planned_one_is_listed_behind_them() -> None:
     counted = totals((COUNTER, 90, 12, 30), ("join-0123456789ab", 7, 3, 2))
     *planned, other = job_operators(OPERATORS, Counts(130, {}, counted))

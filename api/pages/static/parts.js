@@ -34,9 +34,13 @@ export function showGroups(box, plan) {
       el("summary", {},
         el("span", { class: "names" }, some(group.queries, 6)),
         el("span", { class: "quiet" }, [counted(group.queries.length, "query", "queries"), saving(group.cost)].filter(Boolean).join(", ")),
-        el("span", { class: "tag" }, group.engine)),
-      el("div", { class: "body" }, el("p", {}, group.why), segments(group), group.tree ? tree(group.tree) : null)));
+        el("span", { class: "tag" }, ENGINES[group.engine] ?? group.engine),
+        el("span", { class: "tag" }, DEVICES[group.device] ?? group.device ?? "CPU")),
+      el("div", { class: "body" }, el("p", {}, group.why), segments(group), trees(group))));
 }
+
+const ENGINES = { "deferred-trees": "trees chosen on the events", stepwise: "one component after the other" };
+const DEVICES = { cpu: "CPU", opencl: "OpenCL" };
 
 /** What running together saves, where a group says so. */
 function saving(costs) {
@@ -58,17 +62,55 @@ function segments(group) {
   ];
 }
 
-/** A tree of joins in words; parts that we do not know are left as they are written. */
-function tree(node) {
-  const said = (part) => {
-    if (part === null || part === undefined) return "…";
-    if (typeof part !== "object") return String(part);
-    if (part.event) return part.event;
-    const inner = [...(part.parts ?? []), ...(part.closures ?? [])].map(said);
-    if (part.negation) inner.push(`!${said(part.negation)}`);
-    return part.operator ? `${part.operator}(${inner.join(", ")})` : JSON.stringify(part);
-  };
-  return el("p", {}, el("code", {}, said(node)));
+const ESTIMATED = {
+  "deferred-trees": "Which trees find the matches is decided on the events, when these are there. Costs and rows are estimated with:",
+  stepwise: "Costs and rows are estimated with:",
+};
+const WAYS = {
+  push: "push: events are joined as they come",
+  pull: "pull: only events that the last component can follow are joined",
+  "pass-down": "pass-down: only events that fit the last component, its conditions included, are joined",
+};
+
+/** The trees of a group's queries, each with how events come to its joins. */
+function trees(group) {
+  const found = group.trees ?? (group.tree && Object.keys(group.tree).length ? { [group.queries[0]]: group.tree } : {});
+  const all = Object.entries(found);
+  if (!all.length) return null;
+  const lines = all.slice(0, LISTED).map(([query, tree]) =>
+    el("tr", {},
+      el("th", { scope: "row" }, query),
+      el("td", {}, el("code", {}, treeText(tree)), el("br"), el("span", { class: "quiet" }, WAYS[wayOf(tree)]))));
+  const rest = all.length - lines.length;
+  return [
+    ESTIMATED[group.engine] ? el("p", { class: "quiet" }, ESTIMATED[group.engine]) : null,
+    el("div", { class: "scroll" }, el("table", { class: "mini" }, el("tbody", {}, lines))),
+    rest > 0 ? el("p", { class: "quiet" }, `and ${counted(rest, "query", "queries")} more`) : null,
+  ];
+}
+
+/** How events come to the joins of a tree, or of the first reading that says so. */
+function wayOf(node) {
+  if (node === null || typeof node !== "object") return "push";
+  if (node.operator === "PASSED") return node.way;
+  return (node.parts ?? []).map(wayOf).find((way) => way !== "push") ?? "push";
+}
+
+/** `((A ; B) ; C)`, as everywhere; parts that we do not know are left as they are written. */
+function treeText(node) {
+  if (node.event) return node.event;
+  if (node.shared) return `<${node.shared}>`;
+  const parts = (node.parts ?? []).map((part) => (part === null ? null : treeText(part)));
+  switch (node.operator) {
+    case "SEQ": return `(${parts.join(" ; ")})`;
+    case "AND": return `(${parts.join(" & ")})`;
+    case "OR": return `(${parts.join(" | ")})`;
+    case "NSEQ": return node.side === "left" ? `NSEQ(!${treeText(node.negation)} ; ${parts[0]})` : `NSEQ(${parts[0]} ; !${treeText(node.negation)})`;
+    case "NEG": return `NEG(${parts[0]}, !${treeText(node.negation)})`;
+    case "KSEQ": return `KSEQ(${[parts[0], ...node.closures.map(treeText), parts[1]].filter(Boolean).join(" ; ")})`;
+    case "PASSED": return `${parts[0]} by ${node.way}`;
+    default: return JSON.stringify(node);
+  }
 }
 
 export function showOperators(box, plan) {
@@ -102,13 +144,14 @@ function operatorItem({ id, kind, inputs, detail, ...properties }, unit) {
 
 /** What an operator is about, in a few words of its own. */
 function told(detail) {
-  const { pattern, query, symbol, steps: path, queries, key, engine } = detail;
+  const { pattern, query, symbol, symbols, steps: path, queries, key, engine, device, time, rows } = detail;
   if (query) return pattern ? `${query}: ${pattern}` : query;
   if (path) return path.join(" → ");
   if (pattern ?? symbol) return pattern ?? symbol;
-  if (queries) return `${engine ?? ""}: ${some(queries, 5)}`;
+  if (queries) return `${engine ?? ""}${device && device !== "cpu" ? ` on ${device}` : ""}: ${some(queries, 5)}`;
   if (key) return key.length ? `by ${key.join(", ")}` : "no key";
-  return "";
+  if (symbols) return counted(symbols.length, "symbol");
+  return time ? `in the order of ${time}` : rows ?? "";
 }
 
 function details(detail) {

@@ -66,6 +66,8 @@ function wanted(form) {
     version: Number(form.dataset.version),
     solver: fields.solver.value,
     model: fields.model.value,
+    sharing: fields.sharing.checked,
+    device: fields.device.value,
   };
   if (fields.statistics.value === "sample") {
     if (!fields.sample.value.trim()) throw new Error("Say which file the sample is.");

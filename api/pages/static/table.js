@@ -70,7 +70,8 @@ export class Table {
   }
 
   line(row) {
-    const line = el("tr", {}, this.columns.map((column) => el("td", { class: column.css }, column.cell(row))));
+    const line = el("tr", {}, this.columns.map((column) =>
+      el("td", { class: column.css, "data-title": column.title }, column.cell(row))));
     if (this.hover) {
       line.addEventListener("pointerenter", () => this.hover(row));
       line.addEventListener("pointerleave", () => this.hover(null));

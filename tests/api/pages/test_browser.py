@@ -1,5 +1,6 @@
 """The whole way in a real browser: write, plan, look, run, watch, cancel."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -331,10 +332,14 @@ def test_a_job_is_launched_watched_and_its_rows_read(
     assert {"1.0 s", "4.0 s"} <= set(page.texts("#charts .chart:first-child svg text"))
     assert "30" in page.reads("#numbers", "Watermark")
 
-    counts = '{"events": null, "rows": {"purchases": 2}, "taken": {"purchases": 5}}'
-    (jobs / page.address.rsplit("/", 1)[1] / "counts.json").write_text(counts)
+    counter = next(o["id"] for o in plan["operators"] if o["kind"] == "counter")
+    totals = {"rows_in": {counter: 5}, "rows_out": {counter: 2}, "nanoseconds": {counter: 4e6}}
+    counts = {"events": None, "rows": {"purchases": 2}, "operators": totals}
+    (jobs / page.address.rsplit("/", 1)[1] / "counts.json").write_text(json.dumps(counts))
     page.reads("#operators", "purchases: SEQ(View v, Cart c, Buy b)")
-    assert page.texts("#operators tbody tr:first-child td")[:1] == ["partition"]
+    assert page.texts("#operators tbody tr:first-child td")[:1] == ["conditions"]
+    page.reads("#sums", "4 ms")
+    assert "known at the end" in page.text("#sums")
 
     (jobs / "go").touch()
     page.reads("#status", "succeeded")
@@ -353,6 +358,103 @@ def test_a_job_is_launched_watched_and_its_rows_read(
     for download in addresses:
         assert httpx.get(download).status_code == 200
     assert [c for c in page.complaints() if "403" not in c] == []
+
+
+HEADS = (
+    "Operator",
+    "What it does",
+    "Queries",
+    "Rows in",
+    "Rows out",
+    "Predicted rows",
+    "CPU",
+    "Predicted CPU",
+    "CPU / predicted",
+)
+
+
+def test_a_job_accounts_for_its_operators(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    job = finished(client, posted_job(client, "fine")["id"])
+    found = client.get(f"/v1/jobs/{job['id']}/operators").json()
+    page.open(f"{address}/jobs/{job['id']}")
+    page.reads("#operators .pager", "operators")
+    assert page.texts("#operators thead th") == list(HEADS)  # state is for streams
+
+    def lines() -> list[dict[str, str]]:
+        cells, width = page.texts("#operators tbody td"), len(HEADS)
+        rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        return [dict(zip(HEADS, row, strict=True)) for row in rows]
+
+    counter = next(line for line in lines() if line["Operator"] == "counter")
+    assert counter["What it does"].endswith(": purchases")
+    assert (counter["Rows in"], counter["Rows out"], counter["CPU"]) == ("7", "5", "2 ms")
+    (predicted,) = (o["predicted_seconds"] for o in found["operators"] if o["kind"] == "counter")
+    shown = float(counter["CPU / predicted"].rstrip("×").replace(",", ""))
+    assert shown == pytest.approx(0.002 / predicted, rel=0.01)
+    assert "joinnot in the plan" in [line["Operator"].replace(" ", "", 1) for line in lines()]
+
+    sums = page.text("#sums")
+    number = len(found["operators"])
+    assert f"CPU of all operators\n{2 * number} ms" in sums
+    assert "Claimed by no operator\n20 ms, 8 %" in sums
+    assert "aseq has no kernel for opencl: computing on the CPU" in page.text("#fallbacks")
+    assert page.texts("#trees tbody tr > *") == [
+        "abandoned",
+        "changed, batch 3",
+        "((c ; v) ; b)",
+        "(c ; (v ; b))",
+        "the rate of Cart went from 2 to 9 a second; these save 40%",
+    ]
+
+    # By keyboard: symbols too, and sorted by what was predicted.
+    assert not any(line["Operator"] == "symbol" for line in lines())
+    page.run("document.querySelector('#columns-too').focus()")
+    page.press(" ")
+    page.until(lambda: any(line["Operator"] == "symbol" for line in lines()))
+    page.run("document.querySelector('#operators thead th:nth-child(8) button').focus()")
+    page.press("Enter")
+    costs = {o["id"]: o.get("predicted_seconds") or 0 for o in found["operators"]}
+    most = next(o for o in found["operators"] if costs[o["id"]] == max(costs.values()))
+    page.until(lambda: lines()[0]["Operator"] == most["kind"])
+
+    page.size(*PHONE)
+    beside = "return document.querySelector('#operators tbody td:nth-child(3)').offsetWidth"
+    assert page.run(beside) < PHONE[0] / 2
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    title = "getComputedStyle(document.querySelector('#operators td.n'), '::before').content"
+    assert page.run(f"return {title}") == '"Queries"'
+
+
+def test_a_plan_says_what_runs_each_group_and_on_what(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    passed = "QUERY passed PATTERN SEQ(View v, Cart c, Buy b) WHERE v.price = b.price AND "
+    document = {
+        **EXAMPLE_WORKLOAD,
+        "queries": [
+            *EXAMPLE_WORKLOAD["queries"],
+            f"{passed} v.item = b.item RETURN v.item WITHIN 1 min",
+            "QUERY gathered PATTERN SEQ(View v, ALL Buy b) AGG COUNT(*) WITHIN 1 min SLIDE 30 s",
+        ],
+    }
+    plan = plan_of(client, document, sharing=False, device="opencl")
+    engines = {query: g["engine"] for g in plan["groups"] for query in g["queries"]}
+    assert (engines["abandoned"], engines["gathered"]) == ("deferred-trees", "stepwise")
+    page.open(f"{address}/plans/{plan['id']}")
+    page.reads("main", "switched off")
+    page.until(lambda: page.count("#groups details"))
+    page.run("document.querySelectorAll('#groups details').forEach((each) => { each.open = true })")
+    script = "return [...document.querySelectorAll('#groups details')].map((e) => e.innerText)"
+    shown = dict(zip(page.texts("#groups .names"), page.run(script), strict=True))
+    assert "OpenCL" in shown["purchases"]
+    assert engines["purchases"] in shown["purchases"]
+    assert "one component after the other" in shown["gathered"]
+    assert "trees chosen on the events" in shown["abandoned"]
+    assert "decided on the events" in shown["abandoned"]
+    assert "NEG(Cart c, !Buy b)" in shown["abandoned"]
+    assert "push: events are joined as they come" in shown["abandoned"]
 
 
 def test_a_job_is_cancelled(page: Browser, address: str, client: httpx.Client) -> None:
