@@ -20,6 +20,7 @@ from api.benchmarks.negation import by_negation
 from api.benchmarks.odense import by_thesis
 from api.benchmarks.own import by_stream
 from api.benchmarks.passing import by_propagation
+from api.benchmarks.plan_fidelity import by_fidelity
 from api.benchmarks.planning import by_workload
 from api.benchmarks.queries import by_queries
 from api.benchmarks.service import by_load
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "experiment2": by_group,
     "planning": by_workload,
     "model": by_model,
+    "plan-fidelity": by_fidelity,
     "queries": by_queries,
     "sql": by_sql,
     "devices": by_device,

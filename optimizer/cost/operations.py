@@ -151,7 +151,7 @@ class UnitCosts:
 # What an operation takes where nobody has calibrated: fitted as `sheaf calibrate` does, but to 159
 # workloads, on one core of an x86-64 server (AMD EPYC, Linux, Python 3.11, numba 0.68). What the
 # fit put at nothing has a twentieth or a tenth of a nanosecond, from where a calibration can move.
-# From `joined` on they are rounded from whole runs on a machine of that kind (Python 3.13): of the
+# From `joined` on they are rounded from whole runs on a machine of that kind: of the
 # trials of `engines/stage_trials.py`, over 300,000 events, and of the bundled workloads, over up to
 # a million, whose longer sorts and texts take up to twice as much for a row as those of the trials.
 DEFAULTS = UnitCosts(
