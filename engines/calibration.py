@@ -1,7 +1,8 @@
 """What the operations of the engines take on this machine.
 
 The engines run over small generated streams, and the times are fitted by the operations that the
-cost models expect (`optimizer.cost.counting` and `trees`). `engines.unit_costs` keeps the result.
+cost models expect (`optimizer.cost.counting`, `trees` and `stages`). `engines.unit_costs` keeps
+the result.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from engines.counting.panes import FEWEST
 from engines.drawn import drawn, width_of
 from engines.least_squares import Floats, nonnegative
+from engines.stage_trials import EVENTS as STAGE_EVENTS
+from engines.stage_trials import Planner, stage_measurements
 from engines.tree_trials import joined
 from engines.trials import Trial, nanoseconds_per_event, ready
 from engines.unit_costs import CalibrationError, machine
@@ -66,9 +69,16 @@ class Calibration:
 
 
 def calibrate(
-    seconds: float = SECONDS, progress: Callable[[str], None] | None = None
+    seconds: float = SECONDS,
+    progress: Callable[[str], None] | None = None,
+    planner: Planner | None = None,
+    stage_events: int = STAGE_EVENTS,
 ) -> Calibration:
-    """Measure what operations take here; `progress` is told what is being measured."""
+    """Measure what operations take here; `progress` is called with what is being measured.
+
+    With a `planner` also what reading, testing, ordering, making rows and writing take, in whole
+    runs of its plans over so many events; `seconds` are those of counting and joining.
+    """
     if not seconds > 0:
         raise CalibrationError(f"a calibration takes time, and {seconds:g} seconds is none")
     measured: list[Measurement] = []
@@ -83,6 +93,11 @@ def calibrate(
         Measurement(found.trial, "trees", Operations(joined=found.touched), found.nanoseconds)
         for found in joined(seconds / len(trials) / 4)
     ]
+    if planner is not None:
+        measured += [
+            Measurement(found.trial, found.kind, found.operations, found.nanoseconds)
+            for found in stage_measurements(planner, progress, stage_events)
+        ]
     return Calibration(fitted(measured), tuple(measured))
 
 

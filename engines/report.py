@@ -211,6 +211,7 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
         "cpu_seconds": round(report.cpu_seconds, 4),
         "predicted_seconds": round(sum(predicted), 4) if predicted else None,
         "events_per_second": round(report.events / max(run, 1e-9)),
+        "span_seconds": report.span_seconds,
         "skipped": report.skipped,
         "rows": {"aggregates": report.numbers[0], "matches": report.numbers[1]},
         "rows_by_query": {name: report.rows.get(name, 0) for name in plan.queries},

@@ -95,11 +95,9 @@ def _run_local(
     account = context.account
     report = RunReport("local", device_of(plan, execution.options), faults=faults)
     with ExitStack() as stack:
-        with stages("read"):
-            opening = time.process_time_ns()
+        with stages("start"):  # no event is read yet
             program, events_in, slices = _opened(plan, source, execution, faults, monitor)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
-            account.spend(scan, time.process_time_ns() - opening)
         sliced = slices(run)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:

@@ -1,14 +1,18 @@
-"""`sheaf calibrate`: what the counting engines' operations take on this machine."""
+"""`sheaf calibrate`: what the operations of runs take on this machine."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from engines.calibration import Calibration
+    from optimizer.ir.query import BoundWorkload
+    from optimizer.physical.plan import Plan
+    from optimizer.statistics import Statistics
 
 # The kernels of the table, by how the names of their operations begin.
 _KERNELS = {
@@ -19,26 +23,41 @@ _KERNELS = {
     "A-Seq and PreTree": ("tree_",),
     "Chop-Connect": ("chop_",),
     "A-Seq, PreTree, Chop-Connect": ("sorted_",),
+    "trees of joins": ("joined", "node_"),
+    "reading": ("read_",),
+    "testing against symbols": ("text_", "tested", "numbered"),
+    "ordering by key": ("key_", "arranged", "picked"),
+    "making rows": ("aggregate_", "match_"),
+    "sorting and writing": ("sunk_",),
 }
 
 
 def calibrate(
     seconds: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="How long to measure; 8 if not given."),
+        typer.Option(
+            metavar="SECONDS", help="How long to measure counting and joining; 8 if not given."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
-    """Measure what counting takes here and keep it for 'plan --model measured'."""
+    """Measure what runs take here and keep it for 'plan --model measured'."""
     from engines import calibration
+    from engines.stage_trials import EVENTS
     from engines.unit_costs import save
+    from sharing.planner import make_plan
 
     def progress(text: str) -> None:
         typer.echo(f"measuring {text}", err=True)
 
-    found = calibration.calibrate(
-        calibration.SECONDS if seconds is None else seconds, None if as_json else progress
-    )
+    def planner(
+        workload: BoundWorkload, document: Mapping[str, Any], statistics: Statistics
+    ) -> Plan:
+        return make_plan(workload, document, statistics=statistics)
+
+    wanted = calibration.SECONDS if seconds is None else seconds
+    events = round(EVENTS * min(1.0, wanted / calibration.SECONDS))
+    found = calibration.calibrate(wanted, None if as_json else progress, planner, events)
     path = save(found.unit_costs)
     if as_json:
         document = {
@@ -56,6 +75,10 @@ def calibrate(
     typer.echo(f"Kept in {path}")
 
 
+def _short(name: str) -> str:
+    return name.partition("_")[2] or name
+
+
 def _show(found: Calibration) -> None:
     from dataclasses import asdict
 
@@ -64,7 +87,7 @@ def _show(found: Calibration) -> None:
     for kernel, prefixes in _KERNELS.items():
         for name, cost in costs.items():
             if name.startswith(prefixes):
-                shown = name.partition("_")[2] or name
+                shown = name if "key_" in prefixes or "text_" in prefixes else _short(name)
                 typer.echo(f"{kernel:<30}{shown:<20}{cost:>9.2f}")
                 kernel = ""
     typer.echo(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from typing import Literal as OneOf
 
 import typer
@@ -13,7 +14,9 @@ from api.inputs import open_workload
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
+    from optimizer.cost.operations import UnitCosts
     from optimizer.physical.plan import Plan
+    from optimizer.statistics import Statistics as Known
     from workloads.model import Statistics
 
 Solver = OneOf["greedy", "cpsat", "exhaustive"]
@@ -38,7 +41,10 @@ def plan(
     old: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="OLD.json", help="A plan to start from, and to compare with."
+            "--from",
+            metavar="OLD.json",
+            help="A plan to start from, and to compare with; or the report of a run, to plan by "
+            "what it measured.",
         ),
     ] = None,
     query: Annotated[
@@ -64,8 +70,8 @@ def plan(
 ) -> None:
     """Show the plan of a workload."""
     from engines.unit_costs import known
-    from optimizer.statistics import given
-    from sharing.planner import PlanOptions
+    from optimizer.statistics import given, with_defaults
+    from sharing.planner import PlanOptions, make_plan
     from sharing.planner import plan as stages_of
     from workloads.document import to_document
 
@@ -73,9 +79,10 @@ def plan(
         raise SheafError("--query, --explain and --verbose are for --format text")
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
-    previous = None if old is None else read_plan(old)
+    report = None if old is None else read_report(old)
+    previous = None if old is None or report is not None else read_plan(old)
     if server is not None:
-        if previous is not None or strict or explain:
+        if old is not None or strict or explain:
             raise SheafError(
                 "--from, --strict and --explain are for plans that are made without --server"
             )
@@ -96,7 +103,18 @@ def plan(
         check_columns(table.schema, parsed.stream, events)
         bound = bind(parsed, column_kinds(table.schema))
         known_ = measure(bound, from_table(table, parsed.stream, events))
-    options = PlanOptions(solver, model, earlier=previous, strict=strict, unit_costs=known())
+    costs = known()
+    if report is not None:
+        from engines.statistics_from_report import from_report
+
+        def planner(statistics: Known, unit_costs: UnitCosts) -> Plan:
+            document = to_document(parsed)
+            return make_plan(bound, document, statistics=statistics, unit_costs=unit_costs)
+
+        before = with_defaults(given(known_ or bound.statistics, bound.queries), bound.queries)
+        known_, costs = from_report(report, bound, before, costs, planner)
+        typer.echo(f"known: measured by a run of {report['events']:,} events", err=True)
+    options = PlanOptions(solver, model, earlier=previous, strict=strict, unit_costs=costs)
     stages = stages_of(bound, known_, options, to_document(parsed))
     made = stages.plan
     if explain:
@@ -153,6 +171,21 @@ def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = F
             from optimizer.physical.plan import to_json
 
             return json.dumps(to_json(plan), indent=2, ensure_ascii=False) + "\n"
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """The report of a run, which is the last line of what it said; None where a file has none."""
+    from engines.statistics_from_report import is_report
+
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None  # which reading it as a plan says
+    for part in (text, text.rpartition("\n")[2]):
+        with suppress(json.JSONDecodeError):
+            if is_report(document := json.loads(part)):
+                return dict(document)
+    return None
 
 
 def read_plan(path: Path) -> Plan:

@@ -169,7 +169,10 @@ class Stages:
                     found[operator.id] = _always(self._sunk(operator, given))
                 case kind if kind in CONSTRUCTING and kind not in ("union", "stepwise"):
                     taken = sum(given.get(source) or 0.0 for source in operator.inputs)
-                    found[operator.id] = _always(Operations(node_rows=taken))
+                    is_group = kind == "group"
+                    found[operator.id] = _always(
+                        Operations(group_rows=taken) if is_group else Operations(node_rows=taken)
+                    )
                 case _:
                     pass
         return found
@@ -290,7 +293,11 @@ class Stages:
             constructed = next(o for o in self.operators if o.id == source).kind != "counter"
             from_matches = (given.get(source) or 0.0) if constructed else 0.0
             return Operations(aggregate_rows=rows, match_rows=from_matches)
-        return Operations(match_rows=rows, match_values=rows * self.values_of(query))
+        return Operations(
+            output_events=self.rate,
+            match_rows=rows,
+            match_values=rows * self.values_of(query),
+        )
 
     def _sunk(self, sink: Operator, given: Mapping[str, float | None]) -> Operations:
         """Sorting and writing the rows of all queries."""

@@ -76,7 +76,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, pretend: list[str]) -> Ite
 def test_the_examples_of_a_plan_and_of_a_jobs_account_are_of_the_example_workload() -> None:
     document = examples.WORKLOAD
     plan = to_json(make_plan(bind(load_workload(document)), document))
-    assert examples.WORKLOAD_ID == workload_id("shop")
+    assert workload_id("shop") == examples.WORKLOAD_ID
     assert examples.PLAN.keys() == {*plan, "workload_version"}
 
     def groups(some: dict[str, Any]) -> list[Any]:

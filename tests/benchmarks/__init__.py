@@ -20,6 +20,7 @@ from tests.benchmarks.negation import by_negation
 from tests.benchmarks.odense import by_thesis
 from tests.benchmarks.own import by_stream
 from tests.benchmarks.passing import by_propagation
+from tests.benchmarks.plan_fidelity import by_fidelity
 from tests.benchmarks.planning import by_workload
 from tests.benchmarks.queries import by_queries
 from tests.benchmarks.service import by_load
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "experiment2": by_group,
     "planning": by_workload,
     "model": by_model,
+    "plan-fidelity": by_fidelity,
     "queries": by_queries,
     "sql": by_sql,
     "devices": by_device,

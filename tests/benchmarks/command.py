@@ -32,7 +32,7 @@ def bench(
         str | None,
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
-            "model, queries, sql, devices, zstream, odense, passdown, neel, detection, spark, "
+            "model, plan-fidelity, queries, sql, devices, zstream, odense, passdown, neel, detection, spark, "
             "live, service, or stream for your own; all but that if none."
         ),
     ] = None,
