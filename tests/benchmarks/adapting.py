@@ -148,13 +148,13 @@ def _run(batches: Sequence[_Batch], choose: _Choose) -> tuple[_Seconds, Found]:
     from engines.trees.evaluation import Evaluation
 
     seconds: _Seconds = {}
-    found = NOTHING
+    found, context = NOTHING, unlimited()
     for batch in batches:
         asked = batch.asked
         start = time.thread_time()
         parts = []
         for tree in choose(batch):
-            evaluation = Evaluation(asked.picked, asked.width, asked.query.name, unlimited())
+            evaluation = Evaluation(asked.picked, asked.width, asked.query.name, context)
             for each in evaluation.matches(tree.compiled.operator):
                 own = each.last >= batch.own
                 parts.append(each if own.all() else each.take(np.flatnonzero(own)))

@@ -98,9 +98,10 @@ class Sought:
 
         operator, aliases, _ = self.compiled(tree).compiled
         order = [aliases.index(alias) for alias in _bound_aliases(self.query)]
+        context = unlimited()
 
         def run() -> list[Buffer]:
-            evaluation = Evaluation(self.picked, self.width, self.query.name, unlimited())
+            evaluation = Evaluation(self.picked, self.width, self.query.name, context)
             return list(evaluation.matches(operator))
 
         def found(parts: list[Buffer]) -> Found:
@@ -187,10 +188,10 @@ class AllSought:
         """The tree engine, with what trees have in common made once, or without."""
         from engines.trees.evaluation import Evaluation, Shared
 
-        queries = self.workload.queries
+        queries, context = self.workload.queries, unlimited()
 
         def run() -> list[tuple[int, ReadingTree, Buffer]]:
-            context, together = unlimited(), Shared()
+            together = Shared()
             if sharing:
                 for query in queries:
                     for tree in trees[query.name]:
