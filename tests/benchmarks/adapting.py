@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.benchmarks.found import NOTHING, Found, found_matches
-from tests.benchmarks.matching import Plan, Sought, limits, sought
+from tests.benchmarks.matching import Sought, sought, unlimited
 from tests.benchmarks.measuring import BenchmarkError, Measured, Row, Said, Size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engines.trees.choices import Choice
+    from optimizer.physical.reading_tree import ReadingTree
+    from optimizer.trees import Tree
 
 ADAPTIVE = "adaptive"
 _ROUNDS = 4
@@ -40,18 +41,18 @@ def adapting(
     table: pa.Table,
     phases: Sequence[tuple[str, int]],
     batch: int,
-    plans: Mapping[str, Plan],
+    trees: Mapping[str, Tree],
     size: Size,
 ) -> Iterator[Row]:
-    """The plan that changes and those that do not, in each phase of a stream.
+    """The tree that changes and those that do not, in each phase of a stream.
 
     `names` are the benchmark and the table; phases follow each other, each with so many events. The
-    time to look at statistics and to choose plans counts.
+    time to look at statistics and to choose trees counts.
     """
     benchmark, title = names
     batches = list(_batches(text, table, phases, batch))
-    ways: dict[str, Callable[[], Callable[[_Batch], Sequence[Choice]]]] = {ADAPTIVE: _adaptive}
-    ways |= {name: _fixed(plan) for name, plan in plans.items()}
+    ways: dict[str, Callable[[], _Choose]] = {ADAPTIVE: _adaptive}
+    ways |= {name: _fixed(tree) for name, tree in trees.items()}
     best: dict[str, _Seconds] = {}
     found: dict[str, Found] = {}
     for _ in range(_ROUNDS if size == "full" else 1):
@@ -70,13 +71,13 @@ def adapting(
         settled.append(_loss(halves[1]))
         yield Measured(benchmark, title, phase, events, both)
     total = {name: sum(best[name].values()) for name in ways}
-    steady = min(total[name] for name in plans)
+    steady = min(total[name] for name in trees)
     yield Said(
         benchmark,
         f"Against the best fixed plan of each phase the adaptive one takes {_listed(losses)} of "
         f"its time, in the second half of each phase {_listed(settled)}; in all phases together it "
         f"is {steady / total[ADAPTIVE]:.2g} times as fast as the best fixed plan, and "
-        f"{max(total[name] for name in plans) / total[ADAPTIVE]:.2g} times as the worst.",
+        f"{max(total[name] for name in trees) / total[ADAPTIVE]:.2g} times as the worst.",
         {
             "most over the best": max(losses),
             "settled": max(settled),
@@ -115,47 +116,46 @@ def _reach(text: str, table: pa.Table, first: int) -> int:
     return int(np.searchsorted(times, times[first] - width, "right"))
 
 
-def _adaptive() -> Callable[[_Batch], Sequence[Choice]]:
-    from engines.how import How
+_Choose = Callable[[_Batch], "Sequence[ReadingTree]"]
 
+
+def _adaptive() -> _Choose:
     from engines.trees.adaptive import Adaptive
 
     adaptive = Adaptive()
 
-    def plan(batch: _Batch) -> Sequence[Choice]:
+    def choose(batch: _Batch) -> Sequence[ReadingTree]:
         asked = batch.asked
-        widths = {asked.query.name: asked.width}
-        return adaptive.plans([asked.query], asked.picked, widths, How())[asked.query.name]
+        name = asked.query.name
+        return adaptive.trees([asked.query], {}, asked.picked, {name: asked.width})[name]
 
-    return plan
+    return choose
 
 
-def _fixed(plan: Plan) -> Callable[[], Callable[[_Batch], Sequence[Choice]]]:
-    known: dict[str, Choice] = {}
+def _fixed(tree: Tree) -> Callable[[], _Choose]:
+    known: dict[str, ReadingTree] = {}
 
-    def choose(batch: _Batch) -> Sequence[Choice]:
+    def choose(batch: _Batch) -> Sequence[ReadingTree]:
         if not known:
-            known[""] = batch.asked.choice(plan)
+            known[""] = batch.asked.compiled(tree)
         return [known[""]]
 
     return lambda: choose
 
 
-def _run(
-    batches: Sequence[_Batch], plan: Callable[[_Batch], Sequence[Choice]]
-) -> tuple[_Seconds, Found]:
+def _run(batches: Sequence[_Batch], choose: _Choose) -> tuple[_Seconds, Found]:
     """Seconds by half of a phase, and all that was found."""
     from engines.trees.evaluation import Evaluation
 
     seconds: _Seconds = {}
-    found = NOTHING
+    found, context = NOTHING, unlimited()
     for batch in batches:
         asked = batch.asked
         start = time.thread_time()
         parts = []
-        for choice in plan(batch):
-            evaluation = Evaluation(asked.picked, asked.width, asked.query.name, limits())
-            for each in evaluation.matches(choice.compiled.operator):
+        for tree in choose(batch):
+            evaluation = Evaluation(asked.picked, asked.width, asked.query.name, context)
+            for each in evaluation.matches(tree.compiled.operator):
                 own = each.last >= batch.own
                 parts.append(each if own.all() else each.take(np.flatnonzero(own)))
         taken = time.thread_time() - start

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tests.benchmarks.matching import AllSought, all_sought, stocks, warm_up_matching
 from tests.benchmarks.measuring import Measured, Row, Said, Size, measure
 from tests.benchmarks.queries import called
-from tests.benchmarks.streams import STREAM, TYPES
+from tests.benchmarks.streams import TYPES
 
 NAME = "detection"
 WIDTH = 60
@@ -24,10 +24,10 @@ def by_workload_size(size: Size) -> Iterator[Row]:
 
     Related queries come in fives that have a piece of three frequent types in common: as their
     prefix, suffix or middle, with rarer ones around it, or with different negations in it.
-    Unrelated ones are drawn. 20 types, a window of 60 events. "planned" follows the plan of the
-    events' statistics, "shared" is chosen when the events are there; both without the time to
-    choose, in the thread's own processor time, to columns of matches; then to result rows, with
-    that time.
+    Unrelated ones are drawn. 20 types, a window of 60 events. "planned" and "separate" follow plans
+    of the events' statistics, with sharing and without; "unplanned" trees are chosen on the events,
+    and shared. All without the time to plan or to choose, in the thread's own processor time, to
+    columns of matches; then whole runs of the two plans, to result rows.
     """
     warm_up_matching()
     numbers = tuple(_EVENTS) if size == "full" else (5,)
@@ -100,36 +100,26 @@ def _asked(texts: list[str], events: int) -> AllSought:
 
 
 def _finding(title: str, case: str, texts: list[str], events: int, size: Size) -> Measured:
-    from engines.how import How
-
-    from engines.statistics import measure as measured_statistics
-    from sharing.planner import make_plan
-
     asked = _asked(texts, events)
-    statistics = measured_statistics(asked.workload, asked.events)
-    document = {"stream": STREAM, "queries": texts}
-    plan = make_plan(asked.workload, document, statistics=statistics)
     variants = {
-        "planned": asked.by_trees(How().following(plan)),
-        "shared": asked.by_trees(How()),
-        "separate": asked.by_trees(How(sharing=False)),
+        "planned": asked.by_plan(asked.plan()),
+        "unplanned": asked.by_choice(),
+        "separate": asked.by_plan(asked.plan(sharing=False)),
     }
     seconds = measure(variants, size, time.thread_time)
     return Measured(NAME, title, f"{case}, {events:,} events", events, seconds)
 
 
 def _whole(number: int, size: Size) -> Measured:
-    from api.benchmarks.ways import running
-    from engines.how import How
-
-    from tests.benchmarks.ways import running
+    from tests.benchmarks.planned import stored
 
     events = _events(number, size)
     asked = _asked(related(number), events)
-    variants = {
-        "shared": running(asked.workload, asked.events, How()),
-        "separate": running(asked.workload, asked.events, How(sharing=False)),
-    }
-    seconds = measure(variants, size, time.thread_time)
+    with stored(asked.events.table) as there:
+        variants = {
+            "shared": there.running(asked.plan(), clock=time.thread_time),
+            "separate": there.running(asked.plan(sharing=False), clock=time.thread_time),
+        }
+        seconds = measure(variants, size)
     title = "whole runs to result rows, related queries"
     return Measured(NAME, title, f"{called(number)}, {events:,} events", events, seconds)

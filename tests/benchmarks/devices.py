@@ -10,7 +10,7 @@ from tests.benchmarks.queries import WIDTH, called, drawn
 from tests.benchmarks.streams import TYPES, uniform
 
 if TYPE_CHECKING:
-    from engines.how import How
+    from engines.devices import DeviceRequest
 
 
 def by_device(size: Size) -> Iterator[Row]:
@@ -42,7 +42,7 @@ def _counting(size: Size, name: str, skipped: dict[str, str]) -> Iterator[Row]:
         case = make_case(drawn(number), uniform(TYPES, events))
         variants = {"numba": counting(product, case)}
         if not skipped:
-            variants["OpenCL"] = counting(product, case, how=_on_device())
+            variants["OpenCL"] = counting(product, case, request=_on_device())
         yield Measured(
             "devices",
             f"window of {WIDTH:,} events; device: {name}",
@@ -80,7 +80,7 @@ def _joining(size: Size, name: str, skipped: dict[str, str]) -> Iterator[Row]:
         )
 
 
-def _on_device() -> How:
-    from engines.how import How
+def _on_device() -> DeviceRequest:
+    from engines.devices import DeviceRequest
 
-    return How(device="opencl", insist=True)
+    return DeviceRequest("opencl", insist=True)

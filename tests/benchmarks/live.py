@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engines.run import Monitor
 from tests.benchmarks.measuring import Measured, Row, Said, Size
+from tests.benchmarks.planned import planned_for
 from tests.benchmarks.streams import TYPES
 from workloads.errors import SheafError
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engines.spark.stream import Progress
+    from optimizer.physical.plan import Plan
 
 _NAME = "live"
 _WARM = 2  # batches that start workers and load what is compiled
@@ -56,7 +59,7 @@ def _measured(case: _Case, folder: Path) -> Iterator[Row]:
     (folder / "in").mkdir()
     for number in range(case.batches):
         _arrive(case, number, folder)
-    batches, cpu = _run(case, folder)
+    batches, cpu = _run(planned_for(_document(case), folder / "in"), folder)
     warm = [batch for batch in batches if batch["events"]][_WARM:]
     if not warm:
         raise SheafError("the stream ended before it was warm; its log says more")
@@ -139,35 +142,37 @@ def _events(case: _Case, number: int) -> pa.Table:
     )
 
 
-def _run(case: _Case, folder: Path) -> tuple[list[dict[str, Any]], float]:
-    """What each batch did, and CPU seconds for a million events."""
-    from engines.events import column_kinds
-    from engines.session import spark_session
-    from engines.spark.live_source import open_live_source
-    from engines.spark.stream import StreamOptions, settings_for, start_stream
-    from optimizer.bind import bind
-    from workloads.loading import load_workload
+class _Batches(Monitor):
+    """What each batch of a stream did, and the clocks on the wall and of the CPU after it."""
 
-    workload = load_workload(_document(case))
-    source = open_live_source(str(folder / "in"), workload.stream)
-    bound = bind(workload, column_kinds(source.schema))
+    def __init__(self) -> None:
+        self.done: list[dict[str, Any]] = []
+        self.clock: list[tuple[float, float]] = []
+
+    def on_batch(self, progress: Progress) -> None:
+        self.clock.append((time.perf_counter(), _cpu_of_all()))
+        now = self.clock[-1][0]
+        before = self.clock[-2][0] if len(self.clock) > 1 else now - progress.seconds
+        self.done.append(
+            {"events": progress.read, "seconds": now - before, "state": progress.state}
+        )
+
+
+def _run(plan: Plan, folder: Path) -> tuple[list[dict[str, Any]], float]:
+    """What each batch did, and CPU seconds for a million events."""
+    from engines.run import EventSource, Execution, RowSink, run
+    from engines.spark.stream import StreamOptions
+
     options = StreamOptions(
         str(folder / "checkpoint"), str(folder / "out"), files_per_batch=1, once=True
     )
-    batches: list[dict[str, Any]] = []
-    clock: list[tuple[float, float]] = []
-
-    def told(progress: Progress) -> None:
-        clock.append((time.perf_counter(), _cpu_of_all()))
-        before = clock[-2][0] if len(clock) > 1 else clock[-1][0] - progress.seconds
-        seconds = clock[-1][0] - before
-        batches.append({"events": progress.read, "seconds": seconds, "state": progress.state})
-
-    with spark_session(conf=settings_for(source.path)) as spark:
-        start_stream(spark, bound, source, options, told=told).wait()
-    events = sum(batch["events"] for batch in batches[_WARM:])
+    batches = _Batches()
+    source = EventSource(str(folder / "in"))
+    run(plan, source, RowSink(), Execution("spark", stream=options), batches)
+    clock = batches.clock
+    events = sum(batch["events"] for batch in batches.done[_WARM:])
     cpu = clock[-1][1] - clock[_WARM - 1][1]
-    return batches, cpu / max(events, 1) * 1e6
+    return batches.done, cpu / max(events, 1) * 1e6
 
 
 def _restarted(case: _Case, folder: Path) -> dict[str, float]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.benchmarks.found import NOTHING, Found, found_matches
 from tests.benchmarks.measuring import Measured, Said, Size, Variant, measure
@@ -19,29 +19,23 @@ from tests.benchmarks.streams import STREAM
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from engines.how import How
 
+    from engines.context import RunContext
     from engines.events import Events
-    from engines.joins.scan import Limits
     from engines.trees.buffers import Buffer
-    from engines.trees.choices import Choice
+    from engines.trees.choices import Trees
     from engines.trees.picked import Picked
     from optimizer.ir.query import BoundWorkload, Query
+    from optimizer.physical.plan import Plan
+    from optimizer.physical.reading_tree import ReadingTree
     from optimizer.statistics import Statistics
     from optimizer.trees import Shape, Tree
-    from optimizer.trees.propagation import Propagation
+    from optimizer.trees.pieces import Reading
     from tests.benchmarks.rivals import Matches, Way
     from workloads.generators import Attribute, Phase
 
 CLEAR = 1.1  # times that differ by less are equal
 CHOSEN = "chosen tree"
-
-
-class Plan(NamedTuple):
-    """A tree, and which events are joined in it."""
-
-    tree: Tree
-    propagation: Propagation = "push"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,64 +50,62 @@ class Sought:
 
     @cached_property
     def statistics(self) -> Statistics:
-        from engines.trees.planning import statistics_of
-
-        return statistics_of(self.picked)
+        """What the events say of themselves."""
+        return _statistics(self.picked)
 
     @cached_property
-    def chosen(self) -> Plan:
-        """What the engine would take."""
-        from engines.how import How
-
-        from engines.trees.choices import plan_queries
-
-        widths = {self.query.name: self.width}
-        plans = plan_queries([self.query], self.statistics, widths, How())
-        (choice,) = plans[self.query.name]
-        return Plan(choice.tree, choice.propagation)
-
-    def shaped(self, shape: Shape) -> Plan:
-        """The best tree of a shape."""
-        from engines.trees.planning import choose_tree
-
-        return Plan(choose_tree(self.query, self.statistics, shape))
-
-    def choice(self, plan: Plan) -> Choice:
-        """A plan as operators."""
-        from engines.trees.choices import Choice
+    def reading(self) -> Reading:
+        """The one reading of the query."""
         from optimizer.ir.alternatives import alternatives
+        from optimizer.trees.pieces import Reading
 
         (pattern,) = alternatives(self.query.pattern)
-        asked = replace(self.query, pattern=pattern)
-        return Choice.of(pattern, asked, plan.tree, plan.propagation, self.width)
+        return Reading.of(self.query, pattern)
 
-    def cost(self, plan: Plan) -> float:
-        """What the engine's model says that a plan costs."""
+    @cached_property
+    def chosen(self) -> Tree:
+        """What the engine takes where it chooses on the events."""
+        from engines.trees.choices import choose_trees
+
+        name = self.query.name
+        trees = choose_trees([self.query], self.statistics, {name: self.width}, sharing=True)
+        (found,) = trees[name]
+        return found.tree
+
+    def shaped(self, shape: Shape) -> Tree:
+        """The best tree of a shape."""
+        from optimizer.cost.trees import COMPILED
+        from optimizer.trees import best_tree
+
+        return best_tree(self.reading.asked, self.statistics, model=COMPILED, shape=shape).tree
+
+    def compiled(self, tree: Tree) -> ReadingTree:
+        """A tree as operators."""
+        from optimizer.physical.reading_tree import ReadingTree
+
+        return ReadingTree.of(self.reading, tree)
+
+    def cost(self, tree: Tree) -> float:
+        """What the engine's model says that a tree costs."""
         from engines.trees.choices import cost_of_all
 
-        return cost_of_all([self.choice(plan)], self.statistics)
+        name = self.query.name
+        return cost_of_all({name: (self.compiled(tree),)}, self.statistics, {name: self.width})
 
-    def by_tree(self, plan: Plan) -> Variant:
-        """The tree engine with a given plan."""
-        return self.by_choices([self.choice(plan)])
-
-    def by_choices(self, choices: Sequence[Choice]) -> Variant:
-        """The tree engine with a plan for each reading of what the query means."""
+    def by_tree(self, tree: Tree) -> Variant:
+        """The tree engine with a given tree."""
         from engines.trees.evaluation import Evaluation
 
-        def run() -> list[tuple[Choice, Buffer]]:
-            evaluation = Evaluation(self.picked, self.width, self.query.name, limits())
-            return [
-                (choice, part)
-                for choice in choices
-                for part in evaluation.matches(choice.compiled.operator)
-            ]
+        operator, aliases, _ = self.compiled(tree).compiled
+        order = [aliases.index(alias) for alias in _bound_aliases(self.query)]
+        context = unlimited()
 
-        def found(parts: list[tuple[Choice, Buffer]]) -> Found:
-            each = []
-            for choice, part in parts:
-                order = map(choice.compiled.aliases.index, _bound_aliases(self.query))
-                each.append(found_matches([part.columns[i] for i in order]))
+        def run() -> list[Buffer]:
+            evaluation = Evaluation(self.picked, self.width, self.query.name, context)
+            return list(evaluation.matches(operator))
+
+        def found(parts: list[Buffer]) -> Found:
+            each = [found_matches([part.columns[i] for i in order]) for part in parts]
             return sum(each, NOTHING)
 
         return Variant(run, found)
@@ -128,11 +120,18 @@ class Sought:
         return Variant(lambda: find(self.query, self.picked, self.width, way), found)
 
 
-def limits() -> Limits:
-    """So much that no benchmark reaches it."""
+def unlimited() -> RunContext:
+    """A run that may do so much that no benchmark reaches it."""
+    from engines.context import RunContext, RunOptions
     from engines.joins.scan import Limits
 
-    return Limits(results=10**9, work=10**12)
+    return RunContext(RunOptions(limits=Limits(results=10**9, work=10**12)))
+
+
+def _statistics(picked: Picked) -> Statistics:
+    from engines.trees.observed import Running, look
+
+    return Running.of(look(picked, ()), picked)
 
 
 def sought(text: str, table: pa.Table, stream: Mapping[str, object] | None = None) -> Sought:
@@ -153,46 +152,69 @@ class AllSought:
     """Queries of one key and window over a stream, with the events that they look at."""
 
     workload: BoundWorkload
+    document: Mapping[str, Any]
     events: Events
     picked: Picked
     width: int
 
-    def by_trees(self, how: How) -> Variant:
-        """The tree engine, with what queries have in common made once, or without."""
-        from engines.trees.planning import statistics_of
+    def plan(self, sharing: bool = True) -> Plan:
+        """The plan of the queries, made on the statistics of the events."""
+        from tests.benchmarks.planned import planned
 
-        from engines.trees.choices import plan_queries
-        from engines.trees.evaluation import Evaluation, Shared
+        return planned(self.workload, self.document, self.events, sharing)
+
+    def by_plan(self, plan: Plan) -> Variant:
+        """The tree engine with the trees of a plan."""
+        from engines.program import TreeUnit, bound_program
+
+        trees: Trees = {}
+        for unit in bound_program(plan, self.workload).units:
+            assert isinstance(unit, TreeUnit)
+            assert unit.trees is not None
+            trees |= unit.trees
+        return self.by_trees(trees, plan.sharing)
+
+    def by_choice(self) -> Variant:
+        """The tree engine with trees that are chosen on the events, to be shared."""
+        from engines.trees.choices import choose_trees
 
         queries = self.workload.queries
         widths = {query.name: self.width for query in queries}
-        plans = plan_queries(queries, statistics_of(self.picked), widths, how)
+        return self.by_trees(
+            choose_trees(queries, _statistics(self.picked), widths, sharing=True), sharing=True
+        )
 
-        def run() -> list[tuple[int, Choice, Buffer]]:
+    def by_trees(self, trees: Trees, sharing: bool) -> Variant:
+        """The tree engine, with what trees have in common made once, or without."""
+        from engines.trees.evaluation import Evaluation, Shared
+
+        queries, context = self.workload.queries, unlimited()
+
+        def run() -> list[tuple[int, ReadingTree, Buffer]]:
             together = Shared()
-            if how.sharing:
+            if sharing:
                 for query in queries:
-                    for choice in plans[query.name]:
-                        together.announce(choice.compiled.operator)
+                    for tree in trees[query.name]:
+                        together.announce(tree.compiled.operator)
             found = []
             for number, query in enumerate(queries):
-                shared = together if how.sharing else Shared()
-                evaluation = Evaluation(self.picked, self.width, query.name, limits(), shared)
-                if not how.sharing:
-                    for choice in plans[query.name]:
-                        shared.announce(choice.compiled.operator)
+                shared = together if sharing else Shared()
+                evaluation = Evaluation(self.picked, self.width, query.name, context, shared)
+                if not sharing:
+                    for tree in trees[query.name]:
+                        shared.announce(tree.compiled.operator)
                 found += [
-                    (number, choice, part)
-                    for choice in plans[query.name]
-                    for part in evaluation.matches(choice.compiled.operator)
+                    (number, tree, part)
+                    for tree in trees[query.name]
+                    for part in evaluation.matches(tree.compiled.operator)
                 ]
             return found
 
-        def found(parts: list[tuple[int, Choice, Buffer]]) -> Found:
+        def found(parts: list[tuple[int, ReadingTree, Buffer]]) -> Found:
             each = []
-            for number, choice, part in parts:
+            for number, tree, part in parts:
                 names = _bound_aliases(queries[number])
-                order = map(choice.compiled.aliases.index, names)
+                order = map(tree.compiled.aliases.index, names)
                 each.append(found_matches([part.columns[i] for i in order], number))
             return sum(each, NOTHING)
 
@@ -220,14 +242,15 @@ def all_sought(texts: Sequence[str], table: pa.Table) -> AllSought:
     from optimizer.bind import load_bound
     from optimizer.ir.pattern import events as components
 
-    workload = load_bound({"stream": dict(STREAM), "queries": list(texts)})
+    document = {"stream": dict(STREAM), "queries": list(texts)}
+    workload = load_bound(document)
     events = from_table(table, workload.stream)
     first = workload.queries[0]
     width = first.window.ticks(events.tick)
     symbols = dict.fromkeys(e.symbol for q in workload.queries for e in components(q.pattern))
     columns = Columns(workload, events)
     picked = Picked(columns, first.key, first.window.is_count, symbols, width)
-    return AllSought(workload, events, picked, width)
+    return AllSought(workload, document, events, picked, width)
 
 
 def _bound_aliases(query: Query) -> list[str]:
@@ -267,7 +290,7 @@ def weighed(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 class Ranked(NamedTuple):
-    """What a case says of the model: each plan's cost and seconds, and which one was chosen."""
+    """What a case says of the model: each tree's cost and seconds, and which one was chosen."""
 
     costs: Mapping[str, float]
     seconds: Mapping[str, float]
@@ -277,28 +300,28 @@ class Ranked(NamedTuple):
 def compare(
     what: tuple[str, str, str],
     asked: Sought,
-    plans: Mapping[str, Plan],
+    trees: Mapping[str, Tree],
     ways: Mapping[str, Way],
     size: Size,
 ) -> tuple[Measured, Ranked]:
-    """The chosen plan beside given ones and other engines' ways, over the same events.
+    """The chosen tree beside given ones and other engines' ways, over the same events.
 
-    `what` are the benchmark, the table and the case. Equal plans are measured once.
+    `what` are the benchmark, the table and the case. Equal trees are measured once.
     """
-    same = [name for name, plan in plans.items() if plan == asked.chosen]
+    same = [name for name, tree in trees.items() if tree == asked.chosen]
     own = same[0] if same else CHOSEN
-    measured = dict(plans) if same else {CHOSEN: asked.chosen, **plans}
-    variants = {name: asked.by_tree(plan) for name, plan in measured.items()}
+    measured = dict(trees) if same else {CHOSEN: asked.chosen, **trees}
+    variants = {name: asked.by_tree(tree) for name, tree in measured.items()}
     variants |= {name: asked.by_baseline(way) for name, way in ways.items()}
     seconds = measure(variants, size, time.thread_time)
-    costs = {name: asked.cost(plan) for name, plan in measured.items()}
-    shown = {CHOSEN: seconds[own]} | {name: seconds[name] for name in (*plans, *ways)}
+    costs = {name: asked.cost(tree) for name, tree in measured.items()}
+    shown = {CHOSEN: seconds[own]} | {name: seconds[name] for name in (*trees, *ways)}
     ranked = Ranked(costs, {name: seconds[name] for name in costs}, own)
     return Measured(*what, len(asked.events), shown), ranked
 
 
 def judged(benchmark: str, where: str, cases: Sequence[Ranked]) -> Said:
-    """How well the model's costs order the plans of each case, and what its choice is worth."""
+    """How well the model's costs order the trees of each case, and what its choice is worth."""
     right = pairs = near = 0
     worst = 1.0
     for case in cases:

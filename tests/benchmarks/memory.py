@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.benchmarks.measuring import BenchmarkError
 from tests.benchmarks.streams import uniform
@@ -54,21 +53,18 @@ def _measure(way: str, queries: Sequence[str], types: Sequence[str], events: int
     """In the child: what the peak rises by."""
     import gc
 
-    from tests.benchmarks.ways import WAYS, Case, make_case
+    from tests.benchmarks.ways import WAYS, make_case
 
     table = uniform(types, events)
     cases = [make_case(queries, table.slice(0, rows)) for rows in (WARMED_ON, events)]
-
-    def run(case: Case) -> Any:
-        return WAYS[way](case).run()
-
+    small, large = (WAYS[way](case) for case in cases)
     for symbol in cases[1].plan.symbols:
         cases[1].columns.instances(symbol)
-    run(cases[0])
+    small.run()
     gc.collect()
     forget_peak()
     before = _status("VmRSS")
-    run(cases[1])
+    large.run()
     return peak() - before
 
 

@@ -83,14 +83,12 @@ def _compared(
 
 def _mixed(table: pa.Table, size: Size) -> Iterator[Row]:
     """Figure 27."""
-    from engines.how import How
-
     width = 100
     texts = [_text(f"e{i}", pattern, width) for i, pattern in enumerate(MIXED)]
     asked = all_sought(texts, table)
     variants = {
-        "shared trees": asked.by_trees(How()),
-        "separate trees": asked.by_trees(How(sharing=False)),
+        "shared trees": asked.by_plan(asked.plan()),
+        "separate trees": asked.by_plan(asked.plan(sharing=False)),
     } | {name: asked.by_baseline(way) for name, way in _NESTED.items()}
     seconds = measure(variants, size, time.thread_time)
     title = f"figure 27: the mixed workload, window of {width} events"

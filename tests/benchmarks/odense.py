@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tests.benchmarks.adapting import adapting
 from tests.benchmarks.matching import (
     CHOSEN,
-    Plan,
     Ranked,
     compare,
     judged,
@@ -111,6 +110,8 @@ def _windows(size: Size) -> Iterator[Row]:
 
 def _kleene(size: Size) -> Iterator[Row]:
     """Queries 12 and 13: as 11, with groups of Google, and of Microsoft, that are cheap."""
+    from optimizer.trees.tree import Passed, without_passing
+
     table = stocks(dict.fromkeys(NAMES, 1.0), _events(size) // 2, _drawn())
     conditions = "a.volume < d.volume AND c.price < f.price AND b.price < 100"
     title = "figure 6.9: groups"
@@ -125,19 +126,20 @@ def _kleene(size: Size) -> Iterator[Row]:
             )
             case = f"{len(groups)} of them, window of {width}"
             ways: dict[str, Way] = {"NFA configurations": "configurations"}
-            plans = {
+            joins, _ = without_passing(asked.chosen)
+            trees = {
                 "left-deep": asked.shaped("left"),
-                "push": Plan(asked.chosen.tree),
-                "pull": Plan(asked.chosen.tree, "pull"),
+                "push": joins,
+                "pull": Passed(joins, "pull"),
             }
-            row, _ = compare((NAME, title, case), asked, plans, ways, size)
+            row, _ = compare((NAME, title, case), asked, trees, ways, size)
             yield row
 
 
 def _changing(size: Size) -> Iterator[Row]:
     """Figures 6.10 and 6.11; the thesis changes every 5,000 events, which take us a millisecond.
 
-    Choosing another plan takes several, so phases are longer.
+    Choosing another tree takes several, so phases are longer.
     """
     events = 5 * _events(size)
     names = ("a.volume is high", "b.kind is high, f.kind low", "c.price is high")
@@ -148,17 +150,17 @@ def _changing(size: Size) -> Iterator[Row]:
         width = 40 if size == "full" else 10
         kind = "overlapping" if number == 11 else "side by side"
         first = _asked(number, width, table.slice(0, events))
-        plans = {"left-deep": first.shaped("left"), "right-deep": first.shaped("right")}
+        trees = {"left-deep": first.shaped("left"), "right-deep": first.shaped("right")}
         for i, letter in enumerate("xyz"):
             best = _asked(number, width, table.slice(i * events, events)).shaped("bushy")
-            if best not in plans.values():
-                plans[f"best of {letter}"] = best
+            if best not in trees.values():
+                trees[f"best of {letter}"] = best
         title = (
             f"figures 6.10 and 6.11: predicates {kind}, window of {width}, another one holds once "
             f"in 20 times every {events:,} events"
         )
         yield from adapting(
-            (NAME, title), _text(number, width), table, stretches, events // 10, plans, size
+            (NAME, title), _text(number, width), table, stretches, events // 10, trees, size
         )
 
 
@@ -226,17 +228,19 @@ def _row(
 
     With `passing` also the best tree with every event pushed, pulled and passed down.
     """
+    from optimizer.trees.tree import Passed
+
     asked = _asked(number, width, table)
-    plans = {"left-deep": asked.shaped("left"), "right-deep": asked.shaped("right")}
+    trees = {"left-deep": asked.shaped("left"), "right-deep": asked.shaped("right")}
     if passing:
-        best = asked.shaped("bushy").tree
-        plans |= {
-            "push": Plan(best),
-            "pull": Plan(best, "pull"),
-            "pass-down": Plan(best, "pass-down"),
+        best = asked.shaped("bushy")
+        trees |= {
+            "push": best,
+            "pull": Passed(best, "pull"),
+            "pass-down": Passed(best, "pass-down"),
         }
-        del plans["right-deep"]
-    row, ranked = compare((NAME, title, case), asked, plans, _NFA, size)
+        del trees["right-deep"]
+    row, ranked = compare((NAME, title, case), asked, trees, _NFA, size)
     cases.append(ranked)
     rows.append(row)
     yield row

@@ -21,19 +21,23 @@ def by_stream(events_path: str, workload_path: str, size: Size) -> Iterator[Row]
     from api.inputs import open_workload
     from engines.events import column_kinds, from_table, read_table
     from optimizer.bind import bind
-    from tests.benchmarks.ways import running, warm_up
+    from tests.benchmarks.planned import planned, stored
+    from tests.benchmarks.ways import warm_up
+    from workloads.document import to_document
 
     parsed, _ = open_workload(workload_path)
     table = read_table(events_path)
     workload = bind(parsed, column_kinds(table.schema))
     events = from_table(table, workload.stream, events_path)
     warm_up()
-    variants = {
-        "shared": running(workload, events, How()),
-        "one by one": running(workload, events, How(sharing=False)),
-    }
-    seconds = measure(variants, size)
-    found = variants["shared"].found(variants["shared"].run())
+    document = to_document(parsed)
+    with stored(events_path) as there:
+        variants = {
+            "shared": there.running(planned(workload, document, events)),
+            "one by one": there.running(planned(workload, document, events, sharing=False)),
+        }
+        seconds = measure(variants, size)
+        found = variants["shared"].found(variants["shared"].run())
     name = called(len(workload.queries))
     yield Measured("stream", f"whole runs, {len(events):,} events", name, len(events), seconds)
     yield Said("stream", f"Both found {found.rows:,} rows.", {"rows": float(found.rows)})

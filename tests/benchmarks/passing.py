@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.benchmarks.matching import CHOSEN, Plan, sought, stocks, warm_up_matching
+from tests.benchmarks.matching import CHOSEN, sought, stocks, warm_up_matching
 from tests.benchmarks.measuring import Measured, Row, Said, Size, measure
 from tests.benchmarks.odense import NAMES
 
@@ -20,6 +20,7 @@ def by_propagation(size: Size) -> Iterator[Row]:
     that one pair in a thousand satisfies, or by a comparison that half of them do. `push` is the
     best tree for all events; `pull` and `pass-down` are the same for the events that are left.
     """
+    from optimizer.trees.tree import Passed
     from workloads.generators import Attribute, Integers
 
     warm_up_matching()
@@ -34,13 +35,13 @@ def by_propagation(size: Size) -> Iterator[Row]:
                     continue  # tens of millions of matches
                 text = f"QUERY q PATTERN {_PATTERN} WHERE {condition} RETURN a WITHIN {width} ms"
                 asked = sought(text, table)
-                best = asked.shaped("bushy").tree
+                best = asked.shaped("bushy")
                 seconds = measure(
                     {
                         f"{CHOSEN}": asked.by_tree(asked.chosen),
-                        "push": asked.by_tree(Plan(best)),
-                        "pull": asked.by_tree(Plan(best, "pull")),
-                        "pass-down": asked.by_tree(Plan(best, "pass-down")),
+                        "push": asked.by_tree(best),
+                        "pull": asked.by_tree(Passed(best, "pull")),
+                        "pass-down": asked.by_tree(Passed(best, "pass-down")),
                     },
                     size,
                 )

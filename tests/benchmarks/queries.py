@@ -23,6 +23,7 @@ from tests.benchmarks.measuring import (
 from tests.benchmarks.streams import TYPES, sequence, uniform
 
 if TYPE_CHECKING:
+    from optimizer.physical.plan import Plan
     from tests.benchmarks.ways import Case
 
 WIDTH = 1_000
@@ -44,10 +45,10 @@ def called(number: int) -> str:
 def by_queries(size: Size) -> Iterator[Row]:
     """1 to 1,000 sequences of 4 to 8 out of 20 types, a window of 1,000 events, every trigger.
 
-    A whole run goes from events in memory to tables of results, with all queries together or one
-    by one. Counting alone ends with arrays of counts: by the product all together, by A-Seq one by
-    one, by PreTree those together that begin alike. The kernel is that part of counting which
-    visits events.
+    A whole run of a plan goes from events in memory to tables of results, with all queries together
+    or one by one; planning, reading events and writing rows are left out. Counting alone ends with
+    arrays of counts: by the product all together, by A-Seq one by one, by PreTree those together
+    that begin alike. The kernel is that part of counting which visits events.
     """
     numbers = tuple(_EVENTS) if size == "full" else (1, 10)
     yield from (_whole(size, number) for number in numbers)
@@ -69,17 +70,21 @@ def _line(table: str, number: int, case: Case, seconds: dict[str, float]) -> Mea
 
 
 def _whole(size: Size, number: int) -> Measured:
-    from api.benchmarks.ways import running
-    from engines.how import How
-
-    from tests.benchmarks.ways import running
+    from tests.benchmarks.planned import stored
 
     case = _case(size, number, _EVENTS[number])
-    variants = {
-        "shared": running(case.workload, case.events, How()),
-        "one by one": running(case.workload, case.events, How(sharing=False)),
-    }
-    return _line("whole runs", number, case, measure(variants, size))
+    with stored(case.events.table) as events:
+        variants = {
+            "shared": events.running(_planned(case)),
+            "one by one": events.running(_planned(case, sharing=False)),
+        }
+        return _line("whole runs", number, case, measure(variants, size))
+
+
+def _planned(case: Case, sharing: bool = True) -> Plan:
+    from tests.benchmarks.planned import planned
+
+    return planned(case.workload, case.document, case.events, sharing)
 
 
 def _counting(size: Size, number: int) -> Measured:
@@ -91,38 +96,33 @@ def _counting(size: Size, number: int) -> Measured:
 
 
 def _parts(size: Size, number: int) -> Measured:
-    from api.benchmarks.ways import WAYS, running
-    from engines.how import How
-
-    from tests.benchmarks.ways import WAYS, running
+    from tests.benchmarks.planned import stored, with_product
+    from tests.benchmarks.ways import WAYS
 
     case = _case(size, number, _EVENTS[number])
     counting = WAYS["product"](case)
-    variants = {
-        "counting alone": counting,
-        "whole run": running(case.workload, case.events, How()),
-    }
-    seconds = measure(variants, size)
+    with stored(case.events.table) as events:
+        whole = events.running(with_product(_planned(case)))
+        seconds = measure({"counting alone": counting, "whole run": whole}, size)
     kernel = {"kernel": _kernel_seconds(counting.run)}
     return _line("parts of a shared run", number, case, kernel | seconds)
 
 
 def _fall(size: Size) -> Said:
     """How much slower fifty queries are than one, over the same events, in turn."""
-    from api.benchmarks.ways import WAYS, running
-    from engines.how import How
-
-    from tests.benchmarks.ways import WAYS, running
+    from tests.benchmarks.planned import stored, with_product
+    from tests.benchmarks.ways import WAYS
 
     few, many = (1, 50) if size == "full" else (1, 10)
     cases = {number: _case(size, number, _EVENTS[50]) for number in (few, many)}
     variants = {}
-    for number, case in cases.items():
-        question = str(number)
-        whole = running(case.workload, case.events, How(), question)
-        variants[f"whole {number}"] = whole
-        variants[f"counting {number}"] = WAYS["product"](case).about(question)
-    seconds = measure(variants, size)
+    with stored(cases[few].events.table) as events:
+        for number, case in cases.items():
+            question = str(number)
+            plan = with_product(_planned(case))
+            variants[f"whole {number}"] = events.running(plan, question)
+            variants[f"counting {number}"] = WAYS["product"](case).about(question)
+        seconds = measure(variants, size)
     for number, case in cases.items():
         seconds[f"kernel {number}"] = _kernel_seconds(WAYS["product"](case).run)
     falls = {

@@ -7,10 +7,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.found import Found, found_results, found_rows
 from tests.benchmarks.measuring import (
@@ -23,6 +23,7 @@ from tests.benchmarks.measuring import (
     measure,
     timed,
 )
+from tests.benchmarks.planned import planned_for
 from tests.benchmarks.queries import called
 from tests.benchmarks.spark_others import KEYED, KIND, by_pandas, self_join
 from tests.benchmarks.streams import STREAM, TYPES, sequence, uniform
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from engines.spark.batch import Done
-    from optimizer.ir.query import BoundWorkload
+    from optimizer.physical.plan import Plan
 
 _WIDTH = 1_000  # milliseconds, each with an event
 
@@ -62,8 +62,9 @@ def by_spark(size: Size) -> Iterator[Row]:
     """Stored events to files of results: one Spark job, the local engine, and others.
 
     Sequences of 4 to 8 out of 20 types within 1,000 events, no key, results above a threshold. The
-    session is started, and has run something, before. What one would write counts three types by
-    key: a self-join in Spark SQL, and a pandas function for each key.
+    session is started, and has run something, before; so are plans made, on a sample. What one
+    would write counts three types by key: a self-join in Spark SQL, and a pandas function for each
+    key.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -88,22 +89,21 @@ class _Case:
 
     def __init__(self, folder: Path, events: int, number: int) -> None:
         self._folder, self._events, self._number = folder, events, number
-        self._path, self._workload = _stored(folder, events), _sequences(number)
+        self._path = _stored(folder, events)
+        self._plan = planned_for(_sequences(number), self._path)
         self._seconds: dict[str, float] = {}
         self._spent = Spent()
         self._found: Found | None = None
 
     def run_locally(self) -> None:
         self._measure(
-            "local", lambda: _run_locally(self._workload, self._path, self._folder, self._spent)
+            "local", lambda: _run_locally(self._plan, self._path, self._folder, self._spent)
         )
 
     def run_job(self, session: SparkSession, master: str) -> None:
         self._measure(
             master,
-            lambda: _run_job(
-                session, self._workload, self._path, self._folder, master, self._spent
-            ),
+            lambda: _run_job(session, self._plan, self._path, self._folder, master, self._spent),
         )
 
     def _measure(self, name: str, run: Callable[[], Path]) -> None:
@@ -128,53 +128,30 @@ class _Case:
         yield Said("spark", text, numbers)
 
 
-def _run_locally(workload: BoundWorkload, path: Path, folder: Path, spent: Spent) -> Path:
-    from engines.batches import Source
-    from engines.columns.needed import needed_columns
-    from engines.faults import Faults
-    from engines.local.order import Lateness
-    from engines.local.slices import Slicing, cut
-    from engines.local.stream import SlicedRun
-    from engines.output import FileOutput
+def _run_locally(plan: Plan, path: Path, folder: Path, spent: Spent) -> Path:
+    from engines.run import EventSource, RowSink, run
 
     out, began = folder / "local.parquet", time.process_time()
-    faults = Faults()
-    source = Source(str(path), workload.stream, faults)
-    run = SlicedRun(workload, source.tick)
-    columns = needed_columns(workload, source.schema.names)
-    lateness = Lateness(None, False, source.tick, workload.stream.time, faults)
-    slices = cut(
-        source.batches(columns),
-        source.schema.empty_table().select(columns).schema,
-        workload.stream,
-        lateness,
-        run.reach,
-        Slicing(),
-        run.carried,
-    )
-    with FileOutput(str(out), True, False) as output:
-        for piece in slices:
-            output.add(run.run(piece))
-        output.write()
+    run(plan, EventSource(str(path)), RowSink(str(out)))
     spent.cpu["local"] = time.process_time() - began
     return out
 
 
 def _run_job(
-    session: SparkSession,
-    workload: BoundWorkload,
-    path: Path,
-    folder: Path,
-    name: str,
-    spent: Spent,
+    session: SparkSession, plan: Plan, path: Path, folder: Path, name: str, spent: Spent
 ) -> Path:
+    """A job of a session that goes on; `engines.run.run` would start one for each."""
+    from engines.events import column_kinds
+    from engines.program import program_of
     from engines.spark.batch import run_batch
     from engines.spark.source import open_source
     from engines.spark.targets import FileTarget
+    from workloads.loading import load_workload
 
     out = folder / "spark.parquet"
-    source = open_source(str(path), workload.stream)
-    done: Done = run_batch(session, workload, source, FileTarget(str(out), True, False))
+    source = open_source(str(path), load_workload(plan.document).stream)
+    program = program_of(plan, column_kinds(source.schema))
+    done = run_batch(session, program, source, FileTarget(str(out), True, False))
     spent.cpu[name] = done.seconds["cpu"]
     spent.read[name] = spent.read.get(name, 0) + done.read
     return out
@@ -186,18 +163,16 @@ def _run_job(
 def _against_others(session: SparkSession, folder: Path, size: Size) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
-    from optimizer.bind import load_bound
-
     for events, keys, held, with_sql in OTHERS[size]:
         width = held * keys  # milliseconds, each with an event
         path = folder / "keyed.parquet"
         pq.write_table(keyed_events(events, keys), path, row_group_size=max(1, events // 8))
-        workload = load_bound({"stream": STREAM, "queries": [KEYED.format(width=width)]})
+        plan = planned_for({"stream": STREAM, "queries": [KEYED.format(width=width)]}, path)
         session.read.parquet(str(path)).createOrReplaceTempView("events")
         frame = session.table("events")
         variants = {
             "Spark job": Variant(
-                partial(_run_job, session, workload, path, folder, "job", Spent()), _found
+                partial(_run_job, session, plan, path, folder, "job", Spent()), _found
             ),
             "pandas by key": Variant(by_pandas(frame, width).toArrow, _found_counts),
         }
@@ -238,9 +213,11 @@ def _found_counts(table: pa.Table) -> Found:
 def _against_many(session: SparkSession, folder: Path, events: int, size: Size) -> Iterator[Row]:
     path = _stored(folder, events)
     for number in (10, 50, 100) if size == "full" else (3,):
-        workload, spent = _sequences(number), Spent()
-        one = partial(_run_job, session, workload, path, folder, "one job", spent)
-        each = partial(_run_apart, session, workload, path, folder, spent)
+        document, spent = _sequences(number), Spent()
+        together = planned_for(document, path)
+        apart = [planned_for(document | {"queries": [text]}, path) for text in document["queries"]]
+        one = partial(_run_job, session, together, path, folder, "one job", spent)
+        each = partial(_run_apart, session, apart, path, folder, spent)
         variants = {"one job": Variant(one, _found), "a job each": Variant(each, _found_all)}
         seconds: dict[str, float] = {}
         found: dict[str, Found] = {}
@@ -261,12 +238,11 @@ def _against_many(session: SparkSession, folder: Path, events: int, size: Size) 
 
 
 def _run_apart(
-    session: SparkSession, workload: BoundWorkload, path: Path, folder: Path, spent: Spent
+    session: SparkSession, plans: Sequence[Plan], path: Path, folder: Path, spent: Spent
 ) -> list[Path]:
     found = []
-    for i, query in enumerate(workload.queries):
-        alone = replace(workload, queries=(query,))
-        out = _run_job(session, alone, path, folder, "a job each", spent)
+    for i, plan in enumerate(plans):
+        out = _run_job(session, plan, path, folder, "a job each", spent)
         found.append(out.rename(folder / f"apart-{i}.parquet"))
     return found
 
@@ -284,9 +260,8 @@ def _stored(folder: Path, events: int) -> Path:
     return path
 
 
-def _sequences(number: int) -> BoundWorkload:
-    from optimizer.bind import load_bound
-
+def _sequences(number: int) -> dict[str, Any]:
+    """The document of so many queries."""
     draw = random.Random(number)
     texts = [
         sequence(f"q{i}", draw.sample(TYPES, draw.randint(4, 8)), _WIDTH).replace(
@@ -294,7 +269,7 @@ def _sequences(number: int) -> BoundWorkload:
         )
         for i in range(number)
     ]
-    return load_bound({"stream": STREAM, "queries": texts})
+    return {"stream": STREAM, "queries": texts}
 
 
 @contextmanager

@@ -52,7 +52,8 @@ def by_sql(size: Size) -> Iterator[Row]:
     self-joins to finish. "join" constructs matches, "prefixes" adds up counts after every join.
     Then matches themselves: from events in memory to a table of their events' times, in seconds of
     the clock on the wall; "to result rows" writes each match as JSON too. An engine is helped by
-    joining on windows' numbers, as above; DuckDB is also given the join as one writes it.
+    joining on windows' numbers, as above; DuckDB is also given the join as one writes it. Our plans
+    are made before.
     """
     cases = _CASES if size == "full" else ((2, 100, 1_000),)
     if size == "small":
@@ -68,10 +69,8 @@ def by_sql(size: Size) -> Iterator[Row]:
 
 
 def _row(size: Size, number: int, width: int, events: int, spark: SparkSession | None) -> Measured:
-    from api.benchmarks.ways import make_case, running, warm_up
-    from engines.how import How
-
-    from tests.benchmarks.ways import make_case, running, warm_up
+    from tests.benchmarks.planned import in_memory, planned, with_product
+    from tests.benchmarks.ways import make_case, warm_up
 
     warm_up()
     draw = random.Random(number)
@@ -79,7 +78,8 @@ def _row(size: Size, number: int, width: int, events: int, spark: SparkSession |
     stream = uniform(TYPES, events)
     texts = [sequence(f"q{i}", query.parts, width) for i, query in enumerate(drawn)]
     case = make_case(texts, stream)
-    variants = {"product": running(case.workload, case.events, How())}
+    plan = with_product(planned(case.workload, case.document, case.events))
+    variants = {"product": in_memory(plan, case.workload, case.events)}
     matches = sum(constructed(len(query.parts), width, len(TYPES), events) for query in drawn)
     skipped = {}
     statements = {"join": by_joining(drawn), "prefixes": by_prefixes(drawn)}

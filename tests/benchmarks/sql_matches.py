@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engines.events import Events
+    from engines.program import Program
     from optimizer.ir.query import BoundWorkload
+    from optimizer.physical.plan import Plan
 
 ALIASES = "abcdefgh"
 REFERENCE = "wpi_trades_2004.parquet"
@@ -133,15 +135,16 @@ def _row(
 
 def by_trees(pattern: Pattern, stream: pa.Table) -> Variant:
     """The tree engine from events in memory to a table of the times of each match's events."""
-    workload, events = _loaded(pattern.text, stream, STREAM)
-    return Variant(lambda: times_of_matches(workload, events), found_times)
+    program, events = _program(pattern.text, stream, STREAM)
+    return Variant(lambda: times_of_matches(program, events), found_times)
 
 
 def to_rows(pattern: Pattern, stream: pa.Table) -> Variant:
     """The local engine from events in memory to result rows, in which matches are JSON texts."""
-    from engines.local.run import run_local
+    from engines.context import RunContext
+    from engines.local.run import run_events
 
-    workload, events = _loaded(pattern.text, stream, STREAM)
+    program, events = _program(pattern.text, stream, STREAM)
 
     def found(table: pa.Table) -> Found:
         import pyarrow as pa
@@ -152,40 +155,52 @@ def to_rows(pattern: Pattern, stream: pa.Table) -> Variant:
         parts = pc.extract_regex(table.column("match").combine_chunks(), f"^\\{{{shape}\\}}$")
         return found_times(pa.table({a: pc.struct_field(parts, a).cast("int64") for a in names}))
 
-    return Variant(lambda: run_local(workload, events).matches, found)
+    return Variant(lambda: run_events(program, events, RunContext()).matches, found)
 
 
-def _loaded(text: str, table: pa.Table, stream: dict[str, str]) -> tuple[BoundWorkload, Events]:
+def _planned(
+    text: str, table: pa.Table, stream: dict[str, str]
+) -> tuple[Plan, BoundWorkload, Events]:
+    """The plan of a query for the events of a table."""
     from engines.events import from_table
     from optimizer.bind import load_bound
+    from tests.benchmarks.planned import planned
 
-    workload = load_bound({"stream": stream, "queries": [text]})
-    return workload, from_table(table, workload.stream)
+    document = {"stream": stream, "queries": [text]}
+    workload = load_bound(document)
+    events = from_table(table, workload.stream)
+    return planned(workload, document, events), workload, events
 
 
-def times_of_matches(workload: BoundWorkload, events: Events) -> pa.Table:
-    """The times of the events of each match of a query without ORs."""
+def _program(text: str, table: pa.Table, stream: dict[str, str]) -> tuple[Program, Events]:
+    """The same as a program."""
+    from engines.program import bound_program
+
+    plan, workload, events = _planned(text, table, stream)
+    return bound_program(plan, workload), events
+
+
+def times_of_matches(program: Program, events: Events) -> pa.Table:
+    """The times of the events of each match of a query without ORs, which trees find."""
     import pyarrow as pa
-    from engines.how import How
-    from engines.trees.planning import statistics_of
 
     from engines.columns.instances import Columns
-    from engines.trees.choices import plan_queries
+    from engines.program import TreeUnit
     from engines.trees.evaluation import Evaluation
-    from tests.benchmarks.matching import limits
+    from tests.benchmarks.matching import unlimited
     from tests.benchmarks.rivals.rows import picked_for
 
-    query = workload.queries[0]
-    picked, width = picked_for(query, Columns(workload, events))
-    plans = plan_queries([query], statistics_of(picked), {query.name: width}, How())
-    (choice,) = plans[query.name]
+    (query,), (unit,) = program.workload.queries, program.units
+    assert isinstance(unit, TreeUnit)
+    assert unit.trees is not None
+    (tree,) = unit.trees[query.name]
+    picked, width = picked_for(query, Columns(program.workload, events))
     times = events.ticks[picked.row]
-    evaluation = Evaluation(picked, width, query.name, limits())
-    names = choice.compiled.aliases
-    schema = pa.schema([(name, pa.int64()) for name in names])
+    evaluation = Evaluation(picked, width, query.name, unlimited())
+    schema = pa.schema([(name, pa.int64()) for name in tree.compiled.aliases])
     tables = [
         pa.Table.from_arrays([pa.array(times[column]) for column in part.columns], schema=schema)  # type: ignore[index]
-        for part in evaluation.matches(choice.compiled.operator)
+        for part in evaluation.matches(tree.compiled.operator)
     ]
     return pa.concat_tables([schema.empty_table(), *tables])
 
@@ -209,16 +224,18 @@ def _reference(size: Size) -> Iterator[Row]:
         yield Measured("sql", title, case, 1, {}, {"finding": why})
         return
     from engines.events import read_table
+    from engines.program import bound_program
 
     stream = {"time": "ts_ms", "unit": "ms", "type": "type", "sequence": "row"}
     text = "QUERY q PATTERN SEQ(S1 a, B2 b, B3 c) RETURN a.row, b.row, c.row WITHIN 1 s"
     table = read_table(str(path))
     asked = sought(text, table, stream)
-    workload, events = _loaded(text, table, stream)
+    plan, workload, events = _planned(text, table, stream)
+    program = bound_program(plan, workload)
     variants = {
         "finding": asked.by_tree(asked.chosen).about("places"),
-        "from memory": Variant(lambda: times_of_matches(workload, events), _number),
-        "with reading": Variant(lambda: _with_reading(text, stream, str(path)), _number),
+        "from memory": Variant(lambda: times_of_matches(program, events), _number),
+        "with reading": Variant(lambda: _with_reading(plan, str(path)), _number),
         "NFA stacks": asked.by_baseline("stacks").about("places"),
         "NFA configurations": asked.by_baseline("configurations").about("places"),
     }
@@ -238,16 +255,8 @@ def _number(found: Any) -> Found:
     return Found(rows, rows, 0)
 
 
-def _with_reading(text: str, stream: dict[str, str], path: str) -> int:
+def _with_reading(plan: Plan, path: str) -> int:
     """As `sheaf run` does it, up to result rows; how many there are."""
-    from api.execution import Stages, run_in_slices
+    from engines.run import EventSource, RowSink, run
 
-    from engines.faults import Faults
-    from engines.local.slices import Slicing
-    from engines.output import FirstRows
-    from workloads.loading import load_workload
-
-    workload = load_workload({"stream": stream, "queries": [text]})
-    output = FirstRows(10)
-    run_in_slices(workload, path, Stages(), output, Faults(), Slicing())
-    return output.matches
+    return run(plan, EventSource(path), RowSink(shown=10)).numbers[1]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from engines.oracle import run_oracle
 from engines.results import Results, aggregate_schema, match_schema
 from tests.benchmarks import BENCHMARKS, Measured, Said, service, sql, tables
 from tests.benchmarks.chopconnect import crossing
@@ -18,6 +19,7 @@ from tests.benchmarks.command import app
 from tests.benchmarks.found import Found, found_results, found_rows
 from tests.benchmarks.measuring import BenchmarkError, Variant, measure
 from tests.benchmarks.memory import WHY_NOT, can_measure, peak_memory
+from tests.benchmarks.planned import StageClock, planned, stored, with_product
 from tests.benchmarks.streams import TICKERS, constructed, sequence, uniform
 from tests.benchmarks.ways import WAYS, make_case
 
@@ -101,6 +103,19 @@ def test_variants_take_turns():
     assert calls.count("a") == calls.count("b") >= 4
 
 
+def test_only_the_seconds_that_count_are_measured():
+    variant = Variant(lambda: 0.25, lambda _: ONE, seconds=lambda result: result)
+    assert measure({"a": variant}, "small") == {"a": 0.25}
+
+
+def test_a_stage_lasts_until_the_next():
+    moments = iter([0.0, 1.0, 4.0, 5.0, 7.0])
+    stages = StageClock(lambda: next(moments))
+    for name in ("read", "run", "write", "run", "write"):
+        stages.on_stage(name)
+    assert stages.seconds == {"read": 1.0, "run": 5.0, "write": 1.0}
+
+
 # --- what was found ------------------------------------------------------------------------------
 
 QUERY = np.array([0, 0, 1])
@@ -178,6 +193,23 @@ def test_all_ways_find_the_same():
     found = {name: variant.found(variant.run()) for name, variant in variants.items()}
     assert len(set(found.values())) == 1
     assert found["product"].rows > 0
+
+
+def test_whole_runs_find_what_the_reference_finds():
+    texts = [sequence("p", "ABC", 20), sequence("q", "AB", 20), sequence("r", "BCA", 9)]
+    case = make_case(texts, uniform(("A", "B", "C"), 120))
+    expected = found_results(run_oracle(case.workload, case.events), ["p", "q", "r"])
+    assert expected.rows > 0
+    plans = [
+        planned(case.workload, case.document, case.events, sharing) for sharing in (True, False)
+    ]
+    assert [len(plan.groups) for plan in plans] == [2, 3]
+    with stored(case.events.table) as events:
+        for plan in (*plans, with_product(plans[1])):
+            variant = events.running(plan)
+            result = variant.run()
+            assert variant.found(result) == expected
+            assert variant.seconds(result) > 0
 
 
 def test_the_number_of_matches_is_foreseen():

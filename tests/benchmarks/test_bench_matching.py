@@ -13,17 +13,18 @@ from engines.oracle import run_oracle
 from engines.results import Results, aggregate_schema, match_schema
 from optimizer.bind import load_bound
 from optimizer.trees import Leaf, SeqJoin
+from optimizer.trees.tree import Passed, without_passing
 from tests.benchmarks import sql, sql_matches, zstream
 from tests.benchmarks.adapting import adapting
 from tests.benchmarks.command import app
 from tests.benchmarks.detection import related, unrelated
 from tests.benchmarks.found import found_matches, found_results
-from tests.benchmarks.matching import Plan, Ranked, all_sought, judged, sought, stocks
+from tests.benchmarks.matching import Ranked, all_sought, judged, sought, stocks
 from tests.benchmarks.measuring import BenchmarkError, Measured, Said
 from tests.benchmarks.neel import CHILDREN, LENGTHS, LEVELS, _text
+from tests.benchmarks.planned import stored
 from tests.benchmarks.real import FOLDER, real_events
 from tests.benchmarks.streams import TICKERS
-from tests.running import How
 from workloads.generators import Attribute, Phase, Uniform
 
 PRICE = {"price": Attribute(Uniform(0, 1))}
@@ -113,7 +114,8 @@ def test_each_propagation_finds_the_same(propagation):
     asked = sought(
         "QUERY q PATTERN SEQ(A a, B b, C c) WHERE a.price < c.price RETURN a.ts WITHIN 9 ms", table
     )
-    found = asked.by_tree(Plan(asked.chosen.tree, propagation))
+    joins, _ = without_passing(asked.chosen)
+    found = asked.by_tree(joins if propagation == "push" else Passed(joins, propagation))
     assert found.found(found.run()).rows == by_brute_force(asked) > 0
 
 
@@ -133,21 +135,23 @@ def test_nested_queries_are_the_same_nested_and_as_trees(pattern):
 def test_queries_find_the_same_together_and_alone(draw):
     rates = {f"T{i:02}": 1.0 for i in range(20)}
     asked = all_sought(draw(10), stocks(rates, 1_500, PRICE))
-    found = []
-    for how in (How(), How(sharing=False)):
-        variant = asked.by_trees(how)
-        found.append(variant.found(variant.run()))
-    assert found[0] == found[1]
-    assert found[0].rows > 0
+    plans = [asked.plan(), asked.plan(sharing=False)]
+    variants = [asked.by_choice(), *map(asked.by_plan, plans)]
+    with stored(asked.events.table) as events:
+        found = {variant.found(variant.run()) for variant in variants}
+        assert len(found) == 1
+        rows = {whole.found(whole.run()) for whole in map(events.running, plans)}
+    assert len(rows) == 1
+    assert rows.pop().rows == found.pop().rows > 0
 
 
 def test_a_plan_that_changes_finds_what_fixed_ones_find():
     text = "QUERY q PATTERN SEQ(A a, B b, C c) RETURN a.ts WITHIN 9 ms"
     phases = [Phase(120, {"A": 10.0, "B": 400.0, "C": 400.0}), Phase(120)]
     table = stocks({"A": 400.0, "B": 400.0, "C": 10.0}, 240, phases=phases)
-    plans = {"left-deep": Plan(SeqJoin(SeqJoin(Leaf("a"), Leaf("b")), Leaf("c")))}
+    trees = {"left-deep": SeqJoin(SeqJoin(Leaf("a"), Leaf("b")), Leaf("c"))}
     stretches = [("first", 120), ("second", 120)]
-    rows = list(adapting(("b", "t"), text, table, stretches, 30, plans, "small"))
+    rows = list(adapting(("b", "t"), text, table, stretches, 30, trees, "small"))
     assert [row.case for row in rows[:2]] == ["first", "second"]
     assert set(rows[0].seconds) == {"adaptive", "left-deep"}
     assert isinstance(rows[2], Said)
@@ -156,14 +160,14 @@ def test_a_plan_that_changes_finds_what_fixed_ones_find():
 def test_plans_that_differ_in_what_they_find_are_an_error(monkeypatch):
     text = "QUERY q PATTERN SEQ(A a, B b, C c) RETURN a.ts WITHIN 9 ms"
     table = stocks({"A": 1.0, "B": 1.0, "C": 1.0}, 60)
-    plans = {"fixed": Plan(SeqJoin(Leaf("a"), SeqJoin(Leaf("b"), Leaf("c"))))}
+    trees = {"fixed": SeqJoin(Leaf("a"), SeqJoin(Leaf("b"), Leaf("c")))}
     counted = iter(range(100))
     monkeypatch.setattr(
         "tests.benchmarks.adapting.found_matches",
         lambda columns: found_matches(columns, next(counted)),
     )
     with pytest.raises(BenchmarkError, match="fixed found"):
-        list(adapting(("b", "t"), text, table, [("all", 60)], 20, plans, "small"))
+        list(adapting(("b", "t"), text, table, [("all", 60)], 20, trees, "small"))
 
 
 # --- judging -------------------------------------------------------------------------------------

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from engines.counting import aseq, chopconnect, pretree, product
-from tests.benchmarks.found import Found, found_results, found_rows
+from tests.benchmarks.found import Found, found_rows
 from tests.benchmarks.measuring import Variant
+from tests.benchmarks.planned import in_memory, planned
 from tests.benchmarks.rivals import twostep
 from tests.benchmarks.streams import STREAM, TYPES, sequence, uniform
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from engines.how import How
 
     from engines.columns.instances import Columns
     from engines.columns.layout import Layout
@@ -38,6 +38,7 @@ class Case:
     slide: int
     is_count: bool
     first: int = 0
+    document: Mapping[str, Any] = field(default_factory=dict)  # of the workload
 
     def one_by_one(self) -> list[Case]:
         """A case for each query."""
@@ -59,8 +60,10 @@ def make_case(queries: Sequence[str], table: pa.Table) -> Case:
     from engines.events import from_table
     from optimizer.bind import load_bound
 
-    workload = load_bound({"stream": STREAM, "queries": list(queries)})
-    return case_of(workload, workload.queries, from_table(table, workload.stream))
+    document = {"stream": STREAM, "queries": list(queries)}
+    workload = load_bound(document)
+    case = case_of(workload, workload.queries, from_table(table, workload.stream))
+    return replace(case, document=document)
 
 
 def case_of(workload: BoundWorkload, queries: Sequence[Query], events: Events) -> Case:
@@ -103,19 +106,9 @@ def counting_alone(way: Any, case: Case, question: str = "") -> Variant:
     return Variant(lambda: [counted_by(way, each) for each in cases], found, question)
 
 
-def running(workload: BoundWorkload, events: Events, how: How, question: str = "") -> Variant:
-    """The local engine as a whole: from events in memory to tables of results."""
-    from engines.local.run import run_local
-
-    names = [query.name for query in workload.queries]
-    run: Callable[[], Any] = partial(run_local, workload, events, how=how)
-    return Variant(run, lambda results: found_results(results, names), question)
-
-
 def _joins(case: Case) -> Variant:
-    from engines.how import How
-
-    return running(case.workload, case.events, How(counting=False))
+    plan = planned(case.workload, case.document, case.events, counting=False)
+    return in_memory(plan, case.workload, case.events)
 
 
 # By the name that tables give it. "joins" is the engine that returns matches: it constructs them

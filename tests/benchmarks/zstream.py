@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tests.benchmarks.adapting import adapting
 from tests.benchmarks.matching import (
-    Plan,
     compare,
     judged,
     sought,
@@ -19,6 +18,7 @@ from tests.benchmarks.measuring import Measured, Row, Said, Size
 from tests.benchmarks.real import real_events
 
 if TYPE_CHECKING:
+    from optimizer.trees import Tree
     from tests.benchmarks.rivals import Way
     from workloads.generators import Attribute
 
@@ -69,7 +69,7 @@ def _selectivity(size: Size) -> Iterator[Row]:
         row, case = compare(
             (NAME, title, f"selectivity 1/{part}"),
             asked,
-            {"left-deep": Plan(left), "right-deep": Plan(right)},
+            {"left-deep": left, "right-deep": right},
             _NFA,
             size,
         )
@@ -84,9 +84,9 @@ def _rates(size: Size) -> Iterator[Row]:
     """Query 5, figures 10 and 11."""
     from optimizer.trees import Leaf, SeqJoin
 
-    trees: dict[str, Plan] = {
-        "left-deep": Plan(SeqJoin(SeqJoin(Leaf("i"), Leaf("s")), Leaf("o"))),
-        "right-deep": Plan(SeqJoin(Leaf("i"), SeqJoin(Leaf("s"), Leaf("o")))),
+    trees: dict[str, Tree] = {
+        "left-deep": SeqJoin(SeqJoin(Leaf("i"), Leaf("s")), Leaf("o")),
+        "right-deep": SeqJoin(Leaf("i"), SeqJoin(Leaf("s"), Leaf("o"))),
     }
     cases, rows = [], []
     ratios = ((50, 1), (10, 1), (1, 1), (1, 10), (1, 50)) if size == "full" else ((1, 1), (1, 10))
@@ -130,16 +130,16 @@ QUERY_6 = (
 )
 
 
-def query_6_trees() -> dict[str, Plan]:
+def query_6_trees() -> dict[str, Tree]:
     """The four trees that the paper names."""
     from optimizer.trees import Leaf, SeqJoin
 
     i, s, o, g = map(Leaf, "isog")
     return {
-        "left-deep": Plan(SeqJoin(SeqJoin(SeqJoin(i, s), o), g)),
-        "right-deep": Plan(SeqJoin(i, SeqJoin(s, SeqJoin(o, g)))),
-        "bushy": Plan(SeqJoin(SeqJoin(i, s), SeqJoin(o, g))),
-        "inner": Plan(SeqJoin(i, SeqJoin(SeqJoin(s, o), g))),
+        "left-deep": SeqJoin(SeqJoin(SeqJoin(i, s), o), g),
+        "right-deep": SeqJoin(i, SeqJoin(s, SeqJoin(o, g))),
+        "bushy": SeqJoin(SeqJoin(i, s), SeqJoin(o, g)),
+        "inner": SeqJoin(i, SeqJoin(SeqJoin(s, o), g)),
     }
 
 
@@ -183,7 +183,7 @@ def _adaptation(size: Size) -> Iterator[Row]:
         table,
         [(name, events) for name, _ in cases],
         events // 10,
-        {name: plan for name, plan in query_6_trees().items() if name != "bushy"},
+        {name: tree for name, tree in query_6_trees().items() if name != "bushy"},
         size,
     )
 
@@ -193,10 +193,10 @@ def _negation(size: Size) -> Iterator[Row]:
     from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin
 
     i, s, o = map(Leaf, "iso")
-    trees: dict[str, Plan] = {
-        "pushed to Oracle": Plan(SeqJoin(i, NSeq(o, s, "left"))),
-        "pushed to IBM": Plan(SeqJoin(NSeq(i, s, "right"), o)),
-        "on top": Plan(NegTop(SeqJoin(i, o), s)),
+    trees: dict[str, Tree] = {
+        "pushed to Oracle": SeqJoin(i, NSeq(o, s, "left")),
+        "pushed to IBM": SeqJoin(NSeq(i, s, "right"), o),
+        "on top": NegTop(SeqJoin(i, o), s),
     }
     cases, best = [], 0.0
     figures = {"15": ("Oracle", (1, 5, 20)), "16": ("Sun", (1, 5, 20))}
@@ -241,9 +241,9 @@ def _web_log(size: Size) -> Iterator[Row]:
         stream,
     )
     a, b, c = map(Leaf, "abc")
-    trees: dict[str, Plan] = {
-        "left-deep": Plan(SeqJoin(SeqJoin(a, b), c)),
-        "right-deep": Plan(SeqJoin(a, SeqJoin(b, c))),
+    trees: dict[str, Tree] = {
+        "left-deep": SeqJoin(SeqJoin(a, b), c),
+        "right-deep": SeqJoin(a, SeqJoin(b, c)),
     }
     row, _ = compare((NAME, title, case), asked, trees, _NFA, size)
     yield row
