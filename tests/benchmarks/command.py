@@ -32,8 +32,8 @@ def bench(
         str | None,
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
-            "model, plan-fidelity, queries, sql, devices, zstream, odense, passdown, neel, detection, spark, "
-            "live, service, or stream for your own; all but that if none."
+            "model, plan-fidelity, queries, sql, devices, zstream, odense, passdown, neel, "
+            "detection, spark, live, service, or stream for your own; all but that if none."
         ),
     ] = None,
     events: Annotated[
