@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from optimizer.canonical import canonical
 from optimizer.engines import counting_engine
@@ -58,6 +58,8 @@ class _Kind(NamedTuple):
     conditions: tuple[str, ...]
     together: int | None  # the group that counts every piece once, whatever else differs
 
+
+_Kinds: TypeAlias = tuple[_Kind, ...]  # in which one query has it
 
 # How people call what two kinds differ in, by field.
 NAMES = {
@@ -149,22 +151,21 @@ def _kinds(
     queries: Sequence[Query],
     groups: Sequence[Group],
     of_query: dict[str, int],
-) -> dict[_Kind, list[int]]:
-    """The queries that have a stretch, by how they have it; a query is named with its first."""
-    found: dict[_Kind, list[int]] = {}
-    done: set[int] = set()
+) -> dict[_Kinds, list[int]]:
+    """The queries that have a stretch, by all the ways in which they have it."""
+    ways: dict[int, dict[_Kind, None]] = {}
     owner = text.owner
     for place in places:
         number = int(owner[place])
         sequence = sequences[number]
-        if sequence.query in done:
-            continue
-        done.add(sequence.query)
         at = place - int(text.start[number])
         query = queries[sequence.query]
         group = of_query[query.name]
         kind = _kind(query, sequence, at, length, groups[group], group)
-        found.setdefault(kind, []).append(sequence.query)
+        ways.setdefault(sequence.query, {})[kind] = None
+    found: dict[_Kinds, list[int]] = {}
+    for query_number, several in ways.items():
+        found.setdefault(tuple(several), []).append(query_number)
     return found
 
 
@@ -207,30 +208,30 @@ def _gives(query: Query, counted: bool) -> str:
 def _apart(
     places: Sequence[int],
     length: int,
-    kinds: dict[_Kind, list[int]],
+    kinds: dict[_Kinds, list[int]],
     text: Text,
     sequences: Sequence[_Sequence],
     queries: Sequence[Query],
     seen: set[tuple[int, int]],
 ) -> Iterator[Obstacle]:
     """The obstacles among kinds that have not all been named with a longer stretch."""
-    reasons: dict[tuple[_Kind, _Kind], tuple[str, ...]] = {}
+    reasons: dict[tuple[_Kinds, _Kinds], tuple[str, ...]] = {}
     listed = sorted(list(kinds)[:MOST_KINDS], key=lambda kind: (-len(kinds[kind]), kinds[kind][0]))
     for i, one in enumerate(listed):
         for other in listed[i + 1 :]:
             pairs = {(min(a, b), max(a, b)) for a in kinds[one] for b in kinds[other]}
-            if not pairs <= seen and (reason := _differences(one, other)):
+            if not pairs <= seen and (reason := _reason(one, other)):
                 reasons[one, other] = reason
             seen |= pairs
     number = int(text.owner[places[0]])
     at = places[0] - int(text.start[number])
     plain = tuple(s.event.symbol.type for s in sequences[number].steps[at : at + length])
 
-    def obstacle(one: _Kind, others: Sequence[_Kind], alike: bool) -> Obstacle:
-        same = len({kind.symbols for kind in (one, *others)}) == 1
+    def obstacle(one: _Kinds, others: Sequence[_Kinds], alike: bool) -> Obstacle:
+        same = len({kind.symbols for several in (one, *others) for kind in several}) == 1
         named = [tuple(queries[i].name for i in kinds[kind]) for kind in (one, *others)]
         why = [reasons[one, other] for other in others]
-        types = one.symbols if same else plain
+        types = one[0].symbols if same else plain
         return Obstacle(types, named[0], tuple(zip(named[1:], why, strict=True)), alike)
 
     for first, *others in _cliques(reasons):
@@ -243,10 +244,10 @@ def _apart(
 
 
 def _cliques(
-    reasons: Mapping[tuple[_Kind, _Kind], tuple[str, ...]],
-) -> Iterator[list[_Kind]]:
+    reasons: Mapping[tuple[_Kinds, _Kinds], tuple[str, ...]],
+) -> Iterator[list[_Kinds]]:
     """Three kinds or more any two of which differ in the same; each pair is in one of them."""
-    by_reason: dict[tuple[str, ...], dict[tuple[_Kind, _Kind], None]] = {}
+    by_reason: dict[tuple[str, ...], dict[tuple[_Kinds, _Kinds], None]] = {}
     for pair, why in reasons.items():
         by_reason.setdefault(why, {})[pair] = None
     for left in by_reason.values():
@@ -261,6 +262,11 @@ def _cliques(
                     left.pop((one, other), None)
             if len(members) > 2:
                 yield members
+
+
+def _reason(one: _Kinds, other: _Kinds) -> tuple[str, ...]:
+    """In what two queries differ at least; nothing where they can share in one of their ways."""
+    return min((_differences(mine, theirs) for mine in one for theirs in other), key=len)
 
 
 def _differences(one: _Kind, other: _Kind) -> tuple[str, ...]:
