@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from engines.account import Account
 from engines.events import from_table
-from engines.run import EventSource, RowSink, RunReport, run
+from engines.execution import EventSource, RowSink, RunReport
+from engines.run import run
 from engines.statistics import measure
 from optimizer.bind import load_bound
 from optimizer.cost.operations import DEFAULTS, Operations, nanoseconds

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engines.run import Monitor
+from engines.execution import Monitor
 from tests.benchmarks.measuring import Measured, Row, Said, Size
 from tests.benchmarks.planned import planned_for
 from tests.benchmarks.streams import TYPES
@@ -160,7 +160,8 @@ class _Batches(Monitor):
 
 def _run(plan: Plan, folder: Path) -> tuple[list[dict[str, Any]], float]:
     """What each batch did, and CPU seconds for a million events."""
-    from engines.run import EventSource, Execution, RowSink, run
+    from engines.execution import EventSource, Execution, RowSink
+    from engines.run import run
     from engines.spark.stream import StreamOptions
 
     options = StreamOptions(

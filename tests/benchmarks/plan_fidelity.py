@@ -108,8 +108,8 @@ def _workloads(size: Size, folder: str) -> Iterator[Prepared]:
     """Each with its events in a file."""
     import pyarrow.parquet as pq
 
-    from api.commands.run import sampled
     from api.inputs import open_workload
+    from api.plan_on_events import sample_events
     from engines.drawn import drawn
     from engines.trials import STREAM
     from workloads import bundled
@@ -131,7 +131,7 @@ def _workloads(size: Size, folder: str) -> Iterator[Prepared]:
         parsed = load_workload(
             {"name": f"random_{seed}", "stream": STREAM, "queries": list(trial.queries)}
         )
-        yield Prepared(trial.name, parsed, path, sampled(parsed, path))
+        yield Prepared(trial.name, parsed, path, sample_events(parsed, path))
 
 
 def _plan(prepared: Prepared, costs: UnitCosts) -> Plan:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engines.run import Monitor
+from engines.execution import Monitor
 from optimizer.physical.groups import CountingGroup
 from tests.benchmarks.found import Found, found_results
 from tests.benchmarks.measuring import Clock, Variant
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engines.events import Events
-    from engines.run import RunReport
+    from engines.execution import RunReport
     from optimizer.ir.query import BoundWorkload
     from optimizer.physical.plan import Plan
     from optimizer.statistics import Statistics
@@ -124,7 +124,8 @@ class StoredEvents:
         What counts is the time to run the plan: from events in memory, slice by slice, to tables of
         results, without that to read the events and to write the rows.
         """
-        from engines.run import EventSource, RowSink, run
+        from engines.execution import EventSource, RowSink
+        from engines.run import run
 
         source = EventSource(self.path)
         sink = RowSink(str(self.folder / f"{plan.id}.parquet"), both=True)

@@ -129,7 +129,8 @@ class _Case:
 
 
 def _run_locally(plan: Plan, path: Path, folder: Path, spent: Spent) -> Path:
-    from engines.run import EventSource, RowSink, run
+    from engines.execution import EventSource, RowSink
+    from engines.run import run
 
     out, began = folder / "local.parquet", time.process_time()
     run(plan, EventSource(str(path)), RowSink(str(out)))

@@ -257,6 +257,7 @@ def _number(found: Any) -> Found:
 
 def _with_reading(plan: Plan, path: str) -> int:
     """As `sheaf run` does it, up to result rows; how many there are."""
-    from engines.run import EventSource, RowSink, run
+    from engines.execution import EventSource, RowSink
+    from engines.run import run
 
     return run(plan, EventSource(path), RowSink(shown=10)).numbers[1]
