@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from optimizer.folding import FALSE
@@ -97,6 +97,37 @@ class Statistics(Given):
                 "counted in events needs; measure it from events, or ask for defaults"
             )
         return self.events / self.span
+
+    def updated(
+        self,
+        *,
+        rates: Mapping[str, float] | None = None,
+        selectivities: Mapping[str, float] | None = None,
+        keys: Mapping[str, KeyStatistics] | None = None,
+        ties: float | None = None,
+        events: int | None = None,
+        span: float | None = None,
+        source: Source = "running",
+    ) -> Statistics:
+        """The same with newer numbers in the place of some; what is not named stays."""
+        measured = {
+            *(assumption("rates", name) for name in rates or ()),
+            *(assumption("selectivities", name) for name in selectivities or ()),
+            *(assumption("keys", name) for name in keys or ()),
+        }
+        if events is not None and span is not None:
+            measured.add(assumption("events", "span"))
+        return replace(
+            self,
+            rates={**self.rates, **(rates or {})},
+            selectivities={**self.selectivities, **(selectivities or {})},
+            keys={**self.keys, **(keys or {})},
+            ties=self.ties if ties is None else ties,
+            events=self.events if events is None else events,
+            span=self.span if span is None else span,
+            source=source,
+            assumed=tuple(name for name in self.assumed if name not in measured),
+        )
 
 
 ONE_KEY = KeyStatistics(1.0, 1.0)
