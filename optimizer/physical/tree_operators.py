@@ -126,6 +126,8 @@ def _expected(graph: Graph, reading: ReadingTree) -> dict[joins.Operator, _Expec
 
 def _costs(graph: Graph, asked: Query, root: Tree) -> dict[Tree, _Expected]:
     """By node of a tree; nothing where its costs cannot be told."""
+    if not graph.statistics.rates:  # only ids are asked for
+        return {}
     joined, _ = without_passing(root)
     try:
         problem = compile_query(asked, graph.statistics, (), COMPILED)
