@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
@@ -17,10 +17,13 @@ from engines.partial import Ledger, PartialLimit
 from engines.program import CountingUnit, Program, TreeUnit, bound_program
 from engines.results import Results
 from engines.statistics import measure
+from optimizer.cost.operations import DEFAULTS
 from optimizer.ir.query import BoundWorkload, Query
-from optimizer.physical.groups import CountingEngine, Device
+from optimizer.physical.groups import CountingEngine, CountingGroup, Device
+from optimizer.physical.operators import operators
+from optimizer.physical.pieces import steps_of
 from optimizer.physical.plan import Plan
-from optimizer.statistics import Statistics
+from optimizer.statistics import Statistics, given, with_defaults
 from sharing.planner import make_plan
 
 
@@ -125,10 +128,30 @@ def unit_of(
     return CountingUnit(tuple(queries), engine, lengths or {}, device, "counter")
 
 
-def engines_of(plan: Plan, engine: CountingEngine) -> Plan:
-    """The plan with all that it counts counted by another engine."""
-    groups = tuple(
-        replace(group, engine=engine) if hasattr(group, "segments") else group
-        for group in plan.groups
-    )
-    return replace(plan, groups=groups)
+def counting_plan(
+    workload: BoundWorkload,
+    groups: Iterable[tuple[Sequence[str], CountingEngine]],
+    chop: int | None = None,
+) -> Plan:
+    """A plan that counts these groups of a workload's queries, each by its engine.
+
+    Segments have at most `chop` steps, or are whole queries.
+    """
+    alone = make_plan(workload, {})
+    steps: dict[str, tuple[str, ...]] = {}
+    for group in alone.groups:
+        assert isinstance(group, CountingGroup)
+        steps |= steps_of(group)
+    made = []
+    for names, engine in groups:
+        segments: list[tuple[str, ...]] = []
+        uses: dict[str, tuple[int, ...]] = {}
+        for name in names:
+            size = chop or len(steps[name])
+            parts = [steps[name][at : at + size] for at in range(0, len(steps[name]), size)]
+            uses[name] = tuple(range(len(segments), len(segments) + len(parts)))
+            segments += parts
+        made.append(CountingGroup(tuple(names), engine, "by a test", tuple(segments), uses))
+    known = with_defaults(given(workload.statistics, workload.queries), workload.queries)
+    graph = operators(workload, made, known, DEFAULTS, True)
+    return replace(alone, groups=tuple(made), operators=graph)

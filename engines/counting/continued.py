@@ -78,6 +78,11 @@ class _Counter:
         # Where its values stand among those of all units.
         self.inputs = np.array([inputs[name] for name in self.plan.inputs], np.int64)
 
+    def read(self, new: Spoken) -> int:
+        """How many events of a batch it speaks of."""
+        sizes = np.bincount(new.codes, minlength=len(new.sets))
+        return sum(int(n) for n, s in zip(sizes, new.sets, strict=True) if s & self.symbols)
+
     def count(
         self, prepared: Prepared, batch: _Arrived, width: int, slide: int, device: DeviceRequest
     ) -> Counted:
@@ -188,7 +193,7 @@ class Continued:
         for counter in self._counters:
             with account.charge(counter.unit.operator):
                 found = self._count(counter, batch, limit)
-            account.count(counter.unit.operator, len(new.used), len(found.group))
+            account.count(counter.unit.operator, counter.read(new), len(found.group))
             places = _Places(batch, found, self._slide, self._is_count)
             tables += result_tables(counter.unit.queries, found, places, account, outputs)
         self.state = batch.left(limit - self._width, limit)

@@ -171,7 +171,9 @@ class _Run:
                 table = self._table(query)
         except UnsupportedError as error:
             raise named_error(error, query.name) from error
-        account.count(operator, len(self.events), table.num_rows)
+        symbols = dict.fromkeys(event.symbol for event in components(query.pattern))
+        read = sum(self.columns.counts.get(symbol, 0) for symbol in symbols)
+        account.count(operator, read, table.num_rows)
         account.count(self.program.outputs[query.name], table.num_rows, table.num_rows)
         return table
 

@@ -242,7 +242,8 @@ class _Run:
                 part = next(parts, None)
             if part is None:
                 return
-            account.count(id, 0, len(part))
+            if not isinstance(operator, op.Scan):  # whose rows are there, whoever reads them
+                account.count(id, 0, len(part))
             yield part
 
     def _made(self, operator: Operator, negated: bool) -> Iterator[Buffer]:

@@ -67,6 +67,8 @@ def tree_tables(
                 _fall_back(context, query, str(error))
             continue
         account.count(operator, len(columns.events), len(picked))
+        for symbol in symbols:
+            account.count(program.ids.events(symbol, queries[0]), 0, len(picked.of(symbol)))
         planned = {
             query.name: unit.trees[query.name]
             for unit in some

@@ -147,7 +147,9 @@ def run_slices(table, query=SEQUENCE, thresholds=EAGER, how=None, measured=None)
     for start, stop in pairwise(ends):
         reached = between(events, None if start is None else start - run.reach.back + 1, stop)
         found.append(run.run(Slice(reached, start, stop)))
-    return [text for part in found for text in part.matches["match"].to_pylist()], run.context.adaptive
+    return [
+        text for part in found for text in part.matches["match"].to_pylist()
+    ], run.context.adaptive
 
 
 def trees_of(adaptive):

@@ -23,9 +23,8 @@ from optimizer.bind import load_bound
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload
 from optimizer.physical.compile_tree import compile_tree
-from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin
+from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin, quick_sharing
 from optimizer.trees import Shape as TreeShape
-from optimizer.trees import quick_sharing
 from optimizer.trees.refusal import refusal
 from tests.differential.test_local import events_of, multiset
 from tests.running import How, run_local, run_trees

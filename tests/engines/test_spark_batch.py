@@ -9,20 +9,21 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from api.execution import Stages, run_on_spark
-from engines.columns.needed import needed_columns
+from engines.columns.needed import named_columns, needed_columns
 from engines.errors import BadRowError, EventsError
 from engines.events import column_kinds, from_table, read_table
 from engines.faults import Faults
-from engines.how import USUAL
-from tests.running import run_local
 from engines.results import Results, sorted_results
+from engines.run import fitted
 from engines.spark.batch import USUAL_SETTINGS, Settings, plan_routes, run_batch
 from engines.spark.source import Source, open_source
 from engines.spark.targets import FileTarget
 from optimizer.bind import bind, load_bound
 from optimizer.ir.query import BoundWorkload
+from sharing.planner import make_plan
+from tests.running import How, run_local
 from workloads import bundled
+from workloads.document import to_document
 from workloads.generators import write_events
 from workloads.loading import load_workload
 
@@ -63,9 +64,8 @@ def ran(
 ) -> tuple[Results, int]:
     """The rows that a job writes, and the number of events it read."""
     with tempfile.TemporaryDirectory() as folder:
-        done = run_batch(
-            spark, workload, source, FileTarget(f"{folder}/r.parquet"), USUAL, settings
-        )
+        target, program = FileTarget(f"{folder}/r.parquet"), How().program(workload)
+        done = run_batch(spark, program, source, target, settings=settings)
         tables = [pq.read_table(name) for name in done.names]
         assert [table.num_rows for table in tables] == list(done.numbers)
         assert sum(done.rows.values()) == sum(done.numbers)
@@ -217,14 +217,12 @@ def test_no_events(spark: "SparkSession", tmp_path: Path) -> None:
     assert_same(both(spark, document(), tmp_path / "e.parquet"), rows=False)
     (tmp_path / "e.jsonl").touch()  # without columns, which may thus be any
     target = FileTarget(str(tmp_path / "r.parquet"))
-    done = run_on_spark(
-        load_workload(document()),
-        str(tmp_path / "e.jsonl"),
-        Stages(),
-        lambda: spark,
-        target,
-        Faults(),
-    )
+    workload = load_workload(document())
+    source = open_source(str(tmp_path / "e.jsonl"), workload.stream, Faults())
+    plan = make_plan(bind(workload), to_document(workload))
+    program = fitted(plan, source.files.kinds)
+    source.files.assume(named_columns(program.workload))
+    done = run_batch(spark, program, source, target)
     assert (done.events, done.rows, done.numbers) == (0, {}, (0, 0))
 
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.events import from_table
-from tests.running import run_local
 from engines.results import sorted_results
 from optimizer.bind import load_bound
 from tests.engines.cluster import cluster
+from tests.running import run_local
 
 QUERIES = [
     "QUERY n PATTERN SEQ(A a, !C c, B b) WHERE [user] AGG COUNT(*), SUM(b.x) WITHIN 9 ms",
@@ -37,7 +37,9 @@ from engines.session import spark_session
 from engines.spark.batch import Settings, run_batch
 from engines.spark.source import open_source
 from engines.spark.targets import FileTarget
+from engines.program import bound_program
 from optimizer.bind import bind
+from sharing.planner import make_plan
 from workloads.loading import load_workload
 
 master, folder, document = sys.argv[1:]
@@ -59,7 +61,8 @@ with spark_session(master, conf=conf) as session:
 
         settings = Settings(spread=spread, buckets=4, least_rows=1_000)
         target = FileTarget(f"{folder}/{spread}.parquet")
-        done = run_batch(session, bound, source, target, settings=settings, told=told)
+        program = bound_program(make_plan(bound, {}), bound)
+        done = run_batch(session, program, source, target, settings=settings, told=told)
         print("done", done.events, done.spread, flush=True)
 """
 

@@ -10,20 +10,22 @@ import pyarrow.dataset
 import pytest
 
 from engines.events import column_kinds, from_table
-from tests.running import run_local
 from optimizer.bind import bind
 from tests.engines.broker import NoJarsError, broker, jars
 from tests.engines.test_spark_stream import QUERIES, document, rows, sample
+from tests.running import run_local
 from workloads.loading import load_workload
 
 # Puts events into a topic, runs the stream to files and to a topic, and shows what is in that.
 SCRIPT = """
 import json, sys
 from engines.events import column_kinds
+from engines.program import bound_program
 from engines.session import spark_session
 from engines.spark.live_source import open_live_source
 from engines.spark.stream import StreamOptions, finish_stream, settings_for, start_stream
 from optimizer.bind import bind
+from sharing.planner import make_plan
 from workloads.loading import load_workload
 folder, server, jars = sys.argv[1:]
 workload = load_workload(json.loads(open(folder + "/workload.json").read()))
@@ -39,8 +41,9 @@ with spark_session("local[2]", conf=settings) as spark:
         source = open_live_source("kafka://" + server + "/in", workload.stream)
         bound = bind(workload, column_kinds(source.schema))
         options = StreamOptions(folder + "/" + name, out, buckets=3, once=True)
-        start_stream(spark, bound, source, options).wait()
-        return lambda: finish_stream(spark, bound, source, options)
+        program = bound_program(make_plan(bound, {}), bound)
+        start_stream(spark, program, source, options).wait()
+        return lambda: finish_stream(spark, program, source, options)
     half = len(events) // 2
     put(events[:half])
     run("files", folder + "/out")

@@ -19,7 +19,6 @@ from engines.batches import Source
 from engines.errors import BadRowError, EventsError, ResultsError
 from engines.events import from_table
 from engines.faults import Faults
-from tests.running import run_local
 from engines.results import Results
 from engines.spark import landing, shipping, splits, tasks
 from engines.spark.batch import JobError, Settings, run_batch
@@ -28,6 +27,7 @@ from engines.spark.source import open_source, open_table
 from engines.spark.targets import FileTarget, FolderTarget, Shown, TableTarget, target_for
 from optimizer.bind import load_bound
 from tests.differential.test_slices import multiset
+from tests.running import How, run_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +43,7 @@ WORKLOAD = load_bound(
         "queries": QUERIES,
     }
 )
+PROGRAM = How().program(WORKLOAD)
 STREAM = WORKLOAD.stream
 
 
@@ -94,7 +95,7 @@ def test_bad_rows_are_counted_as_the_local_engine_counts_them(
     good = pa.concat_tables([b.table for b in local.batches(local.schema.names)])
     source = open_source(str(path), STREAM, Faults("skip"))
     assert len(source.splits) > 3
-    done = run_batch(spark, WORKLOAD, source, FileTarget(str(tmp_path / "r.parquet")))
+    done = run_batch(spark, PROGRAM, source, FileTarget(str(tmp_path / "r.parquet")))
     assert source.faults.counts == here.counts
     assert here.total == 3
     assert source.faults.first == here.first
@@ -110,7 +111,7 @@ def test_a_bad_row_ends_the_job_with_its_place(spark: "SparkSession", tmp_path: 
     (tmp_path / "r").mkdir()
     source = open_source(str(path), STREAM)
     with pytest.raises(BadRowError, match=r"'.*e\.csv', row (101|102|303)\b"):
-        run_batch(spark, WORKLOAD, source, FileTarget(str(tmp_path / "r" / "r.csv")))
+        run_batch(spark, PROGRAM, source, FileTarget(str(tmp_path / "r" / "r.csv")))
     assert not list((tmp_path / "r").iterdir())
 
 
@@ -118,7 +119,7 @@ def test_a_table_of_spark_is_a_source(spark: "SparkSession", tmp_path: Path) -> 
     table = events()
     spark.createDataFrame(table.to_pandas()).createOrReplaceTempView("stored_events")
     source = open_table(spark, "table:stored_events", STREAM)
-    done = run_batch(spark, WORKLOAD, source, FileTarget(str(tmp_path / "r.parquet")))
+    done = run_batch(spark, PROGRAM, source, FileTarget(str(tmp_path / "r.parquet")))
     assert done.events == 400
     assert multiset([read(done.names)]) == expected(table)
     with pytest.raises(EventsError, match="none_such"):
@@ -134,7 +135,7 @@ def test_rows_of_a_table_that_are_no_events(spark: "SparkSession", tmp_path: Pat
         open_table(spark, "table:bad_events", STREAM)
     faults = Faults("skip")
     source = open_table(spark, "table:bad_events", STREAM, faults)
-    done = run_batch(spark, WORKLOAD, source, FileTarget(str(tmp_path / "r.parquet")))
+    done = run_batch(spark, PROGRAM, source, FileTarget(str(tmp_path / "r.parquet")))
     assert faults.counts == {"null time": 1, "null sequence number": 1}
     assert done.events == 398
     good = pa.concat_tables([events().slice(0, 7), events().slice(9)])
@@ -160,7 +161,7 @@ def test_a_folder_gets_the_files_of_the_tasks(
     for _ in range(2):  # the second time it takes the place of the first
         target = target_for(f"{out}/", True, True)
         assert isinstance(target, FolderTarget)
-        done = run_batch(spark, WORKLOAD, open_source(stored, STREAM), target, settings=IN_PARTS)
+        done = run_batch(spark, PROGRAM, open_source(stored, STREAM), target, settings=IN_PARTS)
     assert done.names == [str(out)]
     assert sorted(p.name for p in (out / "aggregates").iterdir()) == [
         f"part-0000{i}.parquet" for i in range(3)
@@ -175,7 +176,7 @@ def test_a_table_of_spark_is_a_target(spark: "SparkSession", stored: str) -> Non
     target = target_for("table:found", True, True)
     assert isinstance(target, TableTarget)
     source = open_source(stored, STREAM)
-    done = run_batch(spark, WORKLOAD, source, target, settings=IN_PARTS, told=told.append)
+    done = run_batch(spark, PROGRAM, source, target, settings=IN_PARTS, told=told.append)
     assert done.names == ["table:found_aggregates", "table:found_matches"]
     found = Results(*(spark.table(n.removeprefix("table:")).toArrow() for n in done.names))
     assert multiset([found]) == expected(events())
@@ -191,7 +192,7 @@ def test_a_table_of_spark_is_a_target(spark: "SparkSession", stored: str) -> Non
 
 
 def test_the_first_rows_are_shown_and_all_are_counted(spark: "SparkSession", stored: str) -> None:
-    done = run_batch(spark, WORKLOAD, open_source(stored, STREAM), Shown(5), settings=IN_PARTS)
+    done = run_batch(spark, PROGRAM, open_source(stored, STREAM), Shown(5), settings=IN_PARTS)
     whole = run_local(WORKLOAD, from_table(events(), STREAM))
     assert done.first is not None
     assert (done.first.aggregates.num_rows, done.first.matches.num_rows) == (5, 5)
@@ -207,7 +208,7 @@ def test_nothing_is_left_of_a_job_that_fails(
         assert source.splits  # known before the file goes
         Path(stored).rename(tmp_path / "gone")
         with pytest.raises((JobError, EventsError, BadRowError)):
-            run_batch(spark, WORKLOAD, source, target, settings=IN_PARTS)
+            run_batch(spark, PROGRAM, source, target, settings=IN_PARTS)
         (tmp_path / "gone").rename(stored)
         assert {p.name for p in tmp_path.iterdir()} == {"events.parquet"}
 
@@ -259,13 +260,13 @@ def test_the_discovery_script_answers_as_spark_wants(tmp_path: Path) -> None:
 def test_a_task_computes_on_the_device_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     two = tuple(devices.DeviceInfo("opencl", n, "", True, n) for n in ("first", "second"))
     monkeypatch.setattr(devices, "opencl_devices", lambda: (two, ""))
-    how = devices.How(device="opencl")
-    assert devices.opencl_handle(how) == "first"
+    request = devices.DeviceRequest("opencl")
+    assert devices.opencl_handle(request) == "first"
     monkeypatch.setenv("SHEAF_OPENCL_DEVICE", "1")
-    assert devices.opencl_handle(how) == "second"
+    assert devices.opencl_handle(request) == "second"
     monkeypatch.setenv("SHEAF_OPENCL_DEVICE", "2")
     with pytest.raises(devices.DeviceError, match="there are 2 OpenCL devices"):
-        devices.opencl_handle(how)
+        devices.opencl_handle(request)
 
 
 def test_the_address_that_spark_gives_a_task_is_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

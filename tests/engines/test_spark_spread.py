@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.account import Account
 from engines.events import from_table
-from engines.how import USUAL
-from tests.running import run_local
 from engines.local.slices import Reach, Slicing
 from engines.results import Results
 from engines.spark.batch import Done, Settings, run_batch
@@ -30,6 +29,7 @@ from engines.spark.targets import FileTarget
 from optimizer.bind import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.differential.test_slices import COLUMNS, multiset
+from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, Shape, event_rows, has_sequence, workloads
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def ran(
     pq.write_table(table, folder / "events.parquet", row_group_size=group)
     source = open_source(str(folder / "events.parquet"), workload.stream)
     target = FileTarget(str(folder / "r.parquet"))
-    done = run_batch(spark, workload, source, target, USUAL, how, told)
+    program = How().program(workload)
+    done = run_batch(spark, program, source, target, settings=how, told=told)
     return done, Results(*(pq.read_table(name) for name in done.names))
 
 
@@ -187,10 +188,11 @@ def test_events_in_order_are_read_where_they_are(spark: "SparkSession", tmp_path
 
 def test_events_are_counted_for_a_query_in_all_parts_that_it_is_in() -> None:
     # As where a hot key is cut: all queries, those of windows in time, those of windows in events.
-    workloads = [("a", "b"), ("a",), ("b",)]
-    parts = [(10, {"a": 3}, 0), (7, {"b": 1}, 0), (5, {}, 1), (2, {}, 1), (4, {}, 2)]
-    assert taken_by_query(parts, workloads) == {"a": 24, "b": 21}
-    assert taken_by_query([], workloads) == {"a": 0, "b": 0}
+    programs = [("a", "b"), ("a",), ("b",)]
+    found = [(10, {"a": 3}, 0), (7, {"b": 1}, 0), (5, {}, 1), (2, {}, 1), (4, {}, 2)]
+    parts = [(*part, Account().totals()) for part in found]
+    assert taken_by_query(parts, programs) == {"a": 24, "b": 21}
+    assert taken_by_query([], programs) == {"a": 0, "b": 0}
 
 
 def test_there_are_as_many_stretches_as_pay() -> None:

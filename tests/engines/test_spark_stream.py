@@ -27,7 +27,6 @@ from engines.errors import EventsError, StateError
 from engines.events import column_kinds, from_table
 from engines.live.bucketing import HOME
 from engines.live.run import LiveRun
-from tests.running import run_local
 from engines.spark.batch import JobError
 from engines.spark.checkpoint import read_manifest
 from engines.spark.kafka import source_options, topic_of
@@ -51,6 +50,7 @@ from optimizer.bind import bind
 from optimizer.ir.query import BoundWorkload, Query
 from tests.differential.test_live import ANY
 from tests.differential.test_slices import COLUMNS, MILLISECOND
+from tests.running import How, run_local
 from tests.strategies import workloads
 from workloads.errors import UnsupportedError
 from workloads.loading import load_workload
@@ -141,12 +141,14 @@ class Case:
         self.settings = StreamOptions(
             str(self.folder / "state"), str(self.folder / "out"), **options
         )
-        job = start_stream(spark, self.workload, self.source, self.settings, told=self.seen.append)
+        program = How().program(self.workload)
+        job = start_stream(spark, program, self.source, self.settings, told=self.seen.append)
         job.wait()
         return job.takeover.afresh
 
     def finish(self, spark: "SparkSession") -> None:
-        self.seen.append(finish_stream(spark, self.workload, self.source, self.settings))
+        program = How().program(self.workload)
+        self.seen.append(finish_stream(spark, program, self.source, self.settings))
 
     def rows(self, kind: str) -> Counter[Any]:
         return rows(pyarrow.dataset.dataset(self.folder / "out" / kind).to_table())
@@ -230,7 +232,7 @@ def random_workload(number: int) -> BoundWorkload:
     @given(workloads(ANY, max_queries=3))
     def collect(workload: BoundWorkload) -> None:
         try:
-            LiveRun(workload, MILLISECOND)
+            LiveRun(How().program(workload), MILLISECOND)
             run_local(workload, from_table(pa.Table.from_pylist([], SCHEMA), workload.stream))
         except UnsupportedError:
             return
@@ -329,16 +331,17 @@ def test_queries_change_while_the_stream_runs(spark: "SparkSession", tmp_path: P
     options = StreamOptions(
         str(tmp_path / "state"), str(tmp_path / "out"), buckets=3, files_per_batch=1
     )
-    job = start_stream(spark, case.workload, case.source, options, told=case.seen.append)
+    program = How().program(case.workload)
+    job = start_stream(spark, program, case.source, options, told=case.seen.append)
     try:
         until(job, lambda: sum(p.read for p in case.seen) == 120)
         with pytest.raises(StateError, match="another job runs with the checkpoint"):
             case.start(spark)
         with pytest.raises(StateError, match="a stream with sequence 'seq', and it is now None"):
-            job.replace(case.bound([QUERIES[1]], sequence=None), case.source)
+            job.replace(How().program(case.bound([QUERIES[1]], sequence=None)), case.source)
         # `none` goes; `finer` is kept by user and item though `keyed` needs its events by user.
         changed = [QUERIES[1].replace("finer", "renamed"), QUERIES[0], QUERIES[2], QUERIES[3]]
-        takeover = job.replace(case.bound(changed), case.source)
+        takeover = job.replace(How().program(case.bound(changed)), case.source)
         assert takeover.kept == ("renamed",)
         assert takeover.afresh == ("keyed", "other", "whole")
         assert takeover.removed == ("none",)
@@ -398,7 +401,7 @@ def test_a_stream_that_was_too_slow_to_begin_begins_again(
     monkeypatch.setattr(Stream, "_begin", lambda self, *of: begun.append(of))
     with (tmp_path / "lock").open("w") as lock:
         job = Stream(Any, StreamOptions("state", "out"), begun.append, lock)
-        job._current = ("workload", "source", "how", "groups")
+        job._current = ("program", "source", "options", "groups")
         job.query = Slow()
         assert not job.wait(1)
         with pytest.raises(JobError, match="failed to connect back"):

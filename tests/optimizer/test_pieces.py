@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.physical.blocks import Flow, flows
-from optimizer.physical.pieces import Piece, computed_once, cover, pieces_of, steps_of
 from optimizer.physical.groups import CountingGroup
+from optimizer.physical.pieces import Piece, computed_once, cover, pieces_of, steps_of
 from optimizer.physical.plan import Plan
 from tests.optimizer.test_plan import SHARED, plan_of
 

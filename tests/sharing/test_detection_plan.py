@@ -17,9 +17,10 @@ from optimizer.ir.query import BoundWorkload
 from optimizer.physical.plan import Plan, from_json, to_json
 from optimizer.statistics import given as given_statistics
 from optimizer.statistics import with_defaults
-from optimizer.trees import steps_of
+from optimizer.trees import Passed, steps_of
 from optimizer.trees.document import from_document
 from optimizer.trees.pieces import Reading
+from optimizer.trees.propagation import estimate_tree
 from sharing.planner import make_plan
 from tests.sharing.sequences import detection
 from workloads.document import to_document
@@ -140,10 +141,14 @@ def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
             patterns = alternatives(query.pattern)
             parts = document["parts"] if len(patterns) > 1 else [document]
             for pattern, part in zip(patterns, parts, strict=True):
-                asked = Reading.of(query, pattern).asked
-                steps = steps_of(from_document(part), asked, known, model=COMPILED)
+                asked, tree = Reading.of(query, pattern).asked, from_document(part)
+                if isinstance(tree, Passed):  # which shares nothing
+                    assert not list(repeated(part, set(seen)))
+                    total += sum(estimate_tree(asked, tree, known).costs)
+                    continue
+                steps = steps_of(tree, asked, known, model=COMPILED)
                 costs = {step.node: step.cost for step in steps}
-                total += costs[from_document(part)]
+                total += costs[tree]
                 total -= sum(costs[from_document(again)] for again in repeated(part, seen))
     return total
 
