@@ -23,7 +23,8 @@ class OperatorAccount:
 
     CPU seconds are its own. A segment is counted within its counter, and symbols and the events of
     a partition are columns that others make: these have rows and no time. An operator that is
-    `unplanned` runs in place of planned ones, as trees changed or data did not allow those.
+    `unplanned` ran in place of planned ones, as trees changed or data did not allow those, or for
+    an earlier plan of a stream.
     """
 
     id: str
@@ -96,7 +97,7 @@ def operator_accounts(
                     OperatorAccount(
                         id,
                         kind,
-                        "in place of what was planned",
+                        "not in this plan",
                         0,
                         account.rows_in.get(id, 0),
                         account.rows_out.get(id, 0),

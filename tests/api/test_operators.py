@@ -192,7 +192,7 @@ def test_a_stream_whose_queries_change(account: JobAccount) -> None:
     # What goes to the sink is counted with the rows of queries that are gone.
     assert numbers(found["sink aggregates"]) == (12, 12)
     # An operator of the plan before is still accounted for.
-    assert found["counter in place of what was planned"].account.cpu_seconds == 0.003
+    assert found["counter not in this plan"].account.cpu_seconds == 0.003
     assert counts.report == {"fallbacks": ["it is so", "and so"], "trees": [{"what": "changed"}]}
     assert counts_of(JobAccount()) is None
 

@@ -1,6 +1,7 @@
 """The plan is what runs: a job accounts for exactly the operators of its plan, whatever runs it."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -83,7 +84,9 @@ def events(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of two files, for a stream to read one after the other."""
     folder = tmp_path_factory.mktemp("events")
     for place, start in enumerate((0, 300)):
-        pq.write_table(table.slice(start, 300), folder / f"{place}.parquet")
+        path = folder / f"{place}.parquet"
+        pq.write_table(table.slice(start, 300), path)
+        os.utime(path, (1_700_000_000 + place,) * 2)  # by which a stream takes them
     return folder
 
 
@@ -223,6 +226,9 @@ def test_a_spark_job_runs_the_operators_of_its_plan(
     assert job["status"] == "succeeded", job["reason"]
     found = client.get(f"/v1/jobs/{job['id']}/operators").json()
     # The events of a live stream are read by Spark itself.
+    if mode == "stream":
+        assert job["stream"]["late"] == 0
+        assert job["stream"]["batches"] >= 2
     check_account(plans[name], found, expected, ("scan",) if mode == "stream" else ())
     (scan,) = (o for o in found["operators"] if o["kind"] == "scan")
     assert (scan["rows_in"], scan["rows_out"]) == (600, 600)

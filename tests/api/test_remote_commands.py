@@ -89,7 +89,7 @@ def check_operators(job: str) -> None:
     assert (output[:2], "3" in output) == (["2", "ms"], True)
     assert numbers["scan in the order of ts, for 2 queries"].split()[-2:] == ["7", "7"]
     assert numbers["claimed by no operator"].split() == ["20", "ms", "8%"]
-    assert numbers["join in place of what was planned"].split() == ["2", "ms", "7", "5"]
+    assert numbers["join not in this plan"].split() == ["2", "ms", "7", "5"]
     said = "\n".join(lines)
     assert "not as planned: aseq has no kernel for opencl" in said
     assert "batch 3: trees of abandoned changed: the rate of Cart went from 2 to 9" in said

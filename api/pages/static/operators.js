@@ -22,7 +22,7 @@ const COLUMNS = [
   { title: "Predicted rows", css: "n", numeric: true, value: ({ predicted_rows }) => known(predicted_rows), cell: ({ predicted_rows }) => rows(predicted_rows) },
   { title: "CPU", css: "n", numeric: true, value: ({ cpu_seconds }) => known(cpu_seconds), cell: ({ cpu_seconds }) => time(cpu_seconds) },
   { title: "Predicted CPU", css: "n", numeric: true, value: ({ predicted_seconds }) => known(predicted_seconds), cell: ({ predicted_seconds }) => time(predicted_seconds) },
-  { title: "CPU / predicted", css: "n", numeric: true, value: (each) => known(ratioOf(each)), cell: (each) => times(ratioOf(each)) },
+  { title: "Ratio", css: "n", numeric: true, value: (each) => known(ratioOf(each)), cell: (each) => times(ratioOf(each)) },
   { title: "State", css: "n", numeric: true, value: ({ state }) => known(state?.bytes ?? state?.events), cell: held },
 ];
 
@@ -84,7 +84,7 @@ function showSums(list, { operators, cpu_seconds, predicted_seconds, unclaimed_s
   const facts = [
     ["CPU of all operators", time(claimed)],
     ["Predicted", time(predicted_seconds)],
-    ["CPU / predicted", times(ratio(claimed, predicted_seconds))],
+    ["Ratio", times(ratio(claimed, predicted_seconds))],
     ["Claimed by no operator", over ? `${time(unclaimed_seconds)}${share}` : "known at the end"],
   ];
   list.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));

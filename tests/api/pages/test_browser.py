@@ -369,7 +369,7 @@ HEADS = (
     "Predicted rows",
     "CPU",
     "Predicted CPU",
-    "CPU / predicted",
+    "Ratio",
 )
 
 
@@ -391,7 +391,7 @@ def test_a_job_accounts_for_its_operators(
     assert counter["What it does"].endswith(": purchases")
     assert (counter["Rows in"], counter["Rows out"], counter["CPU"]) == ("7", "5", "2 ms")
     (predicted,) = (o["predicted_seconds"] for o in found["operators"] if o["kind"] == "counter")
-    shown = float(counter["CPU / predicted"].rstrip("×").replace(",", ""))
+    shown = float(counter["Ratio"].rstrip("×").replace(",", ""))
     assert shown == pytest.approx(0.002 / predicted, rel=0.01)
     assert "joinnot in the plan" in [line["Operator"].replace(" ", "", 1) for line in lines()]
 
