@@ -184,28 +184,39 @@ class Text:
         scan = next(o for o in self.plan.operators if o.kind == "scan")
         detail = scan.detail
         columns = [f"{key} {detail[key]}" for key in ("time", "type", "sequence") if key in detail]
-        yield _line(None, scan.rows, f"scan: {', '.join(columns)}; unit {detail['unit']}")
+        yield _line(scan.cost, scan.rows, f"scan: {', '.join(columns)}; unit {detail['unit']}")
+        (tested,) = (o for o in self.plan.operators if o.kind == "conditions")
+        symbols = len(tested.detail["symbols"])
+        many = "symbol" if symbols == 1 else "symbols"
+        yield _line(tested.cost, None, f"├─ conditions of {symbols:,} {many}, tested once")
         by_key: dict[tuple[str, ...], list[int]] = {}
         for i, group in enumerate(self.plan.groups):
             key = tuple(self.ways.outputs[group.queries[0]].detail["key"])
             by_key.setdefault(key, []).append(i)
         keys = sorted(by_key, key=lambda key: (len(key), key))
         for key in keys:
-            last = key is keys[-1]
             title = f"partition by {', '.join(key)}" if key else "no partition"
-            yield _line(None, None, f"{'└─' if last else '├─'} {title}")
-            indent = "   " if last else "│  "
+            ordered = [o for o in self.plan.operators if o.kind == "partition"]
+            cost = sum(o.cost for o in ordered if tuple(o.detail["key"]) == key)
+            yield _line(cost, None, f"├─ {title}")
+            indent = "│  "
             shown = by_key[key] if self.verbose else by_key[key][: 2 * _LINES]
             hidden = len(by_key[key]) - len(shown)
             for i in shown:
                 yield from self._group(i, indent, i == shown[-1] and not hidden)
             if hidden:
                 yield _line(None, None, f"{indent}└─ and {hidden:,} more groups: --verbose")
+        sinks = [o for o in self.plan.operators if o.kind == "sink"]
+        for sink in sinks:
+            made = sum(self.ways.by_id[source].cost for source in sink.inputs)
+            branch = "└─" if sink is sinks[-1] else "├─"
+            text = f"{branch} rows of {sink.detail['rows']}, made, sorted and written"
+            yield _line(made + sink.cost, sink.rows, text)
 
     def _group(self, number_: int, indent: str, last: bool) -> Iterator[str]:
         group = self.plan.groups[number_]
         branch, deeper = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        cost = group.cost.shared if group.cost is not None else None
+        cost = self.ways.cost_of(group)
         outputs = [self.ways.outputs[name] for name in group.queries]
         rows = [output.rows for output in outputs]
         total = None if None in rows else sum(row for row in rows if row is not None)

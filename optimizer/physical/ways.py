@@ -60,8 +60,14 @@ class Ways:
         return [operator for operator in found if operator.id not in inner]
 
     def cost_below(self, operator: Operator) -> float:
-        """What an operator and all that it reads take, each once."""
-        return sum(below.cost for below in self._below(operator))
+        """What an operator and the joins that it reads take, each once."""
+        return sum(below.cost for below in self._below(operator) if below.kind in CONSTRUCTING)
+
+    def cost_of(self, group: Group) -> float:
+        """What the counter or the joins of a group take, without preparing events and rows."""
+        used = {o.id: o for name in group.queries for o in self.of(name)}
+        kinds = ("counter", "segment", *CONSTRUCTING)
+        return sum(operator.cost for operator in used.values() if operator.kind in kinds)
 
     def symbols_below(self, operator: Operator) -> list[str]:
         """The symbols of the events that it reads, directly or through others."""
