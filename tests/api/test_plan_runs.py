@@ -18,10 +18,13 @@ from typer.testing import CliRunner
 from api.app import create_app
 from api.cli import app as command_line
 from api.embedded import serving
+from api.jobs.streaming import checked
 from api.settings import Settings
 from engines.devices import opencl_devices
 from engines.events import column_kinds, from_table
 from engines.oracle import run_oracle
+from engines.run import EventSource, open_stream
+from engines.spark.checkpoint import manifest_of, write_manifest
 from optimizer.bind import bind
 from optimizer.physical.plan import VERSION, from_json
 from tests.api.service import is_problem
@@ -233,6 +236,31 @@ def test_a_spark_job_runs_the_operators_of_its_plan(
     (scan,) = (o for o in found["operators"] if o["kind"] == "scan")
     assert (scan["rows_in"], scan["rows_out"]) == (600, 600)
     assert sum(job["rows"].values()) == expected.total()
+
+
+def test_a_stream_that_goes_on_with_another_plan_keeps_state_of_the_same_form(
+    plans: dict[str, dict[str, Any]], events: Path, tmp_path: Path
+) -> None:
+    """Counters hold symbols, except by panes, whose queries have several windows; all else holds
+    events."""
+
+    def form(plan: dict[str, Any], query: str) -> str:
+        (engine,) = (g["engine"] for g in plan["groups"] if query in g["queries"])
+        return "symbols" if engine in COUNTING and engine != "panes" else "events"
+
+    source, checkpoint = EventSource(str(events)), str(tmp_path / "checkpoint")
+    request = {"source": str(events), "live": {"on_error": "stop", "like": None}}
+    program, opened = open_stream(from_json(plans["shared"]), source, checkpoint)
+    write_manifest(checkpoint, manifest_of(program, opened.schema, opened.tick, 2, 2))
+    for name in PLANS:
+        same = [q for q in QUERIES if form(plans[name], q) == form(plans["shared"], q)]
+        said = checked(request, plans[name], checkpoint)
+        assert sorted(said["kept"]) == sorted(same)
+        assert sorted(said["afresh"]) == sorted(set(QUERIES) - set(same))
+    paned = on_engine(plans["separate"], "panes")
+    said = checked(request, paned, checkpoint)
+    assert {"pairs", "triples"} <= set(said["afresh"])
+    assert {"found", "without", "gathered"} <= set(said["kept"])
 
 
 # --- plans that come as files ---------------------------------------------------------------------
