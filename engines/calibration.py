@@ -33,6 +33,7 @@ from optimizer.cost.counting import (
 from optimizer.cost.operations import (
     DEFAULTS,
     NAMES,
+    STAGES,
     Operations,
     UnitCosts,
     nanoseconds,
@@ -42,6 +43,7 @@ SECONDS = 8.0  # that a calibration takes, about, once all is compiled
 _PRIOR = 0.15  # the weight of what was believed before, against that of a measurement
 _LEAST = 0.01  # nanoseconds that are believed of any operation
 _FITS = 6  # rounds, each weighted by the errors of the last
+_SHARE = 0.3  # of what was believed before that an operation of whole runs takes at least
 _SEEDS = range(16)
 
 
@@ -192,7 +194,14 @@ def fitted(measured: Sequence[Measurement], prior: UnitCosts = DEFAULTS) -> Unit
         wanted = np.concatenate([taken * weight, np.full(len(NAMES), _PRIOR)])
         costs = nonnegative(rows, wanted)
         predicted = np.maximum(operations @ costs, 0.2 * taken)
-    return UnitCosts(Operations(*costs.tolist()), machine())
+    # What whole runs do comes together: the fit may put all of it to some of the operations.
+    least = np.array(
+        [
+            _SHARE * cost if name in STAGES else 0.0
+            for name, cost in zip(NAMES, believed, strict=True)
+        ]
+    )
+    return UnitCosts(Operations(*np.maximum(costs, least).tolist()), machine())
 
 
 def _row(operations: Operations) -> Floats:

@@ -59,6 +59,12 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
         "AGG COUNT(*) WITHIN 30 s",
         "QUERY c PATTERN SEQ(E e, F f) WHERE [k] AND e.n > 10 AND f.n > 20 AGG MAX(f.n) WITHIN 2 s",
     ),
+    "texts": (
+        "QUERY a PATTERN SEQ(A a, B b) WHERE [k] AND a.name = 'n3' AND b.note > 'a note, number 2' "
+        "AGG COUNT(*) WITHIN 2 s",
+        "QUERY b PATTERN SEQ(C c, D d) WHERE [name] AND c.name != 'n5' RETURN c.k, d.name "
+        "WITHIN 100 ms",
+    ),
     "matches of whole events": (
         "QUERY a PATTERN SEQ(A a, B b) WHERE [k] RETURN a, b WITHIN 2 s",
         "QUERY b PATTERN SEQ(A a, B b, C c) WHERE [k] RETURN a, b, c WITHIN 2 s",
@@ -138,6 +144,7 @@ def _measured(
     plan = planner(workload, document, statistics)
 
     def ran(name: str) -> RunReport:
+        pa.default_memory_pool().release_unused()  # a run has to ask for its memory
         source = EventSource(str(Path(folder, f"{name}.parquet")))
         return run(plan, source, RowSink(str(Path(folder, "rows.parquet"))))
 
