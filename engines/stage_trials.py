@@ -152,7 +152,7 @@ def _measured(
     short, long = (_quickest(ran(name).account, ran(name).account) for name in ("short", "long"))
     stages = Stages(plan.operators, workload, plan.groups, statistics)
     expected, seconds = stages.operations(), table.num_rows / stages.rate
-    rows = {operator.id: stages.rows.get(operator.id, operator.rows) for operator in plan.operators}
+    rows = {operator.id: operator.rows for operator in plan.operators}
     by_id = {operator.id: operator for operator in plan.operators}
     more = table.num_rows - beginning
     for operator in plan.operators:
