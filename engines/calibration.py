@@ -17,7 +17,7 @@ from engines.counting.panes import FEWEST
 from engines.drawn import drawn, width_of
 from engines.least_squares import Floats, nonnegative
 from engines.stage_trials import EVENTS as STAGE_EVENTS
-from engines.stage_trials import Planner, stage_measurements
+from engines.stage_trials import Planner, own_process_factor, stage_measurements
 from engines.tree_trials import joined
 from engines.trials import Trial, nanoseconds_per_event, ready
 from engines.unit_costs import CalibrationError, machine
@@ -100,7 +100,14 @@ def calibrate(
             Measurement(found.trial, found.kind, found.operations, found.nanoseconds)
             for found in stage_measurements(planner, progress, stage_events)
         ]
-    return Calibration(fitted(measured), tuple(measured))
+    costs = fitted(measured)
+    if planner is not None:
+        if progress is not None:
+            progress("runs in a process of their own")
+        times = own_process_factor(planner, costs, stage_events)
+        costs = UnitCosts(costs.each.times(times), costs.source)
+        measured = [m._replace(nanoseconds=m.nanoseconds * times) for m in measured]
+    return Calibration(costs, tuple(measured))
 
 
 def _trials() -> Iterator[Trial]:
