@@ -17,7 +17,7 @@ from engines.counting.panes import FEWEST
 from engines.drawn import drawn, width_of
 from engines.least_squares import Floats, nonnegative
 from engines.stage_trials import EVENTS as STAGE_EVENTS
-from engines.stage_trials import Planner, stage_measurements
+from engines.stage_trials import Planner, own_process_factor, stage_measurements
 from engines.tree_trials import joined
 from engines.trials import Trial, nanoseconds_per_event, ready
 from engines.unit_costs import CalibrationError, machine
@@ -33,6 +33,7 @@ from optimizer.cost.counting import (
 from optimizer.cost.operations import (
     DEFAULTS,
     NAMES,
+    STAGES,
     Operations,
     UnitCosts,
     nanoseconds,
@@ -42,6 +43,7 @@ SECONDS = 8.0  # that a calibration takes, about, once all is compiled
 _PRIOR = 0.15  # the weight of what was believed before, against that of a measurement
 _LEAST = 0.01  # nanoseconds that are believed of any operation
 _FITS = 6  # rounds, each weighted by the errors of the last
+_SHARE = 0.3  # of what was believed before that an operation of whole runs takes at least
 _SEEDS = range(16)
 
 
@@ -98,7 +100,14 @@ def calibrate(
             Measurement(found.trial, found.kind, found.operations, found.nanoseconds)
             for found in stage_measurements(planner, progress, stage_events)
         ]
-    return Calibration(fitted(measured), tuple(measured))
+    costs = fitted(measured)
+    if planner is not None:
+        if progress is not None:
+            progress("runs in a process of their own")
+        times = own_process_factor(planner, costs, stage_events)
+        costs = UnitCosts(costs.each.times(times), costs.source)
+        measured = [m._replace(nanoseconds=m.nanoseconds * times) for m in measured]
+    return Calibration(costs, tuple(measured))
 
 
 def _trials() -> Iterator[Trial]:
@@ -192,7 +201,14 @@ def fitted(measured: Sequence[Measurement], prior: UnitCosts = DEFAULTS) -> Unit
         wanted = np.concatenate([taken * weight, np.full(len(NAMES), _PRIOR)])
         costs = nonnegative(rows, wanted)
         predicted = np.maximum(operations @ costs, 0.2 * taken)
-    return UnitCosts(Operations(*costs.tolist()), machine())
+    # What whole runs do comes together: the fit may put all of it to some of the operations.
+    least = np.array(
+        [
+            _SHARE * cost if name in STAGES else 0.0
+            for name, cost in zip(NAMES, believed, strict=True)
+        ]
+    )
+    return UnitCosts(Operations(*np.maximum(costs, least).tolist()), machine())
 
 
 def _row(operations: Operations) -> Floats:

@@ -6,6 +6,9 @@ is free of what a run does once. Rows that operators really gave take the place 
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -22,15 +25,17 @@ from engines.execution import EventSource, RowSink, RunReport
 from engines.run import run
 from engines.statistics import measure
 from optimizer.bind import load_bound
-from optimizer.cost.operations import DEFAULTS, Operations, nanoseconds
-from optimizer.cost.stages import Stages
+from optimizer.cost.operations import DEFAULTS, Operations, UnitCosts, nanoseconds
+from optimizer.cost.stages import ONE_SLICE, Stages
 from optimizer.ir.query import BoundWorkload
 from optimizer.physical.operator import CONSTRUCTING, Operator
-from optimizer.physical.plan import Plan
+from optimizer.physical.operators import operators
+from optimizer.physical.plan import Plan, to_json
 from optimizer.statistics import Statistics
 
 Planner: TypeAlias = Callable[[BoundWorkload, Mapping[str, Any], Statistics], Plan]
 BEGINNING, EVENTS = 40_000, 300_000  # of a stream with an event each millisecond
+MOST_TIMES = 3.0  # that a run in a process of its own is believed to take
 LEAST = 0.002  # seconds of an operator that say something
 STREAM = {
     "time": "ts",
@@ -59,6 +64,12 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
         "QUERY b PATTERN SEQ(C c, D d) WHERE [k, name] AND c.name = 'n7' AND d.x < 0.7 "
         "AGG COUNT(*) WITHIN 30 s",
         "QUERY c PATTERN SEQ(E e, F f) WHERE [k] AND e.n > 10 AND f.n > 20 AGG MAX(f.n) WITHIN 2 s",
+    ),
+    "texts": (
+        "QUERY a PATTERN SEQ(A a, B b) WHERE [k] AND a.name = 'n3' AND b.note > 'a note, number 2' "
+        "AGG COUNT(*) WITHIN 2 s",
+        "QUERY b PATTERN SEQ(C c, D d) WHERE [name] AND c.name != 'n5' RETURN c.k, d.name "
+        "WITHIN 100 ms",
     ),
     "matches of whole events": (
         "QUERY a PATTERN SEQ(A a, B b) WHERE [k] RETURN a, b WITHIN 2 s",
@@ -139,6 +150,7 @@ def _measured(
     plan = planner(workload, document, statistics)
 
     def ran(name: str) -> RunReport:
+        pa.default_memory_pool().release_unused()  # a run has to ask for its memory
         source = EventSource(str(Path(folder, f"{name}.parquet")))
         return run(plan, source, RowSink(str(Path(folder, "rows.parquet"))))
 
@@ -146,7 +158,7 @@ def _measured(
     short, long = (_quickest(ran(name).account, ran(name).account) for name in ("short", "long"))
     stages = Stages(plan.operators, workload, plan.groups, statistics)
     expected, seconds = stages.operations(), table.num_rows / stages.rate
-    rows = {operator.id: stages.rows.get(operator.id, operator.rows) for operator in plan.operators}
+    rows = {operator.id: operator.rows for operator in plan.operators}
     by_id = {operator.id: operator for operator in plan.operators}
     more = table.num_rows - beginning
     for operator in plan.operators:
@@ -187,3 +199,50 @@ def _rows_of(
     """The rows that an operator gave, or those that it was expected to."""
     given = account.rows_out.get(operator.id)
     return float(given) if given is not None else (rows[operator.id] or 0.0) * seconds
+
+
+# Runs a plan and prints the CPU seconds that it took.
+_RUN = """
+import json, sys
+from engines.run import EventSource, RowSink, run
+from optimizer.physical.plan import from_json
+plan = from_json(json.load(open(sys.argv[1])))
+print(run(plan, EventSource(sys.argv[2]), RowSink(sys.argv[3])).cpu_seconds)
+"""
+OWN_PROCESS = ("counts by key", "matches of whole events", "matches of values")
+
+
+def own_process_factor(planner: Planner, unit_costs: UnitCosts, events: int = EVENTS) -> float:
+    """How many times as long runs take in a process of their own as these costs predict.
+
+    Operations are measured in a process that has run them before: its memory and its caches are
+    warm, which a user's are not.
+    """
+    found = []
+    with tempfile.TemporaryDirectory(prefix="sheaf-calibrate-") as folder:
+        table, stored = stage_table(events, seed=1), str(Path(folder, "events.parquet"))
+        pq.write_table(table, stored)
+        for trial in OWN_PROCESS:
+            document = {"name": "trial", "stream": STREAM, "queries": list(QUERIES[trial])}
+            workload = load_bound(document)
+            statistics = measure(workload, from_table(table, workload.stream))
+            plan = planner(workload, document, statistics)
+            costs = _recosted(plan, workload, statistics, unit_costs)
+            expected = sum(costs) * table.num_rows / statistics.total_rate / 1e9
+            Path(folder, "plan.json").write_text(json.dumps(to_json(plan)), encoding="utf-8")
+            command = [sys.executable, "-c", _RUN, str(Path(folder, "plan.json")), stored]
+            command.append(str(Path(folder, "rows.parquet")))
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode == 0 and expected > 0:
+                found.append(float(done.stdout) / expected)
+    if not found:
+        return 1.0
+    return float(np.clip(np.exp(np.mean(np.log(found))), 1.0, MOST_TIMES))
+
+
+def _recosted(
+    plan: Plan, workload: BoundWorkload, statistics: Statistics, unit_costs: UnitCosts
+) -> list[float]:
+    """What the operators of a plan take by other costs, over a stream that is not cut."""
+    made = operators(workload, plan.groups, statistics, unit_costs, plan.sharing)
+    return [operator.detail.get(ONE_SLICE, operator.cost) for operator in made]

@@ -23,11 +23,11 @@ _KERNELS = {
     "A-Seq and PreTree": ("tree_",),
     "Chop-Connect": ("chop_",),
     "A-Seq, PreTree, Chop-Connect": ("sorted_",),
-    "trees of joins": ("joined", "node_"),
+    "trees of joins": ("joined", "node_", "group_"),
     "reading": ("read_",),
     "testing against symbols": ("text_", "tested", "numbered"),
     "ordering by key": ("key_", "arranged", "picked"),
-    "making rows": ("aggregate_", "match_"),
+    "making rows": ("aggregate_", "output_", "match_"),
     "sorting and writing": ("sunk_",),
 }
 
@@ -82,12 +82,14 @@ def _short(name: str) -> str:
 def _show(found: Calibration) -> None:
     from dataclasses import asdict
 
+    from optimizer.cost.operations import STAGES
+
     typer.echo(f"\n{found.unit_costs.source}\n\n{'kernel':<30}{'operation':<20}{'ns':>9}")
     costs = asdict(found.unit_costs.each)
     for kernel, prefixes in _KERNELS.items():
         for name, cost in costs.items():
             if name.startswith(prefixes):
-                shown = name if "key_" in prefixes or "text_" in prefixes else _short(name)
+                shown = name if name in STAGES else _short(name)
                 typer.echo(f"{kernel:<30}{shown:<20}{cost:>9.2f}")
                 kernel = ""
     typer.echo(

@@ -109,6 +109,7 @@ class Operations:
 
 
 NAMES = tuple(field.name for field in fields(Operations))
+STAGES = NAMES[NAMES.index("node_rows") :]  # what whole runs do besides counting and joining
 DEFAULT = "defaults"
 
 

@@ -59,13 +59,20 @@ def with_stage_costs(
     A counter's cost has looking up symbols in it, which is the work of the conditions: it is
     charged there.
     """
-    stages = Stages(operators, workload, groups, statistics)
-    found = stages.operations()
-    rows = stages.rows
-    return tuple(
-        _charged(replace(operator, rows=rows.get(operator.id, operator.rows)), found, unit_costs)
-        for operator in operators
-    )
+    found = Stages(operators, workload, groups, statistics).operations()
+    return tuple(_charged(operator, found, unit_costs) for operator in operators)
+
+
+def stages_cost(
+    operators: Sequence[Operator],
+    workload: BoundWorkload,
+    groups: Sequence[Group],
+    statistics: Statistics,
+    unit_costs: UnitCosts,
+) -> float:
+    """What stages add to the costs of a plan's groups: nanoseconds for a second of stream."""
+    found = Stages(operators, workload, groups, statistics).operations()
+    return sum(nanoseconds(each.long, unit_costs) for each in found.values())
 
 
 def _charged(
@@ -124,26 +131,10 @@ class Stages:
                 values[place.key] = 1.0
         return visits(self.members, self.rate, values)
 
-    @cached_property
-    def rows(self) -> dict[str, float]:
-        """Rows of outputs and sinks in a second: of an aggregate query, one for each aggregate."""
-        known = {operator.id: operator for operator in self.operators}
-        found: dict[str, float] = {}
-        for operator in self.operators:
-            if operator.kind == "output" and operator.rows is not None:
-                query = self.queries[operator.detail["query"]]
-                is_counted = isinstance(query.output, Aggregation)
-                found[operator.id] = operator.rows * (len(query.output.items) if is_counted else 1)
-            elif operator.kind == "sink":
-                each = [found.get(source) for source in operator.inputs]
-                if None not in each:
-                    found[operator.id] = sum(number for number in each if number is not None)
-        return {id: number for id, number in found.items() if id in known}
-
     def operations(self) -> dict[str, StageOperations]:
         """By operator, what it does besides what its cost has already."""
         found: dict[str, StageOperations] = {}
-        given = {operator.id: operator.rows for operator in self.operators} | self.rows
+        given = {operator.id: operator.rows for operator in self.operators}
         for operator in self.operators:
             match operator.kind:
                 case "scan":

@@ -234,6 +234,8 @@ class Graph:
     def output(self, query: Query, source: str, rows: float | None) -> str:
         """The rows of a query as they are written."""
         is_aggregate = isinstance(query.output, Aggregation)
+        if is_aggregate and rows is not None:
+            rows *= len(query.output.items)  # each aggregate is a row of its own
         detail: dict[str, Any] = {
             "query": query.name,
             "pattern": print_pattern(query.pattern),

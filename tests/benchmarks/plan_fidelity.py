@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "plan-fidelity"
 BUNDLED = {"shop": 1_000_000, "stocks": 100_000, "hospital": 500_000}  # events
-RANDOM_WORKLOADS, RANDOM_EVENTS = 20, 600_000
+RANDOM_WORKLOADS, RANDOM_EVENTS = 9, 1_500_000
 FIRST_SEED = 20_000  # as in the benchmark of the model: what is checked was not fitted
 BEGINNING = 2_000  # events
 SMALL_EVENTS, SMALL_WORKLOADS = 20_000, 2
