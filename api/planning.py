@@ -145,6 +145,7 @@ def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str
                 "conflicts": list(c.conflicts),
                 "conflicting": c.conflicting,
                 "why": c.why,
+                "unit": c.unit,
             }
             for c in plan.candidates
         ],

@@ -133,6 +133,7 @@ class CandidateOut(BaseModel):
     conflicts: list[str] = Field(description="Other candidates that exclude it; the first 1,000.")
     conflicting: int = Field(description="How many exclude it in all.")
     why: str = Field(description="Why it is shared, or why not.")
+    unit: str = Field(description="Of its benefit.")
 
 
 class ExplainedQuery(BaseModel):
@@ -253,6 +254,14 @@ class PlanOut(BaseModel):
     obstacles: list[str] = Field(description="What queries have in common and cannot share.")
     document: dict[str, Any]
     statistics: dict[str, Any] = Field(default={}, description="What the costs rest on.")
+    unit_costs: dict[str, Any] = Field(
+        default={}, description="What each kind of operation takes, by which costs were made."
+    )
+    forms: dict[str, list[str]] = Field(
+        default={},
+        description="By query, the rules beyond those of the planning form that it was rewritten "
+        "by.",
+    )
     sharing: bool = Field(default=True, description="Without it every query runs on its own.")
     spark: SparkLayoutOut = SparkLayoutOut()
 

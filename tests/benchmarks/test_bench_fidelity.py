@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from api.benchmarks.measuring import Measured
-from api.benchmarks.plan_fidelity import Ran, _by_kind, _ran, _said, _workloads
 from optimizer.cost.operations import DEFAULTS, UnitCosts
+from tests.benchmarks.measuring import Measured
+from tests.benchmarks.plan_fidelity import Ran, _by_kind, _ran, _said, _workloads
 
 
 def test_predicted_and_measured_have_the_same_operators(tmp_path, monkeypatch):
-    monkeypatch.setattr("api.benchmarks.plan_fidelity.BUNDLED", {})
-    monkeypatch.setattr("api.benchmarks.plan_fidelity.SMALL_EVENTS", 3_000)
+    monkeypatch.setattr("tests.benchmarks.plan_fidelity.BUNDLED", {})
+    monkeypatch.setattr("tests.benchmarks.plan_fidelity.SMALL_EVENTS", 3_000)
     prepared = next(_workloads("small", str(tmp_path)))
     assert Path(prepared.path).exists()
     ran = _ran(prepared, DEFAULTS, str(tmp_path), None)
