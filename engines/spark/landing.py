@@ -137,7 +137,9 @@ def _count(report: Report, results: Results) -> None:
     for kind in KINDS:
         number = getattr(results, kind).num_rows
         report.account.count(f"sink-{kind}", number, number)
-    report.rows = dict(Counter(report.rows) + row_counts(results))
+    larger = max(KINDS, key=lambda kind: getattr(results, kind).num_rows)
+    with report.account.charge(f"sink-{larger}"):
+        report.rows = dict(Counter(report.rows) + row_counts(results))
     report.numbers = (
         report.numbers[0] + results.aggregates.num_rows,
         report.numbers[1] + results.matches.num_rows,
