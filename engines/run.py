@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
-from engines.account import Account, Fallbacks
+from engines.account import Account, Fallbacks, all_threads
 from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
 from engines.partial import Ledger
 from engines.program import Program, program_of
@@ -283,7 +283,7 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = output.write(lambda kind: account.charge(f"sink-{kind}"))
+                report.files = output.write(lambda kind: all_threads(account, f"sink-{kind}"))
             else:
                 report.first = output.first
     account.count(scan, faults.total)
@@ -373,7 +373,7 @@ def _write(output: Any, results: Results, account: Account) -> Counter[str]:
         if not table.num_rows:
             output.add(none)
             continue
-        with account.charge(f"sink-{kind}"):
+        with all_threads(account, f"sink-{kind}"):
             rows += row_counts(replace(none, **{kind: table}))
             output.add(replace(none, **{kind: table}))
         account.count(f"sink-{kind}", table.num_rows, table.num_rows)
