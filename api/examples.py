@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimizer.cost.operations import VERSION as UNIT_COSTS
 from optimizer.physical.plan import VERSION
 
 WORKLOAD = {
@@ -193,6 +194,8 @@ PLAN: dict[str, Any] = {
         "source": "given",
         "unit_costs": "defaults",
     },
+    "unit_costs": {"version": UNIT_COSTS, "source": "defaults", "nanoseconds": {"seen": 10.6}},
+    "forms": {},
     "sharing": True,
     "spark": {"spread": "auto"},
     "document": WORKLOAD,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -83,6 +84,18 @@ class Charge:
 
     def __exit__(self, *error: object) -> None:
         self.account.leave()
+
+
+@contextmanager
+def all_threads(account: Account, operator: str) -> Iterator[None]:
+    """A context whose CPU is the operator's, with that of the threads that write for it."""
+    process, thread = time.process_time_ns(), time.thread_time_ns()
+    try:
+        with account.charge(operator):
+            yield
+    finally:
+        own = time.thread_time_ns() - thread
+        account.spend(operator, max(0, time.process_time_ns() - process - own))
 
 
 @dataclass

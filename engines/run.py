@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from engines.account import Account
+from engines.account import Account, all_threads
 from engines.context import RunContext, RunOptions
 from engines.execution import (
     ALL_ROWS,
@@ -128,7 +128,7 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = output.write(lambda kind: account.charge(f"sink-{kind}"))
+                report.files = output.write(lambda kind: all_threads(account, f"sink-{kind}"))
             else:
                 report.first = output.first
     account.count(scan, faults.total)
@@ -222,7 +222,7 @@ def _write(output: Any, results: Results, account: Account) -> Counter[str]:
         if not table.num_rows:
             output.add(none)
             continue
-        with account.charge(f"sink-{kind}"):
+        with all_threads(account, f"sink-{kind}"):
             rows += row_counts(replace(none, **{kind: table}))
             output.add(replace(none, **{kind: table}))
         account.count(f"sink-{kind}", table.num_rows, table.num_rows)

@@ -138,11 +138,14 @@ class SlicedRun:
 
     def _decided(self, results: Results, piece: Slice) -> Results:
         """The rows that are decided in a slice; leaving out the others is the sinks' work."""
-        account = self.context.account
-        with account.charge("sink-aggregates"):
-            aggregates = _within(results.aggregates, "time", piece)
-        with account.charge("sink-matches"):
-            return Results(aggregates, _within(results.matches, "end", piece))
+        account, aggregates, matches = self.context.account, results.aggregates, results.matches
+        if aggregates.num_rows:
+            with account.charge("sink-aggregates"):
+                aggregates = _within(aggregates, "time", piece)
+        if matches.num_rows:
+            with account.charge("sink-matches"):
+                matches = _within(matches, "end", piece)
+        return Results(aggregates, matches)
 
 
 def reach_of(queries: Sequence[Query], tick: int) -> Reach:

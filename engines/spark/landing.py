@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from engines.account import Account
+from engines.account import Account, all_threads
 from engines.errors import ResultsError
 from engines.output import FirstRows
 from engines.partial import Ledger
@@ -69,11 +69,11 @@ class Files:
                     )
                 _count(report, found)
                 for kind, sorter in zip(KINDS, sorters, strict=True):
-                    with report.account.charge(f"sink-{kind}"):
+                    with all_threads(report.account, f"sink-{kind}"):
                         sorter.add(getattr(found, kind))
             for kind, sorter in zip(KINDS, sorters or (), strict=False):
                 if sorter.rows:
-                    with report.account.charge(f"sink-{kind}"):
+                    with all_threads(report.account, f"sink-{kind}"):
                         report.files[kind] = self._write(kind, report.part, sorter.reader())
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -137,7 +137,9 @@ def _count(report: Report, results: Results) -> None:
     for kind in KINDS:
         number = getattr(results, kind).num_rows
         report.account.count(f"sink-{kind}", number, number)
-    report.rows = dict(Counter(report.rows) + row_counts(results))
+    larger = max(KINDS, key=lambda kind: getattr(results, kind).num_rows)
+    with report.account.charge(f"sink-{larger}"):
+        report.rows = dict(Counter(report.rows) + row_counts(results))
     report.numbers = (
         report.numbers[0] + results.aggregates.num_rows,
         report.numbers[1] + results.matches.num_rows,

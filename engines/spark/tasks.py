@@ -69,15 +69,17 @@ class Evaluation:
     def _results(self, part: Part, arriving: Arriving, report: Report) -> Iterator[Results]:
         program = self.programs[part.program]
         workload = program.workload
+        account, opening = report.account, time.thread_time_ns()
         columns = needed_columns(workload, self.schema.names)
         schema = pa.schema([self.schema.field(name) for name in columns])
         none = from_table(schema.empty_table(), workload.stream)
-        context = RunContext(self.options, account=report.account, ledger=report.ledger)
+        context = RunContext(self.options, account=account, ledger=report.ledger)
         run = SlicedRun(program, none.tick, context)
-        account, scan = report.account, program.ids.scan
+        scan = program.ids.scan
         cutter = Cutter(
             none, workload.stream, run.reach, self.slicing, run.carried, part.start, part.stop
         )
+        account.spend(scan, time.thread_time_ns() - opening)
         while True:
             account.spend(scan, take_spent(self.files))
             with account.charge(scan):
