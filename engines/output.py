@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -62,7 +63,7 @@ class FileOutput:
         assert self._sorters is not None, "no slice has come"
         readers = []
         for kind, sorter in zip(("aggregates", "matches"), self._sorters, strict=True):
-            with charged(kind):
+            with charged(kind) if sorter.rows else nullcontext():
                 readers.append(sorter.reader())
         return write_readers(readers[0], readers[1], self._path, *self._kinds, charged)
 
