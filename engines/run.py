@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,7 @@ def _run_local(
             monitor.on_slice(progress, rows, account)
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = output.write(lambda kind: all_threads(account, f"sink-{kind}"))
+                report.files = output.write(_charges(plan, account))
             else:
                 report.first = output.first
     account.count(scan, faults.total)
@@ -141,6 +141,14 @@ def _run_local(
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
     report.span_seconds, report.read = span.seconds, events_in.read
     return report
+
+
+def _charges(plan: Plan, account: Account) -> Callable[[str], AbstractContextManager[None]]:
+    """What writing a kind of rows is charged to: the sink that the plan has for it, if any."""
+    sinks = {operator.id for operator in plan.operators if operator.kind == "sink"}
+    return lambda kind: (
+        all_threads(account, f"sink-{kind}") if f"sink-{kind}" in sinks else nullcontext()
+    )
 
 
 class _Span:
