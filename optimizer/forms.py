@@ -79,7 +79,7 @@ def workload_in_forms(workload: BoundWorkload, forms: Forms) -> BoundWorkload:
     return replace(
         workload,
         queries=tuple(
-            form_of(query, forms[query.name], workload.stream).query
+            form_by_rules(query, forms[query.name], workload.stream).query
             if query.name in forms
             else normalize_query(query)
             for query in workload.queries
@@ -87,7 +87,7 @@ def workload_in_forms(workload: BoundWorkload, forms: Forms) -> BoundWorkload:
     )
 
 
-def form_of(query: Query, rules: tuple[str, ...], stream: Stream) -> Form:
+def form_by_rules(query: Query, rules: tuple[str, ...], stream: Stream) -> Form:
     """The form of a query that these rules lead to; a `FormError` where there is none."""
     for form in alternative_forms(query, stream):
         if form.rules == tuple(rules):
