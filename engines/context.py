@@ -58,6 +58,7 @@ class RunContext:
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counts = field(default_factory=Counts)
+    is_whole: bool = False  # are the events that are run over all there are?
     adaptive: Adaptive = field(init=False)
 
     def __post_init__(self) -> None:

@@ -96,7 +96,8 @@ class _Run:
     def _count(self, unit: CountingUnit) -> tuple[list[tuple[Query, pa.Table]], list[Query]]:
         """The rows of a unit's queries, and those of them that these events keep from counting."""
         device = self.context.device_of(unit.device)
-        if device.device not in counting_engine(unit.engine).DEVICES:
+        on_cpu = device.device == "cpu"
+        if not on_cpu and device.device not in counting_engine(unit.engine).DEVICES:
             self.context.fallbacks.add(
                 f"{_names(unit.queries)}: {unit.engine} has no kernel for {device.device}: "
                 "computing on the CPU instead"

@@ -105,6 +105,7 @@ class SlicedRun:
     def run(self, piece: Slice) -> Results:
         """The rows that are decided in a slice."""
         if piece.start is None and piece.stop is None:
+            self.context.is_whole = True  # nothing comes that trees could change for
             return self._run(self._program, piece.events)
         found = [
             self._decided(self._run(program, piece.reached(reach)), piece)

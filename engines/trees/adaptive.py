@@ -99,6 +99,8 @@ class Adaptive:
         Queries that are not `planned` get trees chosen on these events.
         """
         names = tuple(query.name for query in queries)
+        if not adaptive and len(planned) == len(names):
+            return planned
         batch = self._batches[names] = self._batches.get(names, 0) + 1
         known = self._known.get(names)
         if known is None:

@@ -77,7 +77,12 @@ def tree_tables(
         }
         with account.charge(operator):  # whose events say which trees are the cheapest
             trees = context.adaptive.trees(
-                queries, planned, picked, widths, program.sharing, context.options.adaptive
+                queries,
+                planned,
+                picked,
+                widths,
+                program.sharing,
+                context.options.adaptive and not context.is_whole,
             )
             group = _Group(queries, trees, picked, widths, program, context, aggregate)
         found |= group.tables()
