@@ -25,13 +25,13 @@ from typing import Literal as OneOf
 
 from api.client import Client
 from workloads.errors import SheafError as SheafError
-from workloads.model import Workload
+from workloads.workload import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from optimizer.physical.plan import Plan as PhysicalPlan
+    from optimizer.plan.plan import Plan as PhysicalPlan
 
 __all__ = ["Client", "Plan", "Results", "SheafError", "Workload", "load", "plan", "run"]
 
@@ -43,14 +43,14 @@ def load(source: FilePath | Mapping[str, Any]) -> Workload:
 
     Raises `WorkloadError`, a `SheafError`, with every mistake and its place.
     """
-    from optimizer.bind import bind
+    from optimizer.bind.binder import bind
     from workloads.loading import load_workload
 
     if isinstance(source, Mapping):
         workload = load_workload(source)
         bind(workload)
         return workload
-    from api.inputs import open_workload
+    from api.cli.workload_files import open_workload
 
     return open_workload(fspath(source))[0]
 
@@ -69,19 +69,19 @@ class Plan:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The plan as plain values, which `Plan.read` and `sheaf run --plan` take."""
-        from optimizer.physical.plan import to_json
+        from optimizer.plan.plan import to_json
 
         return to_json(self.physical)
 
     def text(self, verbose: bool = False) -> str:
         """The plan as `sheaf plan` shows it."""
-        from optimizer.physical.text import render_text
+        from optimizer.explain.text import render_text
 
         return render_text(self.physical, verbose)
 
     def svg(self) -> str:
         """The plan's picture."""
-        from optimizer.physical.svg import render_svg
+        from optimizer.explain.svg import render_svg
 
         return render_svg(self.physical)
 
@@ -93,8 +93,8 @@ class Plan:
     @staticmethod
     def read(source: FilePath | Mapping[str, Any]) -> Plan:
         """The plan of a document, or of a file that has one; it may have been edited."""
-        from api.commands.plan import read_plan
-        from optimizer.physical.load_plan import load_plan
+        from api.cli.commands.plan import read_plan
+        from optimizer.plan.load_plan import load_plan
 
         return Plan(load_plan(source) if isinstance(source, Mapping) else read_plan(Path(source)))
 
@@ -134,7 +134,7 @@ def plan(
     Where the workload has no statistics of its own they are sampled from `events`, files in
     Parquet, CSV or JSON lines; without either they are assumed, and the plan says so.
     """
-    from api.plan_on_events import plan_on_events
+    from api.planning.plan_on_events import plan_on_events
 
     loaded = workload if isinstance(workload, Workload) else load(workload)
     path = None if events is None else fspath(events)
@@ -156,7 +156,7 @@ def run(
     """
     from engines.execution import EventSource, Execution, RowSink, SparkMaster
     from engines.report import report_document
-    from engines.results import empty_results
+    from engines.results.tables import empty_results
     from engines.run import run as run_plan
 
     made = planned if isinstance(planned, Plan) else plan(planned, events)

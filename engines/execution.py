@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
 from engines.account import Account, Fallbacks
-from engines.context import DEFAULT_OPTIONS, RunOptions
-from engines.partial import Ledger
-from optimizer.physical.plan import Plan
+from engines.limits import Ledger
+from engines.program import DEFAULT_OPTIONS, RunOptions
+from optimizer.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from engines.events import Events
-    from engines.faults import Faults
-    from engines.results import Results
-    from engines.spark.checkpoint import Takeover
-    from engines.spark.progress import Progress as SparkProgress
-    from engines.spark.stream import Progress as StreamProgress
-    from engines.spark.stream import StreamOptions
-    from engines.trees.adaptive import Decision
+    from engines.input.event_table import Events, Faults
+    from engines.matching.trees.adaptive import Decision
+    from engines.results.tables import Results
+    from engines.spark.batch.progress import BatchProgress as SparkProgress
+    from engines.spark.stream.checkpoint import Takeover
+    from engines.spark.stream.job import StreamOptions, StreamProgress
 
 Engine = OneOf["local", "spark", "oracle"]
 ALL_ROWS = 2**62

@@ -1,38 +1,43 @@
-"""A plan made ready to run: its groups with bound queries and compiled trees.
-
-Engines take a `Program` and run its units; which queries are counted, by what, and which trees find
-the matches of the others is decided in the plan alone.
+"""A plan made ready to run: its groups with bound queries and compiled trees; and what a run of it
+carries from batch to batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from optimizer.bind import bind
-from optimizer.cost.operations import DEFAULTS
-from optimizer.forms import workload_in_forms
-from optimizer.ir.pattern import Symbol, events
-from optimizer.ir.query import BoundWorkload, Query
-from optimizer.physical import joins
-from optimizer.physical.groups import (
+from engines.account import Account, Fallbacks
+from engines.devices import DeviceRequest
+from engines.limits import Ledger, PartialLimit
+from engines.matching.stepwise.steps import Limits
+from optimizer.bind.binder import bind
+from optimizer.cost.unit_costs import DEFAULTS
+from optimizer.ir.query import BoundWorkload, Query, Symbol, events
+from optimizer.plan import join_operators as joins
+from optimizer.plan.compile_tree import ReadingTree, reading_trees
+from optimizer.plan.operators import Graph
+from optimizer.plan.plan import (
     CountingGroup,
     DeferredGroup,
     Device,
+    Operator,
+    Plan,
+    PlanError,
     StepwiseGroup,
     TreeGroup,
 )
-from optimizer.physical.operator import Operator
-from optimizer.physical.operators import Graph
-from optimizer.physical.plan import Plan, PlanError
-from optimizer.physical.reading_tree import ReadingTree, reading_trees
-from optimizer.physical.tree_operators import add_reading, stepwise_id
+from optimizer.plan.tree_operators import add_reading, stepwise_id
+from optimizer.rewrite.normalize import workload_in_forms
 from optimizer.statistics import Statistics
-from optimizer.trees.document import from_document
+from optimizer.trees.tree import from_document
 from workloads.loading import load_workload
-from workloads.model import Workload
+from workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from engines.matching.trees.adaptive import AdaptivePlans
 
 
 @dataclass(frozen=True)
@@ -177,3 +182,76 @@ def _part(unit: Unit, names: set[str]) -> Unit | None:
     if not kept:
         return None
     return unit if len(kept) == len(unit.queries) else replace(unit, queries=kept)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a user may choose of a run apart from its plan.
+
+    `device` takes the place of the plan's. `insist`: an OpenCL device that is missing or fails is
+    an error, and not a fallback to the CPU. With `adaptive` trees change when the stream does.
+    `partial` limits the partial matches that a query holds.
+    """
+
+    device: Device | None = None
+    insist: bool = False
+    adaptive: bool = True
+    partial: PartialLimit | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+DEFAULT_OPTIONS = RunOptions()
+
+
+@dataclass
+class Counts:
+    """What was done: pairs of rows that were tried, rows that were made, operators that ran, and
+    buffers that were read again."""
+
+    tried: int = 0
+    made: int = 0
+    ran: int = 0
+    reused: int = 0
+
+
+@dataclass
+class RunContext:
+    """The state of a run that is no operator's.
+
+    `adaptive` has the trees of the batches before, `ledger` the queries that were stopped at a
+    limit, which are left out from then on.
+    """
+
+    options: RunOptions = DEFAULT_OPTIONS
+    account: Account = field(default_factory=Account)
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    ledger: Ledger = field(default_factory=Ledger)
+    counts: Counts = field(default_factory=Counts)
+    is_whole: bool = False  # are the events that are run over all there are?
+    adaptive: AdaptivePlans = field(init=False)
+
+    def __post_init__(self) -> None:
+        from engines.matching.trees.adaptive import AdaptivePlans
+
+        self.adaptive = AdaptivePlans()
+
+    @property
+    def limits(self) -> Limits:
+        return self.options.limits
+
+    def take(self) -> dict[str, Any]:
+        """What has been counted and found out since it was last asked, as plain values."""
+        found = {
+            "account": self.account.totals(),
+            "fallbacks": list(self.fallbacks),
+            "decisions": [asdict(decision) for decision in self.adaptive.decisions],
+        }
+        self.account.clear()
+        self.fallbacks.clear()
+        self.adaptive.decisions.clear()
+        return found
+
+    def device_of(self, planned: Device) -> DeviceRequest:
+        """The device that a unit is to run on."""
+        device = self.options.device or planned
+        return DeviceRequest(device, self.options.insist, self.fallbacks)

@@ -11,8 +11,8 @@ from engines.account import Account
 from engines.execution import RunReport
 from engines.run import decision_documents
 from optimizer.cost.stages import ONE_SLICE
-from optimizer.physical.plan import Plan
-from optimizer.physical.wording import some
+from optimizer.explain.text import some
+from optimizer.plan.plan import Plan
 
 Operator = Mapping[str, Any]  # as a plan's document has it
 
@@ -197,7 +197,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
     """What a run says of itself at its end, as plain values."""
-    from optimizer.physical.plan import to_json
+    from optimizer.plan.plan import to_json
 
     operators = to_json(plan)["operators"]
     accounts = operator_accounts(

@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engines.account import Account, all_threads
-from engines.context import RunContext, RunOptions
 from engines.execution import (
     ALL_ROWS,
     QUIET,
@@ -23,20 +22,19 @@ from engines.execution import (
     SliceProgress,
     Stages,
 )
-from engines.program import Program, program_of
-from optimizer.physical.plan import Plan, PlanError
+from engines.program import Program, RunContext, RunOptions, program_of
+from optimizer.plan.plan import Plan, PlanError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engines.events import Events
-    from engines.faults import Faults
-    from engines.results import Results
-    from engines.spark.progress import Progress as SparkProgress
-    from engines.spark.stream import Progress as StreamProgress
-    from engines.trees.adaptive import Decision
+    from engines.input.event_table import Events, Faults
+    from engines.matching.trees.adaptive import Decision
+    from engines.results.tables import Results
+    from engines.spark.batch.progress import BatchProgress as SparkProgress
+    from engines.spark.stream.job import StreamProgress
     from workloads.errors import Diagnostic
-    from workloads.model import Workload
+    from workloads.workload import Workload
 
 
 def run(
@@ -81,10 +79,11 @@ def _run_local(
     plan: Plan, source: EventSource, sink: RowSink, execution: Execution, monitor: Monitor
 ) -> RunReport:
     """Slice by slice, so that memory follows the window and the slice, and not the file."""
-    from engines.faults import Faults
-    from engines.local.stream import SlicedRun
-    from engines.output import FileOutput, FirstRows
-    from kernels import joins, texts
+    from engines.input.event_table import Faults
+    from engines.local.run import SlicedRun
+    from engines.results.tables import FileOutput, FirstRows
+    from kernels.joins import cpu as joins
+    from kernels.texts import cpu as texts
 
     stages, faults = Stages(monitor), Faults(source.on_error)
     with stages("start"):
@@ -172,14 +171,12 @@ def _opened(
     plan: Plan, source: EventSource, execution: Execution, faults: Faults, monitor: Monitor
 ) -> tuple[Program, Any, Callable[[Any], Iterator[Any]]]:
     """The program over the source's columns, the source, and what cuts it into slices."""
-    from engines.batches import Source
-    from engines.columns.needed import named_columns, needed_columns
-    from engines.local.order import Lateness
-    from engines.local.slices import Slicing, cut
+    from engines.input.batches import FileSource, Lateness, named_columns, needed_columns
+    from engines.local.slices import SliceSize, cut
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)
-    events = Source(source.path, workload.stream, faults, progress=monitor.on_progress)
+    events = FileSource(source.path, workload.stream, faults, progress=monitor.on_progress)
     program = fitted(plan, events.kinds, workload)
     bound = program.workload
     events.assume(named_columns(bound))
@@ -193,7 +190,7 @@ def _opened(
         faults,
     )
     schema = events.schema.empty_table().select(columns).schema
-    slicing = Slicing() if execution.slice_rows is None else Slicing(execution.slice_rows)
+    slicing = SliceSize() if execution.slice_rows is None else SliceSize(execution.slice_rows)
 
     def slices(run: Any) -> Iterator[Any]:
         batches = events.batches(columns)
@@ -221,7 +218,7 @@ def _finding(found: Diagnostic) -> str:
 
 def _write(output: Any, results: Results, account: Account) -> Counter[str]:
     """The rows of each query, which are added to the output, each kind charged to its sink."""
-    from engines.results import empty_results, row_counts
+    from engines.results.tables import empty_results, row_counts
 
     none = empty_results(results.aggregates.schema.field("time").type)
     rows: Counter[str] = Counter()
@@ -249,10 +246,10 @@ def shown_time(events: Events, time: int | None) -> int | str | None:
 
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
     """The reference over all events at once: what the queries mean, whatever the plan."""
-    from engines.events import column_kinds, from_table, read_table
-    from engines.oracle import run_oracle
-    from engines.results import row_counts, sorted_results, write_results
-    from optimizer.bind import bind
+    from engines.input.event_table import column_kinds, from_table, read_table
+    from engines.reference.oracle import run_oracle
+    from engines.results.tables import row_counts, sorted_results, write_results
+    from optimizer.bind.binder import bind
     from workloads.loading import load_workload
 
     stages = Stages(monitor)
@@ -284,13 +281,12 @@ def _run_spark(
 
     Only what Spark has to find, a table or another machine's files, is looked at after that.
     """
-    from engines.columns.needed import named_columns
-    from engines.events import column_kinds
-    from engines.faults import Faults
-    from engines.session import spark_session
-    from engines.spark.batch import Settings, run_batch
-    from engines.spark.source import Source, is_table, open_source, open_table
-    from engines.spark.targets import FileTarget, Shown, Target, target_for
+    from engines.input.batches import named_columns
+    from engines.input.event_table import Faults, column_kinds
+    from engines.spark.batch.job import SpreadSettings, run_batch
+    from engines.spark.batch.source import SparkSource, is_table, open_source, open_table
+    from engines.spark.batch.targets import FileTarget, FirstRowsTarget, Target, target_for
+    from engines.spark.runtime.session import spark_session
     from workloads.loading import load_workload
 
     stages, faults = Stages(monitor), Faults(source.on_error)
@@ -304,7 +300,7 @@ def _run_spark(
             spark: SparkSession = sessions.enter_context(made)
             return spark
 
-        opened: Source
+        opened: SparkSource
         if is_table(source.path):
             with stages("start"):
                 spark = session()
@@ -318,7 +314,7 @@ def _run_spark(
                 opened.files.assume(named_columns(program.workload))
             with stages("start"):
                 spark = session()
-        target: Target = Shown(sink.shown or ALL_ROWS)
+        target: Target = FirstRowsTarget(sink.shown or ALL_ROWS)
         if sink.path is not None and sink.both:
             target = FileTarget(sink.path)
         elif sink.path is not None:
@@ -332,7 +328,7 @@ def _run_spark(
             monitor.on_progress(progress.part)
             monitor.on_tasks(progress)
 
-        settings = Settings(plan.spark.spread, plan.spark.buckets)
+        settings = SpreadSettings(plan.spark.spread, plan.spark.buckets)
         with stages("run"):
             done = run_batch(spark, program, opened, target, execution.options, settings, told)
     return RunReport(
@@ -365,8 +361,8 @@ def _run_stream(
     plan: Plan, source: EventSource, execution: Execution, monitor: Monitor
 ) -> RunReport:
     """Until there is nothing more, or until it is told to stop."""
-    from engines.session import spark_session
-    from engines.spark.stream import finish_stream, settings_for, start_stream
+    from engines.spark.runtime.session import spark_session
+    from engines.spark.stream.job import finish_stream, settings_for, start_stream
 
     assert execution.stream is not None
     options, where = execution.stream, execution.spark
@@ -437,9 +433,9 @@ def open_stream(
     plan: Plan, source: EventSource, checkpoint: str, running: Any = None
 ) -> tuple[Program, Any]:
     """The plan's program over a live source, with the columns that the checkpoint knows."""
-    from engines.events import column_kinds
-    from engines.spark.checkpoint import read_manifest
-    from engines.spark.live_source import open_live_source
+    from engines.input.event_table import column_kinds
+    from engines.spark.stream.checkpoint import read_manifest
+    from engines.spark.stream.source import open_live_source
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)

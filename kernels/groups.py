@@ -19,7 +19,7 @@ class Groups(NamedTuple):
     inputs: np.ndarray  # float64 (attribute, event); NaN for null
 
 
-class Rows(NamedTuple):
+class ResultRows(NamedTuple):
     """Results: the group (or, per slide, the boundary) and query of each row, and its numbers."""
 
     group: np.ndarray
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     values: np.ndarray  # float64 (row, value result of the query)
 
 
-class Segments(NamedTuple):
+class RowSegments(NamedTuple):
     """Results by query: each has a segment of rows, which is filled from its start.
 
     `end` is where the next row of a query goes, `room` where its segment ends.

@@ -16,15 +16,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kernels.groups import Groups, Segments
+from kernels.groups import Groups, RowSegments
 
 Array = npt.NDArray[Any]
 
 PER_CORE = 8  # slices for each core of a processor, so that none waits long for the last
 PER_UNIT = 256  # slices for each unit of a GPU, which runs many at a time
-LEAST = 256  # rows that a core takes at a time
-SHORTEST = 1024  # groups of a slice, at least
-WARM = 4.0  # windows that a slice is long, at least: it starts one window early
+MIN_SLICES = 256  # rows that a core takes at a time
+MIN_SLICE_GROUPS = 1024  # groups of a slice, at least
+MAX_WARMUP_SHARE = 4.0  # windows that a slice is long, at least: it starts one window early
 CHUNK = 1 << 28  # bytes of counters, logs or rows that are held at once; one slice is never cut
 
 FIRST, FRESH, LAST, SINCE, LIMIT = range(5)  # columns of slices, see segments.cl
@@ -35,7 +35,7 @@ def cut(
 ) -> npt.NDArray[np.int64]:
     """The runs in slices, about `pieces` of them if the runs are long enough; a row for each.
 
-    `begun` and `since` as `kernels.product.slide_product` has them.
+    `begun` and `since` as `kernels.product.cpu.slide_product` has them.
     """
     position = groups.position
     first, last = groups.run[:-1], groups.run[1:]
@@ -67,7 +67,7 @@ def _length(groups: Groups, width: int, pieces: int) -> int:
     ends = groups.run[1:][np.diff(groups.run) > 0] - 1
     span = float((groups.position[ends] - groups.position[runs]).sum() + len(runs))
     in_window = min(float(total), total * width / max(1.0, span))
-    return max(1, SHORTEST, -(-total // pieces), int(WARM * in_window))
+    return max(1, MIN_SLICE_GROUPS, -(-total // pieces), int(MAX_WARMUP_SHARE * in_window))
 
 
 def bases(sizes: Array) -> npt.NDArray[np.int64]:
@@ -117,7 +117,7 @@ class Device:
         self._context, self._queue, self._program = _program(handle, source, options)
         self._handle = handle
 
-    def pieces(self, out: Segments) -> int:
+    def pieces(self, out: RowSegments) -> int:
         """Into how many slices it is worth to cut runs that may fill `out`."""
         per_unit = PER_CORE if self._is_processor else PER_UNIT
         at_once = per_unit * int(self._handle.max_compute_units)
@@ -154,7 +154,7 @@ class Device:
         """How many of some rows a work-item takes: on a GPU one."""
         if not self._is_processor:
             return 1
-        return max(LEAST, -(-rows // (PER_CORE * int(self._handle.max_compute_units))))
+        return max(MIN_SLICES, -(-rows // (PER_CORE * int(self._handle.max_compute_units))))
 
     def room(self, count: int, size: int = 8) -> Any:
         """A buffer for so many values, of any content."""
@@ -198,10 +198,8 @@ def _program(handle: Any, source: str, options: tuple[str, ...]) -> tuple[Any, A
     import pyopencl as cl
 
     context = cl.Context([handle])
-    here = Path(__file__)
-    text = "\n".join(
-        here.with_name(name).read_text(encoding="utf-8") for name in ("segments.cl", source)
-    )
+    here = Path(__file__).parent
+    text = "\n".join((here / name).read_text(encoding="utf-8") for name in ("segments.cl", source))
     program = cl.Program(context, text).build(options=list(options))
     return context, cl.CommandQueue(context), program
 
@@ -219,7 +217,7 @@ def fill(
     slide: int,
     dual: bool,
     values: int,
-    out: Segments,
+    out: RowSegments,
     call: Call,
 ) -> bool:
     """Fill `out` with the rows of slices; False where a segment of it is too small.
@@ -249,7 +247,7 @@ def _filled(
     slide: int,
     dual: bool,
     values: int,
-    out: Segments,
+    out: RowSegments,
     call: Call,
 ) -> bool:
     """As `fill`, with `out` in any state where the device fails."""

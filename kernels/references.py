@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kernels import (
-    aseq_reference,
-    chains_reference,
-    chopconnect_reference,
-    joins_reference,
-    panes_reference,
-    product_reference,
-    reversible_reference,
-    texts_reference,
-    windows_reference,
-)
+from kernels.chains import reference as chains_reference
+from kernels.chopconnect import reference as chopconnect_reference
+from kernels.joins import reference as joins_reference
+from kernels.panes import reference as panes_reference
+from kernels.prefixes import reference as aseq_reference
+from kernels.product import reference as product_reference
+from kernels.reversible import reference as reversible_reference
+from kernels.texts import reference as texts_reference
+from kernels.windows import reference as windows_reference
 
 REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {

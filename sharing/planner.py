@@ -13,16 +13,13 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from optimizer.automaton import countable
-from optimizer.bind import bind
-from optimizer.cost.operations import DEFAULTS, UnitCosts
-from optimizer.cost.trees import COMPILED
+from optimizer.bind.binder import bind
+from optimizer.cost.unit_costs import COMPILED, DEFAULTS, UnitCosts
 from optimizer.engines import engine
-from optimizer.forms import alternative_forms, workload_in_forms
+from optimizer.ir.automaton import countable
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
-from optimizer.normalize import normalize_workload
-from optimizer.physical.operators import operators
-from optimizer.physical.plan import (
+from optimizer.plan.operators import operators
+from optimizer.plan.plan import (
     Cost,
     Device,
     Model,
@@ -32,23 +29,22 @@ from optimizer.physical.plan import (
     SparkLayout,
     StepwiseGroup,
 )
+from optimizer.rewrite.normalize import alternative_forms, normalize_workload, workload_in_forms
 from optimizer.statistics import Statistics, given, with_defaults
-from optimizer.statistics.document import about
+from optimizer.statistics.statistics import about
 from optimizer.trees import TreeError, best_tree, labels_of
-from optimizer.trees.document import to_document as tree_document
-from optimizer.trees.refusal import refusal
-from optimizer.trees.solved import Shape
+from optimizer.trees.problem import Shape
+from optimizer.trees.search import refusal
 from optimizer.trees.tree import Propagation
-from sharing.counted import CountingProblem, counted, counting_problem
-from sharing.detection.planned import detected, tree_problems
-from sharing.detection.problem import Problem
-from sharing.obstacles import obstacles
-from sharing.part import NANOSECONDS, PlanPart, PlanRequest, together
-from sharing.solve import DEFAULT, Options
-from workloads.document import to_document
+from optimizer.trees.tree import to_document as tree_document
+from sharing.counting.plan import CountingProblem, counted, counting_problem, obstacles
+from sharing.matching.nodes import NodeProblem
+from sharing.matching.plan import detected, tree_problems
+from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest, together
+from sharing.solvers.candidates import DEFAULT, Options
 from workloads.errors import SheafError, UnsupportedError
-from workloads.model import Statistics as Written
-from workloads.model import Workload
+from workloads.workload import Statistics as Written
+from workloads.workload import Workload, to_document
 
 ANY_LAYOUT = SparkLayout()
 WORTH_REWRITING = 0.99  # of the cost of the planning form
@@ -108,7 +104,7 @@ class CandidateSets:
     """
 
     counted: CountingProblem
-    trees: tuple[Problem, ...]
+    trees: tuple[NodeProblem, ...]
     stepwise: tuple[Query, ...]
     uncounted: Mapping[str, str]
     treeless: Mapping[str, str]
@@ -303,7 +299,7 @@ def _assembled(
         status="optimal" if solved.proven else "feasible",
         objective=saved,
         bound=saved if solved.proven else max(saved, solved.separate - solved.least),
-        cost=Cost(separate, shared, NANOSECONDS),
+        cost=Cost(separate, shared, NANOSECONDS_UNIT),
         candidates=solved.candidates,
         chosen=solved.chosen,
         groups=groups,
@@ -345,6 +341,6 @@ def _stepwise(query: Query, candidates: CandidateSets, request: PlanRequest) -> 
         (query.name,),
         why,
         tree_document(found.tree, labels_of(query)),
-        Cost(nanoseconds, nanoseconds, NANOSECONDS),
+        Cost(nanoseconds, nanoseconds, NANOSECONDS_UNIT),
     )
     return PlanPart((group,), separate=nanoseconds, least=nanoseconds)

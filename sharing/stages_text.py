@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from optimizer.engines import label
-from optimizer.ir.pattern import print_pattern
-from optimizer.physical.text import wrapped
-from optimizer.physical.wording import cpu, digits, some
+from optimizer.explain.text import cpu, digits, some, wrapped
+from optimizer.ir.query import print_pattern
 from sharing.planner import PlanningStages
 
 

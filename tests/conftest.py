@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from engines.session import spark_session
+from engines.spark.runtime.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

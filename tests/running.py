@@ -8,21 +8,19 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from engines.context import RunContext, RunOptions
-from engines.events import Events
-from engines.joins.scan import Limits
-from engines.live.generation import Generation
+from engines.input.event_table import Events
+from engines.limits import Ledger, PartialLimit
+from engines.live.run import Generation
 from engines.local.run import run_events
-from engines.partial import Ledger, PartialLimit
-from engines.program import CountingUnit, Program, TreeUnit, bound_program
-from engines.results import Results
-from engines.statistics import measure
-from optimizer.cost.operations import DEFAULTS
+from engines.matching.stepwise.steps import Limits
+from engines.program import CountingUnit, Program, RunContext, RunOptions, TreeUnit, bound_program
+from engines.results.tables import Results
+from engines.statistics.measure import measure
+from optimizer.cost.unit_costs import DEFAULTS
 from optimizer.ir.query import BoundWorkload, Query
-from optimizer.physical.groups import CountingGroup, Device
-from optimizer.physical.operators import operators
-from optimizer.physical.pieces import steps_of
-from optimizer.physical.plan import Plan
+from optimizer.plan.lineage import steps_of
+from optimizer.plan.operators import operators
+from optimizer.plan.plan import CountingGroup, Device, Plan
 from optimizer.statistics import Statistics, given, with_defaults
 from sharing.planner import make_plan
 

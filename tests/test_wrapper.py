@@ -24,7 +24,7 @@ case " $* " in
     for last do :; done
     mkdir -p "$last/bin" && cp "$0" "$last/bin/python"
     ;;
-  *" -m engines.startup "*) echo startup >>"$CALLS" ;;
+  *" -m engines.spark.runtime.startup "*) echo startup >>"$CALLS" ;;
   *" -m pip "*)
     for last do :; done
     echo "$last" >>"$CALLS"

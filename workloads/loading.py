@@ -16,27 +16,27 @@ from typing import Any, get_args
 
 import yaml
 
-from workloads import expressions as ex
+from workloads import syntax as ex
 from workloads.errors import Diagnostic, QueryError, WorkloadError, did_you_mean
-from workloads.model import (
+from workloads.parser import parse_condition, parse_query
+from workloads.syntax import UNITS, Query
+from workloads.workload import (
     NANOSECONDS,
+    AttributeKind,
     KeyStatistics,
-    Kind,
     OnLimit,
     PartialLimit,
     Statistics,
     Stream,
     Workload,
 )
-from workloads.parser import parse_condition, parse_query
-from workloads.syntax import UNITS, Query
 
 MAX_QUERIES = 10_000
 _KEYS = ("name", "stream", "statistics", "limits", "queries")
 # What statistics are made of; `source` and `sample` say where they came from, for people.
 _NUMBERS = ("rates", "selectivities", "keys", "ties", "events", "span")
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, AttributeKind] = {
     **dict.fromkeys(("int", "integer", "long", "bigint"), "int"),
     **dict.fromkeys(("float", "double", "number", "real"), "float"),
     **dict.fromkeys(("string", "str", "text"), "string"),
@@ -250,13 +250,13 @@ class _Reader:
                 )
         return types
 
-    def _attributes(self, document: Any) -> dict[str, Kind]:
+    def _attributes(self, document: Any) -> dict[str, AttributeKind]:
         if document is None:
             return {}
         if not isinstance(document, Mapping):
             self.report("stream.attributes is not a map of column to type")
             return {}
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, AttributeKind] = {}
         for name, word in document.items():
             kind = _KINDS.get(str(word).lower())
             if kind is None:

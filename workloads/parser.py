@@ -18,7 +18,7 @@ from lark.lark import PostLex
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
-from workloads import expressions as ex
+from workloads import syntax as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError, Span, did_you_mean
 

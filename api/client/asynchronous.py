@@ -18,8 +18,8 @@ from api.client import calls, tables
 from api.client.errors import JobError, UnreachableError
 from api.client.events import Event, Reader
 from api.client.plan import Plan
-from api.client.synchronous import PAUSE, TIMEOUT, TRIES, unreachable
-from api.schemas import (
+from api.client.synchronous import MAX_TRIES, RETRY_SECONDS, TIMEOUT, unreachable
+from api.http.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
@@ -142,7 +142,7 @@ class AsyncClient:
                 return tables.succeeded(job)
             if end is not None and time.monotonic() > end:
                 raise JobError(f"{id} is still {job.status} after {seconds:g} s")
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def follow(
         self, id: str, rows: bool = True, last: str | None = None
@@ -157,12 +157,12 @@ class AsyncClient:
                     if event.name == "end":
                         return
             except UnreachableError:
-                if tries == TRIES:
+                if tries == MAX_TRIES:
                     raise
             tries += 1
-            if tries > TRIES:
+            if tries > MAX_TRIES:
                 raise UnreachableError(f"{self.address} ends the stream of {id} again and again")
-            await asyncio.sleep(PAUSE * tries)
+            await asyncio.sleep(RETRY_SECONDS * tries)
 
     # Results
 
@@ -220,7 +220,7 @@ class AsyncClient:
             except httpx.TransportError as error:
                 if not left:
                     raise UnreachableError(unreachable(self.address, error)) from error
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(RETRY_SECONDS)
         raise AssertionError
 
     async def _pages(self, call: calls.Call[list[T]]) -> AsyncIterator[T]:
@@ -247,7 +247,9 @@ class AsyncClient:
 
     async def _events(self, id: str, last: str | None, rows: bool) -> AsyncIterator[Event]:
         reader = Reader()
-        async with self._stream(calls.events(id, last, rows), tables.QUIET) as response:
+        async with self._stream(
+            calls.events(id, last, rows), tables.READ_TIMEOUT_SECONDS
+        ) as response:
             async for line in response.aiter_lines():
                 for event in reader.line(line):
                     yield event

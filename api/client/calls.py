@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from api.client.errors import ClientError, ServiceError
 from api.client.plan import Plan
-from api.schemas import (
+from api.http.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from api.schemas import CandidateOut, PlanOut
-from optimizer.physical.plan import Plan as Physical
-from optimizer.physical.plan import from_json
-from optimizer.physical.svg import render_svg
-from optimizer.physical.text import render_text
+from api.http.schemas import CandidateOut, PlanOut
+from optimizer.explain.svg import render_svg
+from optimizer.explain.text import render_text
+from optimizer.plan.plan import Plan as Physical
+from optimizer.plan.plan import from_json
 
 
 class Plan(PlanOut):

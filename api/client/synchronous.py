@@ -17,7 +17,7 @@ from api.client import calls, tables
 from api.client.errors import JobError, UnreachableError
 from api.client.events import Event, Reader
 from api.client.plan import Plan
-from api.schemas import (
+from api.http.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
@@ -32,8 +32,8 @@ from api.schemas import (
 T = TypeVar("T")
 
 TIMEOUT = 120.0  # seconds; a large workload may take a minute to plan
-PAUSE = 0.3  # between looks at a job
-TRIES = 5  # to go on following a job after the connection broke
+RETRY_SECONDS = 0.3  # between looks at a job
+MAX_TRIES = 5  # to go on following a job after the connection broke
 
 
 class Client:
@@ -165,7 +165,7 @@ class Client:
                 return tables.succeeded(job)
             if end is not None and time.monotonic() > end:
                 raise JobError(f"{id} is still {job.status} after {seconds:g} s")
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
 
     def follow(self, id: str, rows: bool = True, last: str | None = None) -> Iterator[Event]:
         """The job as it happens, up to its end; goes on by itself where the connection breaks."""
@@ -179,12 +179,12 @@ class Client:
                     if event.name == "end":
                         return
             except UnreachableError:
-                if tries == TRIES:
+                if tries == MAX_TRIES:
                     raise
             tries += 1
-            if tries > TRIES:
+            if tries > MAX_TRIES:
                 raise UnreachableError(f"{self.address} ends the stream of {id} again and again")
-            time.sleep(PAUSE * tries)
+            time.sleep(RETRY_SECONDS * tries)
 
     # Results
 
@@ -243,7 +243,7 @@ class Client:
             except httpx.TransportError as error:
                 if not left:
                     raise UnreachableError(unreachable(self.address, error)) from error
-                time.sleep(PAUSE)
+                time.sleep(RETRY_SECONDS)
         raise AssertionError
 
     def _pages(self, call: calls.Call[list[T]]) -> Iterator[T]:
@@ -269,7 +269,7 @@ class Client:
 
     def _events(self, id: str, last: str | None, rows: bool) -> Iterator[Event]:
         reader = Reader()
-        with self._stream(calls.events(id, last, rows), tables.QUIET) as response:
+        with self._stream(calls.events(id, last, rows), tables.READ_TIMEOUT_SECONDS) as response:
             for line in response.iter_lines():
                 yield from reader.line(line)
 

@@ -11,11 +11,11 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from api.client.errors import ClientError, JobError
-from api.schemas import JobOut, ResultsOut
+from api.http.schemas import JobOut, ResultsOut
 
 Kind = OneOf["aggregates", "matches"]
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
-QUIET = 60.0  # seconds of silence after which a stream is taken for broken
+READ_TIMEOUT_SECONDS = 60.0  # seconds of silence after which a stream is taken for broken
 
 
 def is_over(job: JobOut) -> bool:

@@ -19,7 +19,7 @@ NAMED = ("rows", "taken", "arrived", "passed")
 
 
 @dataclass(frozen=True)
-class Totals:
+class JobTotals:
     """Sums over batches: `rows` and events `taken` by query, `arrived` and `passed` on by key.
 
     Under a name are those of all queries that have had it. `operators` are the totals of the plan's
@@ -43,7 +43,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchAccount:
     """What one batch did, and what the state was after it; `until` as results say times."""
 
     number: int
@@ -88,11 +88,11 @@ def key_of(route: Mapping[str, Any]) -> str:
 class JobAccount:
     """All batches up to the last, and the last one itself."""
 
-    before: Totals = field(default_factory=Totals)
-    last: Batch | None = None
+    before: JobTotals = field(default_factory=JobTotals)
+    last: BatchAccount | None = None
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> JobTotals:
         if self.last is None:
             return self.before
         last, before = self.last, self.before
@@ -105,9 +105,11 @@ class JobAccount:
         }
         sums["fallbacks"] = tuple(dict.fromkeys([*before.fallbacks, *last.fallbacks]))
         sums["trees"] = (*before.trees, *last.trees)[-LISTED_TREES:]
-        return Totals(before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums)
+        return JobTotals(
+            before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums
+        )
 
-    def add(self, batch: Batch) -> JobAccount:
+    def add(self, batch: BatchAccount) -> JobAccount:
         """With one more batch, or with the last one done again."""
         again = self.last is not None and self.last.number >= batch.number
         return replace(self, before=self.before if again else self.totals, last=batch)
@@ -127,10 +129,10 @@ def read_account(path: Path) -> JobAccount:
     if last is not None:
         names = ("groups", "routes", "fallbacks", "trees")
         lists = {name: tuple(last.get(name, ())) for name in names}
-        last = Batch(**{**last, **lists})
+        last = BatchAccount(**{**last, **lists})
     before = said["before"]
     lists = {name: tuple(before.get(name, ())) for name in ("fallbacks", "trees")}
-    return JobAccount(Totals(**{**before, **lists}), last)
+    return JobAccount(JobTotals(**{**before, **lists}), last)
 
 
 def write_account(path: Path, account: JobAccount) -> None:

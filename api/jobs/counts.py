@@ -14,13 +14,13 @@ from typing import Any, Self
 
 from api.jobs.account import JobAccount, key_of
 from api.jobs.folder import write_whole
-from api.jobs.model import Done
+from api.jobs.model import JobSummary
 
-EVERY = 0.5  # seconds between two writes
+WRITE_SECONDS = 0.5  # seconds between two writes
 
 
 @dataclass(frozen=True)
-class Way:
+class RouteCounts:
     """Events that came along one way of keying, for its queries; `waiting` for the watermark."""
 
     queries: frozenset[str]
@@ -30,7 +30,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Held:
+class StateCounts:
     """What the state holds that queries have together."""
 
     queries: frozenset[str]
@@ -39,7 +39,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Counts:
+class JobCounts:
     """Events read, None while that is not known; rows found by query, and totals of `operators`.
 
     What two tasks of a job have to take is counted twice. Only a stream leaves out `bad` rows and
@@ -53,23 +53,23 @@ class Counts:
     operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     bad: int = 0
     kinds: Mapping[str, int] | None = None
-    ways: tuple[Way, ...] = ()
-    state: tuple[Held, ...] = ()
+    ways: tuple[RouteCounts, ...] = ()
+    state: tuple[StateCounts, ...] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
 
-    def at_end(self, done: Done) -> Counts:
+    def at_end(self, done: JobSummary) -> JobCounts:
         """With what the job has done in all."""
         rows = {query: number for kind in done.rows.values() for query, number in kind.items()}
         return replace(self, events=done.events, rows=rows)
 
 
-def counts_of(account: JobAccount) -> Counts | None:
+def counts_of(account: JobAccount) -> JobCounts | None:
     """What a stream has counted; None before its first batch."""
     if account.last is None:
         return None
     totals, last = account.totals, account.last
     ways = [
-        Way(
+        RouteCounts(
             frozenset(route["queries"]),
             totals.arrived[key_of(route)],
             totals.passed[key_of(route)],
@@ -77,10 +77,10 @@ def counts_of(account: JobAccount) -> Counts | None:
         )
         for route in last.routes
     ]
-    held = [Held(frozenset(g["queries"]), g["events"], g["bytes"]) for g in last.groups]
+    held = [StateCounts(frozenset(g["queries"]), g["events"], g["bytes"]) for g in last.groups]
     kinds = {"aggregates": totals.aggregates, "matches": totals.matches}
     report = {"fallbacks": list(totals.fallbacks), "trees": list(totals.trees)}
-    return Counts(
+    return JobCounts(
         totals.events,
         totals.rows,
         totals.operators,
@@ -92,15 +92,15 @@ def counts_of(account: JobAccount) -> Counts | None:
     )
 
 
-def read_counts(path: Path) -> Counts | None:
+def read_counts(path: Path) -> JobCounts | None:
     """What has been written; None where nothing has."""
     try:
-        return Counts(**json.loads(path.read_bytes()))
+        return JobCounts(**json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
 
 
-class Counting:
+class CountWriter:
     """Writes down what a job has counted, not too often, and what it was at the end in any case."""
 
     def __init__(self, path: Path) -> None:
@@ -125,6 +125,6 @@ class Counting:
         self._last = {"events": events, "rows": dict(rows), "operators": dict(operators)}
         if report is not None:
             self._last["report"] = dict(report)
-        if time.monotonic() - self._at > EVERY:
+        if time.monotonic() - self._at > WRITE_SECONDS:
             self._at = time.monotonic()
             write_whole(self._path, self._last)

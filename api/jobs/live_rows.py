@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from api.result_files import opened
+from api.jobs.result_files import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,24 +21,24 @@ _DIGITS = 9  # of the number of a batch, which a file's name begins with
 
 
 @dataclass
-class _Seen:
+class _CountedFiles:
     """Files that have been looked at, in order, with their rows by query."""
 
     upto: int = -1  # batches
     files: dict[Path, dict[str, int]] = field(default_factory=dict)
 
 
-class Seen:
+class RowCountCache:
     """Remembers how many rows the files of streams have."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: dict[Path, _Seen] = {}
+        self._seen: dict[Path, _CountedFiles] = {}
 
     def files(self, folder: Path, upto: int) -> dict[Path, dict[str, int]]:
         """The files of a folder up to a batch, with their rows by query."""
         with self._lock:
-            seen = self._seen.setdefault(folder, _Seen())
+            seen = self._seen.setdefault(folder, _CountedFiles())
             if upto > seen.upto:
                 for path in sorted(folder.glob("*.parquet")):
                     if seen.upto < int(path.name[:_DIGITS]) <= upto:
@@ -58,7 +58,7 @@ class LiveRows:
 
     sink: Path
     checkpoint: Path
-    seen: Seen
+    seen: RowCountCache
 
     def kinds(self, query: str | None) -> list[str]:
         """The kinds of rows that all queries, or one of them, have by now."""
@@ -84,7 +84,7 @@ class LiveRows:
     def schema(self, kind: str) -> pa.Schema:
         import pyarrow as pa
 
-        from engines.results import aggregate_schema, match_schema
+        from engines.results.tables import aggregate_schema, match_schema
 
         first = min((self.sink / kind).glob("*.parquet"), default=None)
         if first is not None:
@@ -98,7 +98,7 @@ class LiveRows:
         return None
 
     def _files(self, kind: str) -> dict[Path, dict[str, int]]:
-        from engines.spark.checkpoint import readable_batch
+        from engines.spark.stream.checkpoint import readable_batch
 
         return self.seen.files(self.sink / kind, readable_batch(str(self.checkpoint)))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-LOOK = 0.5  # seconds between looks
+MEMORY_POLL_SECONDS = 0.5  # seconds between looks
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -33,7 +33,7 @@ class MemoryWatch:
         self._thread.start()
 
     def _look(self) -> None:
-        while not self._over.wait(LOOK):
+        while not self._over.wait(MEMORY_POLL_SECONDS):
             now = sum(map(held, self._processes()))
             if now > self._most:
                 self.excess = now

@@ -11,14 +11,14 @@ from typing import Literal as OneOf
 Status = OneOf["queued", "running", "succeeded", "failed", "cancelled"]
 Engine = OneOf["spark", "local"]
 Device = OneOf["auto", "cpu", "opencl"]
-Kind = OneOf["aggregates", "matches"]
+RowKind = OneOf["aggregates", "matches"]
 Mode = OneOf["batch", "stream"]
 
 OVER = ("succeeded", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveJobOptions:
     """How a stream runs; `checkpoint` and the sink are in the job's folder unless named."""
 
     checkpoint: str | None = None
@@ -43,7 +43,7 @@ class Request:
     engine: Engine = "spark"
     device: Device = "auto"
     master: str = "local[*]"
-    live: Live | None = None
+    live: LiveJobOptions | None = None
 
     @property
     def mode(self) -> Mode:
@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Done:
+class JobSummary:
     """What a job has done; `rows` are numbers of rows by kind and query, in the files' order."""
 
     events: int
@@ -79,7 +79,7 @@ class Job:
     reason: str | None = None
     started: datetime | None = None
     finished: datetime | None = None
-    done: Done | None = None
+    done: JobSummary | None = None
     position: int | None = None
     restarts: int = 0  # of a stream
 

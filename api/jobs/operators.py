@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from api.jobs.counts import Counts
+from api.jobs.counts import JobCounts
 from engines.account import Account
 from engines.report import OperatorAccount, operator_accounts
 
@@ -14,7 +14,7 @@ Operator = Mapping[str, Any]  # as a plan's document has it
 
 
 @dataclass(frozen=True)
-class Holding:
+class HeldState:
     """What the state holds that an operator's queries, and maybe others, have together."""
 
     events: int
@@ -27,10 +27,10 @@ class JobOperator:
     """An operator with its numbers, and what it holds in a stream."""
 
     account: OperatorAccount
-    state: Holding | None = None
+    state: HeldState | None = None
 
 
-def job_operators(operators: Sequence[Operator], counts: Counts | None) -> list[JobOperator]:
+def job_operators(operators: Sequence[Operator], counts: JobCounts | None) -> list[JobOperator]:
     """All operators of a plan, in its order; without `counts` none has measured numbers."""
     if counts is None:
         return [JobOperator(account) for account in operator_accounts(operators)]
@@ -74,7 +74,7 @@ class _Lineage:
 
 
 def _completed(
-    account: OperatorAccount, operator: Operator, lineage: _Lineage, counts: Counts
+    account: OperatorAccount, operator: Operator, lineage: _Lineage, counts: JobCounts
 ) -> JobOperator:
     """With what a job knows of reading, of writing, and of state."""
     id = operator["id"]
@@ -91,7 +91,7 @@ def _completed(
                 return JobOperator(account)
             arrived, taken = sum(way.arrived for way in found), sum(way.taken for way in found)
             together = sum(len(way.queries) for way in found)
-            waiting = Holding(sum(way.waiting for way in found), None, together)
+            waiting = HeldState(sum(way.waiting for way in found), None, together)
             return JobOperator(replace(account, rows_in=arrived, rows_out=taken), waiting)
         case "output":
             number = counts.rows.get(operator["detail"]["query"], 0)
@@ -107,11 +107,11 @@ def _completed(
             return JobOperator(account)
 
 
-def _state(queries: set[str], counts: Counts) -> Holding | None:
+def _state(queries: set[str], counts: JobCounts) -> HeldState | None:
     found = [held for held in counts.state if held.queries & queries]
     if not found:
         return None
-    return Holding(
+    return HeldState(
         sum(held.events for held in found),
         sum(held.bytes for held in found),
         sum(len(held.queries) for held in found),

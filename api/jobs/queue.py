@@ -14,13 +14,13 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.jobs.account import JobAccount, read_account
-from api.jobs.counts import Counts, counts_of, read_counts
+from api.jobs.counts import JobCounts, counts_of, read_counts
 from api.jobs.folder import JobFolder, show, sweep_sink
-from api.jobs.live_rows import LiveRows, Seen
-from api.jobs.model import Done, Job, Mode, Request, Status
+from api.jobs.live_rows import LiveRows, RowCountCache
+from api.jobs.model import Job, JobSummary, Mode, Request, Status
 from api.jobs.process import COMMAND, JobProcess, why_it_ended
+from api.jobs.roots import Roots
 from api.jobs.rows import Rows, StoredRows
-from api.roots import Roots
 from api.store.jobs import JobRecords
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Jobs:
         self._command, self._ended = command, ended
         self._streams_at_once, self._restarts, self._batch = streams_at_once, restarts, batch
         self._memory = memory  # bytes that each of them may hold
-        self._seen = Seen()
+        self._seen = RowCountCache()
         self._changed = threading.Condition()
         self._running: dict[str, _Running] = {}
         self._stopping = False
@@ -116,13 +116,13 @@ class Jobs:
         """What a stream has done so far; None for another job."""
         return None if job.request.live is None else read_account(self.folder(job.id).account)
 
-    def counts(self, job: Job) -> Counts | None:
+    def counts(self, job: Job) -> JobCounts | None:
         """What a job has counted so far; None before it has counted anything."""
         account = self.account(job)
         if account is not None:
             return counts_of(account)
         found = read_counts(self.folder(job.id).counts)
-        return found if job.done is None else (found or Counts()).at_end(job.done)
+        return found if job.done is None else (found or JobCounts()).at_end(job.done)
 
     def checkpoint(self, job: Job) -> Path:
         """Where a stream keeps its state."""
@@ -366,11 +366,11 @@ class Jobs:
         log.info("job over", extra={"job": job.id, "status": status, "reason": reason})
         self._ended(over)
 
-    def _streamed(self, folder: JobFolder) -> Done:
+    def _streamed(self, folder: JobFolder) -> JobSummary:
         """What a stream has done."""
         totals = read_account(folder.account).totals
         rows = {kind: {"": getattr(totals, kind)} for kind in ("aggregates", "matches")}
-        return Done(totals.events, {"run": totals.seconds}, rows, tuple(rows))
+        return JobSummary(totals.events, {"run": totals.seconds}, rows, tuple(rows))
 
     def _hear(self, running: _Running, line: bytes) -> None:
         try:
@@ -412,7 +412,9 @@ class Jobs:
         log.info("job over", extra={"job": job.id, "status": over.status, "reason": over.reason})
         self._ended(over)
 
-    def _end(self, id: str, status: Status, reason: str | None, done: Done | None = None) -> Job:
+    def _end(
+        self, id: str, status: Status, reason: str | None, done: JobSummary | None = None
+    ) -> Job:
         """Store how a job ended, as soon as the database takes it."""
         while True:
             try:
@@ -424,11 +426,11 @@ class Jobs:
                 time.sleep(AGAIN)
 
 
-def _done(job: Job, outcome: Mapping[str, Any]) -> Done | None:
+def _done(job: Job, outcome: Mapping[str, Any]) -> JobSummary | None:
     """What a job that succeeded has done, with its files under their names; else None."""
     if outcome["status"] != "succeeded":
         return None
-    return Done(
+    return JobSummary(
         events=outcome["events"],
         seconds=outcome["seconds"],
         rows=outcome["rows"],

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from api.jobs.folder import JobFolder
 from api.jobs.live_rows import LiveRows
-from api.jobs.model import Done
-from api.result_files import iterate_rows, opened, stretch
+from api.jobs.model import JobSummary
+from api.jobs.result_files import iterate_rows, opened, stretch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ class StoredRows:
     """Rows that lie sorted in the job's folder."""
 
     folder: JobFolder
-    done: Done
+    done: JobSummary
 
     def kinds(self, query: str | None) -> list[str]:
         """The kinds of rows that all queries, or one of them, can have."""

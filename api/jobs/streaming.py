@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from api.jobs.account import Batch, JobAccount, read_account, write_account
+from api.jobs.account import BatchAccount, JobAccount, read_account, write_account
 from api.jobs.folder import Attempt
 from engines.execution import Command, Monitor, Replacement
 
 if TYPE_CHECKING:
-    from engines.spark.checkpoint import Takeover
-    from engines.spark.stream import Progress as StreamProgress
+    from engines.spark.stream.checkpoint import Takeover
+    from engines.spark.stream.job import StreamProgress
 
 Tell = Callable[[dict[str, Any]], None]
 Next = Callable[[], dict[str, Any] | None]
@@ -28,15 +28,15 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     `heard` gives what the service has said: `{"plan": …}` is a plan to go on with, and
     `{"stop": true}` that it is to end.
     """
-    from api.devices import chosen_device
-    from api.roots import Roots
-    from engines.context import RunOptions
-    from engines.errors import EventsError
+    from api.jobs.devices import chosen_device
+    from api.jobs.roots import Roots
     from engines.execution import EventSource, Execution, RowSink, SparkMaster
+    from engines.limits import EventsError
+    from engines.program import RunOptions
     from engines.run import run
-    from engines.spark.kafka import KAFKA
-    from engines.spark.stream import StreamOptions
-    from optimizer.physical.plan import from_json
+    from engines.spark.stream.job import StreamOptions
+    from engines.spark.stream.kafka import KAFKA
+    from optimizer.plan.plan import from_json
 
     request = attempt.request()
     live, device = request["live"], request["device"]
@@ -88,8 +88,8 @@ def checked(
     from engines.execution import EventSource
     from engines.live.bucket import Bucket
     from engines.run import open_stream
-    from engines.spark.checkpoint import manifest_of, read_manifest, taken_over
-    from optimizer.physical.plan import from_json
+    from engines.spark.stream.checkpoint import manifest_of, read_manifest, taken_over
+    from optimizer.plan.plan import from_json
 
     live = request["live"]
     source = EventSource(request["source"], live["on_error"], like=live["like"])
@@ -120,7 +120,7 @@ class StreamMonitor(Monitor):
         self._tell({"stage": name})
 
     def command(self) -> Command:
-        from optimizer.physical.plan import from_json
+        from optimizer.plan.plan import from_json
 
         said = self._heard() or {}
         if "stop" in said:
@@ -139,7 +139,7 @@ class StreamMonitor(Monitor):
         return Replacement(from_json(said["plan"]), answer)
 
     def on_batch(self, progress: StreamProgress) -> None:
-        batch = Batch(
+        batch = BatchAccount(
             number=progress.batch,
             seconds=progress.seconds,
             events=progress.read,

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from api.jobs.counts import Counting
+from api.jobs.counts import CountWriter
 from api.jobs.folder import Attempt, JobFolder, hidden_sink
 from engines.execution import Monitor
 from workloads.errors import SheafError, WorkloadError
@@ -25,7 +25,7 @@ from workloads.errors import SheafError, WorkloadError
 if TYPE_CHECKING:
     from engines.account import Account
     from engines.execution import RunReport, SliceProgress
-    from engines.spark.progress import Progress as SparkProgress
+    from engines.spark.batch.progress import BatchProgress as SparkProgress
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -117,14 +117,14 @@ def outcome(job: JobFolder, tell: Tell, heard: Heard) -> dict[str, Any]:
 
 def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     """Run the plan, put the rows into the folder and beside the sink; gives what was done."""
-    from api.devices import chosen_device
-    from api.roots import Roots
-    from engines.context import RunOptions
+    from api.jobs.devices import chosen_device
+    from api.jobs.roots import Roots
     from engines.execution import EventSource, Execution, RowSink, SparkMaster
+    from engines.program import RunOptions
     from engines.report import report_document
     from engines.run import kinds_of
     from engines.run import run as run_plan
-    from optimizer.physical.plan import from_json
+    from optimizer.plan.plan import from_json
     from workloads.loading import load_workload
 
     request = job.request()
@@ -172,7 +172,7 @@ class JobMonitor(Monitor):
     """Tells the service how far a job is, and writes down what its operators have counted."""
 
     def __init__(self, job: JobFolder, tell: Tell) -> None:
-        self._tell, self._counting = tell, Counting(job.counts)
+        self._tell, self._counting = tell, CountWriter(job.counts)
         self._measures = job.measures
         self._began, self._told = time.monotonic(), 0.0
 
@@ -227,7 +227,7 @@ def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bo
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from engines.results import write_readers
+    from engines.results.tables import write_readers
 
     with pq.ParquetFile(job.rows("aggregates")) as a, pq.ParquetFile(job.rows("matches")) as m:
         readers = [
@@ -240,8 +240,8 @@ def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bo
 
 def may_pass(error: Exception) -> bool:
     """Whether trying again makes sense: what is wrong with the input stays wrong."""
-    from engines.session import NoSessionError
-    from engines.spark.batch import JobError
+    from engines.spark.batch.job import JobError
+    from engines.spark.runtime.session import NoSessionError
 
     if isinstance(error, JobError):  # what it passes on from our own code begins otherwise
         return str(error).startswith(("Spark: ", "py4j", "ConnectionError", "MemoryError"))

@@ -11,7 +11,7 @@ from typing import Any, cast
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from api.jobs.model import OVER, Done, Event, Job, Live, Mode, Request, Status
+from api.jobs.model import OVER, Event, Job, JobSummary, LiveJobOptions, Mode, Request, Status
 from api.store.database import Database
 from api.store.schema import EventRow, JobRow, KeyRow
 from api.store.workloads import Page, UnknownIdError, behind
@@ -168,7 +168,9 @@ class JobRecords:
                 _tell(session, row)
             return _job(row)
 
-    def end(self, id: str, status: Status, reason: str | None, done: Done | None = None) -> Job:
+    def end(
+        self, id: str, status: Status, reason: str | None, done: JobSummary | None = None
+    ) -> Job:
         """Say how a job ended."""
         with self._database.write() as session:
             row = _row(session, id)
@@ -234,7 +236,7 @@ def _with_positions(session: Session, rows: Sequence[JobRow]) -> list[Job]:
 
 def _request(row: JobRow) -> Request:
     live = row.request.get("live")
-    return Request(**{**row.request, "live": None if live is None else Live(**live)})
+    return Request(**{**row.request, "live": None if live is None else LiveJobOptions(**live)})
 
 
 def _job(row: JobRow, position: int | None = None) -> Job:
@@ -249,7 +251,7 @@ def _job(row: JobRow, position: int | None = None) -> Job:
         reason=row.reason,
         started=row.started,
         finished=row.finished,
-        done=Done(**{**done, "kinds": tuple(done["kinds"]), "files": tuple(done["files"])})
+        done=JobSummary(**{**done, "kinds": tuple(done["kinds"]), "files": tuple(done["files"])})
         if done
         else None,
         position=position,

@@ -13,7 +13,7 @@ from api.store.database import Database
 from api.store.schema import KeyRow
 from workloads.errors import SheafError
 
-KEPT = timedelta(days=1)
+KEY_LIFETIME = timedelta(days=1)
 
 
 class KeyInUseError(SheafError):
@@ -34,7 +34,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedResource:
     """The address of what a request made whose answer was never given."""
 
     address: str
@@ -47,17 +47,17 @@ class Keys:
         self._database = database
         self._run = secrets.token_hex(8)
 
-    def begin(self, key: str, request: str) -> Answer | Made | None:
+    def begin(self, key: str, request: str) -> Answer | CreatedResource | None:
         """What a request of this key came to before; None if it is to be done now."""
         try:
             return self._begin(key, request)
         except IntegrityError:  # PostgreSQL, when the same key comes twice at once
             return self._begin(key, request)
 
-    def _begin(self, key: str, request: str) -> Answer | Made | None:
+    def _begin(self, key: str, request: str) -> Answer | CreatedResource | None:
         now = datetime.now(UTC)
         with self._database.write() as session:
-            session.execute(delete(KeyRow).where(KeyRow.created < now - KEPT))
+            session.execute(delete(KeyRow).where(KeyRow.created < now - KEY_LIFETIME))
             row = session.get(KeyRow, key, with_for_update=True)
             if row is None:
                 session.add(KeyRow(key=key, request=request, run=self._run, created=now))
@@ -70,7 +70,7 @@ class Keys:
             if row.run == self._run:
                 raise KeyInUseError("the first request of this key is not done yet; try again")
             if row.made is not None:
-                return Made(row.made)
+                return CreatedResource(row.made)
             row.run = self._run  # a service was killed before anything was made
             return None
 

@@ -19,10 +19,10 @@ from sqlalchemy.orm import Session
 
 from api.store.database import Database
 from api.store.schema import PlanRow, VersionRow, WorkloadRow
-from optimizer.bind import bind
+from optimizer.bind.binder import bind
+from optimizer.explain.text import render_text
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.plan import Plan, from_json
-from optimizer.physical.text import render_text
+from optimizer.plan.plan import Plan, from_json
 from workloads.errors import SheafError
 from workloads.loading import load_workload
 

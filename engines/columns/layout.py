@@ -1,4 +1,4 @@
-"""Events sorted by partition, time and sequence: every region of a window is a range of rows."""
+"""The order in which queries of one key see events: partitions, and rows of each symbol in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.events import Events
+from engines.columns.columns import Columns, Vector
+from engines.input.event_table import Events
+from optimizer.ir.query import Symbol
 
 Rows = npt.NDArray[np.int64]
 
@@ -172,3 +174,107 @@ def _written_ranks(column: pa.ChunkedArray) -> Rows:
     texts = [f"{value!r})" for value in values]
     distinct = {text: rank for rank, text in enumerate(sorted(set(texts)))}
     return np.array([distinct[text] for text in texts], np.int64)[places]
+
+
+_INDEXED = ("int", "string", "time", "bool")
+
+
+@dataclass(frozen=True)
+class Equality:
+    """`new.attribute = bound.bound_attribute`, where `bound` is a single event."""
+
+    attribute: str
+    bound: str
+    bound_attribute: str
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The candidates of a symbol by an attribute's value, and then in order.
+
+    `keys` are sorted: the value's number times `span`, plus the row. `codes` gives the number of
+    the value that each row asks for; -1 for one that no candidate has.
+    """
+
+    rows: Rows
+    keys: Rows
+    codes: Rows
+    span: int
+
+    def find(self, bound: Rows, low: Rows, high: Rows) -> tuple[Rows, Rows]:
+        """The range of places of the candidates between two rows with a bound row's value."""
+        code = self.codes[bound]
+        start = np.searchsorted(self.keys, code * self.span + low)
+        stop = np.searchsorted(self.keys, code * self.span + np.maximum(low, high))
+        return start, np.where(code < 0, start, stop)
+
+
+def index_of(candidates: Rows, values: Vector, asked: Vector) -> Index | None:
+    """The index, where both columns hold values that can be looked up."""
+    if values.kind != asked.kind or values.kind not in _INDEXED:
+        return None
+    span = len(values.values) + 1
+    rows = candidates[values.present()[candidates]]
+    distinct, code = np.unique(values.values[rows], return_inverse=True)
+    keys = code * span + rows
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(distinct, asked.values)
+    known = np.append(distinct, distinct[:1])[place] == asked.values if len(distinct) else False
+    codes = np.where(known & asked.present(), place, -1)
+    return Index(rows[order], keys[order], codes, span)
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolRows:
+    """The rows of a symbol in order; `before[r]` is how many of them come before row r."""
+
+    rows: Rows
+    before: Rows
+    following: Rows  # of each, the place of the first that is not simultaneous with it
+
+
+class ArrangedEvents:
+    """The events in one layout, with the columns and candidates that queries share."""
+
+    def __init__(self, layout: Layout, columns: Columns) -> None:
+        self.layout, self.columns = layout, columns
+        self._vectors: dict[str, Vector] = {}
+        self._candidates: dict[Symbol, SymbolRows] = {}
+        self._overlaps: dict[frozenset[Symbol], bool] = {}
+        self._reach: dict[int, tuple[Rows, Rows]] = {}
+        self._indexes: dict[tuple[Symbol, str, str], Index | None] = {}
+
+    def vector(self, name: str) -> Vector:
+        if name not in self._vectors:
+            self._vectors[name] = self.columns.vector(name).take(self.layout.order)
+        return self._vectors[name]
+
+    def candidates(self, symbol: Symbol) -> SymbolRows:
+        if symbol not in self._candidates:
+            mask = self.columns.instances(symbol)[self.layout.order]
+            before = np.zeros(len(mask) + 1, np.int64)
+            np.cumsum(mask, out=before[1:])
+            rows = np.flatnonzero(mask)
+            self._candidates[symbol] = SymbolRows(rows, before, before[self.layout.after[rows]])
+        return self._candidates[symbol]
+
+    def index(self, symbol: Symbol, attribute: str, asked: str) -> Index | None:
+        """The symbol's candidates by an attribute, for looking up the values of another."""
+        how = (symbol, attribute, asked)
+        if how not in self._indexes:
+            rows = self.candidates(symbol).rows
+            self._indexes[how] = index_of(rows, self.vector(attribute), self.vector(asked))
+        return self._indexes[how]
+
+    def overlap(self, first: Symbol, second: Symbol) -> bool:
+        """Is there an event of both symbols?"""
+        both = frozenset((first, second))
+        if both not in self._overlaps:
+            instances = self.columns.instances
+            self._overlaps[both] = bool((instances(first) & instances(second)).any())
+        return self._overlaps[both]
+
+    def reach(self, width: int) -> tuple[Rows, Rows]:
+        if width not in self._reach:
+            self._reach[width] = self.layout.reach(width)
+        return self._reach[width]

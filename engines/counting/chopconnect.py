@@ -14,19 +14,25 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
-from engines.counting.explore import Letters
-from engines.counting.plan import Plan
-from engines.counting.prepare import Counted, Prepared, counted, may_overflow, nothing, prepare
-from engines.counting.room import capacity_for, filled
-from engines.counting.tables import by_letter, ints, where
-from kernels import chopconnect as kernel
-from kernels.groups import Rows
-from optimizer.automaton import Symbols
-from optimizer.chains import Chain, chain_of
-from optimizer.ir.pattern import Symbol
-from optimizer.ir.query import Query
+from engines.counting.letters import (
+    CountingPlan,
+    CountResult,
+    LetterGroups,
+    capacity_for,
+    counted,
+    filled,
+    may_overflow,
+    nothing,
+    prepare,
+)
+from engines.counting.tables import Letters, by_letter, ints, where
+from kernels.chopconnect import cpu as kernel
+from kernels.groups import ResultRows
+from optimizer.ir.automaton import Symbols
+from optimizer.ir.chain import Chain, chain_of
+from optimizer.ir.query import Query, Symbol
 
 Segment: TypeAlias = tuple[tuple[Symbol, Symbols], ...]  # symbols, and what is negated after each
 Lengths: TypeAlias = Mapping[str, Sequence[int]]
@@ -39,14 +45,14 @@ def refusal(query: Query) -> str | None:
 
 
 def count(
-    plan: Plan,
+    plan: CountingPlan,
     columns: Columns,
     layout: Layout,
     width: int,
     slide: int,
     is_count: bool,
     lengths: Lengths | None = None,
-) -> Counted | None:
+) -> CountResult | None:
     """Count the plan's queries, each in segments of the lengths given under its name, or whole.
 
     As `product.count`; the rows of each query come in order.
@@ -62,8 +68,13 @@ def count(
 
 
 def connected_rows(
-    plan: Plan, prepared: Prepared, width: int, slide: int, dual: bool, lengths: Lengths | None
-) -> Rows:
+    plan: CountingPlan,
+    prepared: LetterGroups,
+    width: int,
+    slide: int,
+    dual: bool,
+    lengths: Lengths | None,
+) -> ResultRows:
     """The rows of the plan's queries, each in segments of these lengths, or whole."""
     chopped = [chop(query, lengths or {}) for query in plan.queries]
     gates = [_chain(query).gate for query in plan.queries]
@@ -97,7 +108,7 @@ def _chain(query: Query) -> Chain:
     return chain
 
 
-class Wanted(NamedTuple):
+class ValueRequest(NamedTuple):
     """A value that a query asks for: of which of its components."""
 
     component: int
@@ -105,11 +116,11 @@ class Wanted(NamedTuple):
     input: int
 
 
-def _wanted(plan: Plan) -> list[list[Wanted]]:
+def _wanted(plan: CountingPlan) -> list[list[ValueRequest]]:
     found = []
     for query, term in zip(plan.queries, plan.terms, strict=True):
         chain = _chain(query)
-        found.append([Wanted(chain.level(v.alias), v.kind, v.input) for v in term.values])
+        found.append([ValueRequest(chain.level(v.alias), v.kind, v.input) for v in term.values])
     return found
 
 
@@ -137,9 +148,9 @@ class _Lane(NamedTuple):
 def segments_of(
     chopped: Sequence[tuple[Segment, ...]],
     gates: Sequence[Symbols],
-    wanted: Sequence[Sequence[Wanted]],
+    wanted: Sequence[Sequence[ValueRequest]],
     letters: Letters,
-) -> kernel.Segments:
+) -> kernel.SegmentTables:
     """The tables of chopped queries for the letters of a stream.
 
     `gates` is what each query negates before its first segment.
@@ -177,7 +188,7 @@ def segments_of(
     lasts = [parts[-1][-1][0] for parts in chopped]
     moves = [symbols for symbols, _ in letters.moves]
     many = np.arange(len(numbers) + 1)
-    return kernel.Segments(
+    return kernel.SegmentTables(
         ints(first),
         ints(i for _, _, i in nodes),
         *by_letter(moves, lambda s: where(symbol in s for symbol, _, _ in nodes)),
@@ -210,7 +221,7 @@ def segments_of(
     )
 
 
-def _lane(path: tuple[int, ...], value: Wanted, first: Sequence[int]) -> _Lane:
+def _lane(path: tuple[int, ...], value: ValueRequest, first: Sequence[int]) -> _Lane:
     """In which segment of a path a value's component lies, and the slot at that segment's end."""
     rest = value.component
     for part, segment in enumerate(path):

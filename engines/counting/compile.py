@@ -12,19 +12,27 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engines.counting.explore import ANY, Edge, Explored, Letters, explore
-from engines.counting.refine import NOTHING, Sums, refine
-from engines.counting.tables import pointers
-from kernels import product as kernel
-from kernels.reversible import Steps
+from engines.counting.tables import (
+    ANY,
+    NOTHING,
+    Edge,
+    ExploredMachine,
+    Letters,
+    Sums,
+    explore,
+    pointers,
+    refine,
+)
+from kernels.product import cpu as kernel
+from kernels.reversible.cpu import Steps
 from kernels.values import MAX, MIN, NUMBER, SUM
-from optimizer.automaton import Machine, UncountableError
-from optimizer.ir.pattern import Symbol
+from optimizer.ir.automaton import Machine, UncountableError
+from optimizer.ir.query import Symbol
 
 _START_VALUES = {SUM: 0.0, NUMBER: 0.0, MIN: np.inf, MAX: -np.inf}
 
 Int64s = npt.NDArray[np.int64]
-Pairs = npt.NDArray[np.int64]  # (rows, 2): the counter that changes, the one summed into it
+CounterPairs = npt.NDArray[np.int64]  # (rows, 2): the counter that changes, the one summed into it
 Direction = OneOf["append", "prepend"]
 
 
@@ -46,7 +54,7 @@ class Term:
 
     @property
     def reversible(self) -> bool:
-        """Can every event's effect on its counts be taken back? See `kernels.reversible`."""
+        """Can every event's effect on its counts be taken back? See `kernels.reversible.cpu`."""
         return not self.values and not any(
             machine.has_plus or machine.watched_symbols for machine in self.machines
         )
@@ -112,7 +120,7 @@ def triggered(terms: Sequence[Term], letters: Letters) -> list[list[int]]:
     ]
 
 
-def explore_all(terms: Sequence[Term], letters: Letters) -> dict[int, Explored]:
+def explore_all(terms: Sequence[Term], letters: Letters) -> dict[int, ExploredMachine]:
     """The machines of the queries, by their identity, with the states that the letters give."""
     machines = {id(machine): machine for term in terms for machine in term.machines}
     return {key: explore(machine, letters) for key, machine in machines.items()}
@@ -126,7 +134,7 @@ class Counters:
 
     def __init__(
         self,
-        explored: dict[int, Explored],
+        explored: dict[int, ExploredMachine],
         wanted: dict[int, dict[Value, None]],
         directions: tuple[Direction, ...],
     ) -> None:
@@ -163,7 +171,9 @@ class Counters:
             },
         )
 
-    def rows(self, direction: Direction, what: Sums) -> dict[tuple[Symbol | None, int], Pairs]:
+    def rows(
+        self, direction: Direction, what: Sums
+    ) -> dict[tuple[Symbol | None, int], CounterPairs]:
         """By symbol (None: a stay) and stay letter, what is summed into which counter."""
         target_color = self.color if what is self.counts else self.value_color
         source_color = self.value_color if what is self.values else self.color
@@ -188,7 +198,7 @@ class Counters:
     def _label(self, direction: Direction, symbol: Symbol | None, stay: int) -> int:
         return self._labels.setdefault((direction, symbol, stay), len(self._labels))
 
-    def _add_machine(self, key: int, machine: Explored, values: Iterable[Value]) -> None:
+    def _add_machine(self, key: int, machine: ExploredMachine, values: Iterable[Value]) -> None:
         reversible = len(self._directions) == 2
         longest = _longest(machine) if reversible else {}
         counts = _Table(len(machine.states))
@@ -208,7 +218,7 @@ class Counters:
                     for into, of in _shifts(way, used, table, counts):
                         self.tags.add(into, label, of)
 
-    def _value_table(self, key: int, machine: Explored, value: Value) -> _Table:
+    def _value_table(self, key: int, machine: ExploredMachine, value: Value) -> _Table:
         """Entries for the pairs of states between which the value's component lies."""
         tagged = {
             (e.source, e.target)
@@ -226,7 +236,7 @@ class Counters:
                     self._value_entry[key, value, i, j] = entry
         return table
 
-    def _add_sums(self, sums: Sums, machine: Explored, table: _Table) -> None:
+    def _add_sums(self, sums: Sums, machine: ExploredMachine, table: _Table) -> None:
         """For each letter and entry, the entries that are summed into it."""
         for way in self._directions:
             for (symbol, stay), edges in machine.moves.items():
@@ -274,7 +284,7 @@ def _shifts(
                 yield target, source
 
 
-def _longest(machine: Explored) -> dict[tuple[int, int], int]:
+def _longest(machine: ExploredMachine) -> dict[tuple[int, int], int]:
     """The longest way between each pair of states that is connected; there are no cycles."""
     following: dict[int, set[int]] = defaultdict(set)
     for edges in machine.moves.values():
@@ -306,7 +316,9 @@ def _by_level(
     return at, rows_in_order[:, 0].copy(), rows_in_order[:, 1].copy()
 
 
-def _by_letter(letters: Letters, rows: dict[tuple[Symbol | None, int], Pairs]) -> Iterator[Pairs]:
+def _by_letter(
+    letters: Letters, rows: dict[tuple[Symbol | None, int], CounterPairs]
+) -> Iterator[CounterPairs]:
     """For each move letter, what its symbols sum into counters."""
     none = np.zeros((0, 2), np.int64)
     for symbols, stay in letters.moves:
@@ -364,7 +376,9 @@ def operators_of(counters: Counters, letters: Letters, logged_from: set[int]) ->
 Stay = tuple[int, list[int]]  # a counter, and what is summed into it in place of what it was
 
 
-def _stay_rows(letters: Letters, rows: dict[tuple[Symbol | None, int], Pairs]) -> list[list[Stay]]:
+def _stay_rows(
+    letters: Letters, rows: dict[tuple[Symbol | None, int], CounterPairs]
+) -> list[list[Stay]]:
     """For each stay letter, the counters that it replaces and the sums that replace them."""
     found: list[list[Stay]] = []
     for stay in range(len(letters.stays)):
@@ -378,9 +392,9 @@ def _stay_rows(letters: Letters, rows: dict[tuple[Symbol | None, int], Pairs]) -
 
 
 def _in_place(
-    moves: Pairs,
+    moves: CounterPairs,
     stays: list[Stay],
-    value_moves: Pairs,
+    value_moves: CounterPairs,
     value_stays: list[Stay],
     tags: Int64s,
 ) -> list[Int64s] | None:
@@ -394,7 +408,9 @@ def _in_place(
     return [value_adds, tags.reshape(-1), adds, clears, value_clears]
 
 
-def _changes(moves: Pairs, stays: list[Stay], tagged: set[int]) -> tuple[Int64s, Int64s] | None:
+def _changes(
+    moves: CounterPairs, stays: list[Stay], tagged: set[int]
+) -> tuple[Int64s, Int64s] | None:
     """Additions so ordered that each counter is read before it changes, then what is cleared."""
     sources: dict[int, list[int]] = defaultdict(list)
     for target, source in moves.tolist():
@@ -463,7 +479,7 @@ def _nested(rows: list[list[Stay]]) -> tuple[Int64s, Int64s, Int64s]:
 def _readings(
     terms: Sequence[Term],
     letters: Letters,
-    explored: dict[int, Explored],
+    explored: dict[int, ExploredMachine],
     back: Counters,
     front: Counters,
 ) -> np.ndarray:
@@ -500,7 +516,7 @@ def _records(rows: list[list[int]], size: int) -> tuple[Int64s, Int64s]:
     return _rows([np.array(row, np.int64).reshape(-1, size) for row in rows])
 
 
-def _splits(term: Term, explored: dict[int, Explored]) -> Iterator[tuple[int, int, int]]:
+def _splits(term: Term, explored: dict[int, ExploredMachine]) -> Iterator[tuple[int, int, int]]:
     for machine in term.machines:
         for k in range(len(explored[id(machine)].states)):
             for f in explored[id(machine)].finals:

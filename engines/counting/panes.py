@@ -1,7 +1,7 @@
 """Aggregate queries of one key with different windows and slides, counted together by panes.
 
 The stream is cut where windows open and close. The product of what lies between two cuts is made
-once for all queries, and each window is put together from such products (`kernels.panes`).
+once for all queries, and each window is put together from such products (`kernels.panes.cpu`).
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
-from engines.counting.connect import PaneTables, Span, compile_panes, cuts_of
-from engines.counting.plan import Plan
-from engines.counting.prepare import (
-    Counted,
-    Prepared,
+from engines.counting.letters import (
+    CountingPlan,
+    CountResult,
+    LetterGroups,
     counted_by_query,
     joined_queries,
     may_overflow,
     nothing,
     prepare,
 )
+from engines.counting.pane_tables import PaneTables, WindowSpan, compile_panes, cuts_of
 from engines.counting.product import from_the_beginning, parts_of
-from kernels import product as kernel
-from kernels.groups import Segments
-from kernels.panes import panes_of, slide_panes
-from kernels.windows import boundaries, most_of_letters
+from kernels.groups import RowSegments
+from kernels.panes.cpu import panes_of, slide_panes
+from kernels.product import cpu as kernel
+from kernels.windows.cpu import boundaries, most_of_letters
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
@@ -43,16 +43,16 @@ PREPARE = 120.0  # an event, to be made a letter
 EVENT = 50.0  # an event that is looked at by this rule, and multiplied to its pane
 COPY = 0.5  # a counter of a new pane
 TERM = 3.0  # a product of two counters, summed up; of values it counts twice
-REVERSIBLE_EVENT = 70.0  # an event that arrives and leaves, `kernels.reversible`
+REVERSIBLE_EVENT = 70.0  # an event that arrives and leaves, `kernels.reversible.cpu`
 REVERSIBLE = 1.6  # for each addition of its arrival
-STACKS_EVENT = 230.0  # the same with two stacks, `kernels.product`
+STACKS_EVENT = 230.0  # the same with two stacks, `kernels.product.cpu`
 STACKS = 8.0
 
 
 class Apart(NamedTuple):
     """The work of those queries of one window and slide that one kernel would count."""
 
-    span: Span
+    span: WindowSpan
     windows: int
     additions: float
     terms: int  # of putting one stretch in front of another
@@ -111,17 +111,17 @@ def best_levels(work: Work) -> int:
 
 
 def count_panes(
-    plan: Plan,
+    plan: CountingPlan,
     columns: Columns,
     layout: Layout,
     widths: Sequence[int],
     slides: Sequence[int],
-) -> Counted | None:
+) -> CountResult | None:
     """Count all queries of the plan over a layout, each with its own window and slide in time.
 
     None where the stream makes that impossible.
     """
-    spans = [Span(*pair) for pair in zip(widths, slides, strict=True)]
+    spans = [WindowSpan(*pair) for pair in zip(widths, slides, strict=True)]
     cuts = cuts_of(spans)
     prepared = prepare(plan, columns, layout, max(widths), False)
     if prepared is None:
@@ -153,7 +153,7 @@ def count_panes(
     return found[0] if len(found) == 1 else joined_queries(found)
 
 
-def _safe(plan: Plan, prepared: Prepared, spans: Sequence[Span]) -> int:
+def _safe(plan: CountingPlan, prepared: LetterGroups, spans: Sequence[WindowSpan]) -> int:
     """The widest window of which none can hold too many matches to be counted exactly."""
     safe = 0
     for width in sorted({span.width for span in spans} | {min(span.slide for span in spans)}):
@@ -163,7 +163,9 @@ def _safe(plan: Plan, prepared: Prepared, spans: Sequence[Span]) -> int:
     return safe
 
 
-def work_of(plan: Plan, prepared: Prepared, tables: PaneTables, panes: Panes, safe: int) -> Work:
+def work_of(
+    plan: CountingPlan, prepared: LetterGroups, tables: PaneTables, panes: Panes, safe: int
+) -> Work:
     """The work of queries over a stream, from their tables and how often each letter occurs."""
     operators, connections, classes = tables
     run, stop = panes
@@ -183,7 +185,7 @@ def work_of(plan: Plan, prepared: Prepared, tables: PaneTables, panes: Panes, sa
     )
     by_value = value_moves + value_tags
     apart = []
-    for c, span in enumerate(map(Span, classes.width.tolist(), classes.slide.tolist())):
+    for c, span in enumerate(map(WindowSpan, classes.width.tolist(), classes.slide.tolist())):
         used = classes.counters[classes.used[c] : classes.used[c + 1]]
         used_values = classes.value_counters[classes.used_value[c] : classes.used_value[c + 1]]
         terms = _rows(connections.term, used)
@@ -234,9 +236,9 @@ def _rows(at: np.ndarray, numbers: np.ndarray) -> Int64s:
     return np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
 
 
-def _segments(start: Int64s, room: Int64s, dual: bool, most_values: int) -> Segments:
+def _segments(start: Int64s, room: Int64s, dual: bool, most_values: int) -> RowSegments:
     rows = int(room.sum())
-    return Segments(
+    return RowSegments(
         start.copy(),
         start + room,
         np.empty(rows, np.int64),

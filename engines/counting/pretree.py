@@ -13,28 +13,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
 from engines.counting.compile import Value
-from engines.counting.explore import Letters
-from engines.counting.plan import Plan
-from engines.counting.prepare import (
-    Counted,
-    Prepared,
+from engines.counting.letters import (
+    CountingPlan,
+    CountResult,
+    LetterGroups,
+    capacity_for,
     counted,
+    filled,
     joined,
     may_overflow,
     nothing,
     prepare,
 )
-from engines.counting.room import capacity_for, filled
-from engines.counting.tables import by_letter, ints, pointers, where
-from kernels import aseq as kernel
-from kernels.groups import Rows
-from optimizer.automaton import Symbols
-from optimizer.chains import Chain, chain_of
-from optimizer.ir.pattern import Symbol
-from optimizer.ir.query import Query
+from engines.counting.tables import Letters, by_letter, ints, pointers, where
+from kernels.groups import ResultRows
+from kernels.prefixes import cpu as kernel
+from optimizer.ir.automaton import Symbols
+from optimizer.ir.chain import Chain, chain_of
+from optimizer.ir.query import Query, Symbol
 
 
 class Member(NamedTuple):
@@ -52,8 +51,8 @@ def refusal(query: Query) -> str | None:
 
 
 def count(
-    plan: Plan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
-) -> Counted | None:
+    plan: CountingPlan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
+) -> CountResult | None:
     """Count the plan's queries, those of one START in one tree. As `product.count`.
 
     The rows of each query come in order, one query's after another's as the trees come.
@@ -62,14 +61,14 @@ def count(
 
 
 def count_trees(
-    plan: Plan,
+    plan: CountingPlan,
     columns: Columns,
     layout: Layout,
     width: int,
     slide: int,
     is_count: bool,
     together: Callable[[Chain], object] | None,
-) -> Counted | None:
+) -> CountResult | None:
     """The same with a tree for each value of `together`, or for each query."""
     prepared = prepare(plan, columns, layout, width, is_count)
     if prepared is None:
@@ -87,13 +86,13 @@ def by_start(chain: Chain) -> object:
 
 
 def tree_rows(
-    plan: Plan,
-    prepared: Prepared,
+    plan: CountingPlan,
+    prepared: LetterGroups,
     width: int,
     slide: int,
     dual: bool,
     together: Callable[[Chain], object] | None = by_start,
-) -> Rows:
+) -> ResultRows:
     """The rows of the plan's queries, with a tree for each value of `together`, or each query."""
     trees: dict[object, list[Member]] = defaultdict(list)
     for q, query in enumerate(plan.queries):
@@ -109,8 +108,13 @@ def tree_rows(
 
 
 def _run(
-    tree: kernel.Tree, prepared: Prepared, most_values: int, width: int, slide: int, dual: bool
-) -> Rows:
+    tree: kernel.PrefixTree,
+    prepared: LetterGroups,
+    most_values: int,
+    width: int,
+    slide: int,
+    dual: bool,
+) -> ResultRows:
     groups = prepared.groups
     return filled(
         partial(kernel.count_prefixes, groups, tree, width, slide, dual),
@@ -126,7 +130,7 @@ class _Node(NamedTuple):
     gap: Symbols  # what clears it
 
 
-def tree_of(members: Sequence[Member], letters: Letters) -> kernel.Tree:
+def tree_of(members: Sequence[Member], letters: Letters) -> kernel.PrefixTree:
     """The tables of a tree of queries for the letters of a stream."""
     numbers: dict[_Node, int] = {}
     paths = []
@@ -141,7 +145,7 @@ def tree_of(members: Sequence[Member], letters: Letters) -> kernel.Tree:
     gates = list(dict.fromkeys(m.chain.gate for m in members if m.chain.gate))
     lasts = [member.chain.components[-1].symbol for member in members]
     moves = [symbols for symbols, _ in letters.moves]
-    return kernel.Tree(
+    return kernel.PrefixTree(
         ints(node.parent for node in nodes),
         *by_letter(moves, lambda s: where(node.symbol in s for node in nodes)),
         *by_letter(letters.stays, lambda s: where(node.gap & s for node in nodes)),

@@ -1,7 +1,7 @@
 """Aggregate queries of one key and window, counted together by the sliding product.
 
 Queries whose events can all be taken back go through the reversible kernel, which does half the
-work; the others through the two stacks of `kernels.product`.
+work; the others through the two stacks of `kernels.product.cpu`.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
 from engines.counting.compile import Tables, Term, compile_steps, compile_tables, triggered
-from engines.counting.explore import Letters
-from engines.counting.plan import Plan, value_columns
-from engines.counting.prepare import (
-    Counted,
-    Prepared,
+from engines.counting.letters import (
+    CountingPlan,
+    CountResult,
+    LetterGroups,
     counted_by_query,
     joined_queries,
     may_overflow,
     nothing,
     prepare,
+    value_columns,
 )
-from engines.device_kernels import CPU, DeviceKernels
-from engines.devices import DeviceRequest
-from kernels.groups import Groups, Segments
-from kernels.reversible import Steps
-from kernels.windows import boundaries
+from engines.counting.tables import Letters
+from engines.devices import CPU, DeviceKernels, DeviceRequest
+from kernels.groups import Groups, RowSegments
+from kernels.reversible.cpu import Steps
+from kernels.windows.cpu import boundaries
 
-__all__ = ["Counted", "Plan", "count", "value_columns"]
+__all__ = ["CountResult", "CountingPlan", "count", "value_columns"]
 
 Int64s = npt.NDArray[np.int64]
 
 ON_CPU = DeviceRequest()
-MAX_ROWS = 50_000_000  # that are made room for at once
+MAX_ROWS_AT_ONCE = 50_000_000  # that are made room for at once
 
 
 def count(
-    plan: Plan,
+    plan: CountingPlan,
     columns: Columns,
     layout: Layout,
     width: int,
     slide: int,
     is_count: bool,
     request: DeviceRequest = ON_CPU,
-) -> Counted | None:
+) -> CountResult | None:
     """Count all queries of the plan over a layout; None where the stream makes that impossible.
 
     `slide` 0 means per trigger. Large counts come marked as not exact, and nothing wraps unseen.
@@ -80,7 +80,7 @@ def parts_of(room: Int64s) -> Iterator[Int64s]:
     """The numbers of the queries, in parts whose rows find room at once."""
     first, taken = 0, 0
     for q, rows in enumerate(room.tolist()):
-        if q > first and taken + rows > MAX_ROWS:
+        if q > first and taken + rows > MAX_ROWS_AT_ONCE:
             yield np.arange(first, q)
             first, taken = q, 0
         taken += rows
@@ -88,26 +88,26 @@ def parts_of(room: Int64s) -> Iterator[Int64s]:
 
 
 def run_product(
-    plan: Plan,
-    prepared: Prepared,
+    plan: CountingPlan,
+    prepared: LetterGroups,
     part: Int64s,
     begun: Int64s,
     since: Int64s,
     width: int,
     slide: int,
     dual: bool,
-    compiled: Compiled | None = None,
+    compiled: CompiledTables | None = None,
     kernels: DeviceKernels = CPU,
-) -> tuple[Int64s, Segments]:
+) -> tuple[Int64s, RowSegments]:
     """Where the rows of each query of a part of the plan start, and the rows.
 
-    `begun` and `since` as `kernels.product.slide_product` has them.
+    `begun` and `since` as `kernels.product.cpu.slide_product` has them.
     """
     groups = prepared.groups
     room = room_for(plan, prepared, since, width, slide)[part]
     start = np.cumsum(room) - room
     rows = int(room.sum())
-    out = Segments(
+    out = RowSegments(
         start.copy(),
         start + room,
         np.empty(rows, np.int64),
@@ -116,7 +116,7 @@ def run_product(
         np.empty(rows if dual else 0, np.float64),
         np.empty((rows, plan.most_values), np.float64),
     )
-    compiled = compiled or Compiled()
+    compiled = compiled or CompiledTables()
     marks = np.array([plan.terms[q].reversible and not dual for q in part])
     for chosen in (np.flatnonzero(marks), np.flatnonzero(~marks)):
         if not len(chosen):
@@ -134,25 +134,25 @@ def run_product(
     return start, out
 
 
-class Compiled:
+class CompiledTables:
     """The tables of a plan's queries, kept for as long as the stream has the same letters."""
 
     def __init__(self) -> None:
         self._letters: Letters | None = None
         self._found: dict[Hashable, Any] = {}
 
-    def steps(self, plan: Plan, queries: tuple[int, ...], letters: Letters) -> Steps:
+    def steps(self, plan: CountingPlan, queries: tuple[int, ...], letters: Letters) -> Steps:
         found: Steps = self._kept(compile_steps, plan, queries, letters)
         return found
 
-    def tables(self, plan: Plan, queries: tuple[int, ...], letters: Letters) -> Tables:
+    def tables(self, plan: CountingPlan, queries: tuple[int, ...], letters: Letters) -> Tables:
         found: Tables = self._kept(compile_tables, plan, queries, letters)
         return found
 
     def _kept(
         self,
         compile_terms: Callable[[Sequence[Term], Letters], Any],
-        plan: Plan,
+        plan: CountingPlan,
         queries: tuple[int, ...],
         letters: Letters,
     ) -> Any:
@@ -170,7 +170,9 @@ def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:
     return np.zeros(runs, np.int64), np.full(runs, -(2**62), np.int64)
 
 
-def room_for(plan: Plan, prepared: Prepared, since: Int64s, width: int, slide: int) -> Int64s:
+def room_for(
+    plan: CountingPlan, prepared: LetterGroups, since: Int64s, width: int, slide: int
+) -> Int64s:
     """How many rows each query can give: one for each time that it is evaluated."""
     groups, letters = prepared.groups, prepared.letters
     if slide:

@@ -11,31 +11,30 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.account import Account
-from engines.columns.arranged import Arranged
-from engines.columns.evaluate import evaluate
-from engines.columns.instances import Columns
-from engines.columns.keys import KeyTexts, with_fixed
-from engines.columns.vectors import Vector, truth
+from engines.columns.columns import Columns, Vector, evaluate, truth
+from engines.columns.layout import ArrangedEvents
 from engines.counting import aseq, chopconnect, pretree
 from engines.counting.panes import count_panes
-from engines.counting.product import Counted, Plan, count, value_columns
+from engines.counting.product import CountingPlan, CountResult, count, value_columns
 from engines.devices import DeviceRequest
 from engines.program import CountingUnit
-from engines.results import aggregate_schema
-from engines.text import repeated
+from engines.results.json_text import KeyTexts, repeated, with_fixed
+from engines.results.tables import aggregate_schema
 from optimizer.ir.query import Aggregation, Query, whole_ticks
-from workloads import expressions as ex
+from workloads import syntax as ex
 
 Selected: TypeAlias = slice | npt.NDArray[np.int64]
 ON_CPU = DeviceRequest()
 
 
-Runner: TypeAlias = Callable[[CountingUnit, Plan, Arranged, DeviceRequest], "Counted | None"]
+Runner: TypeAlias = Callable[
+    [CountingUnit, CountingPlan, ArrangedEvents, DeviceRequest], "CountResult | None"
+]
 
 
 def counted_rows(
     unit: CountingUnit,
-    arranged: Arranged,
+    arranged: ArrangedEvents,
     device: DeviceRequest = ON_CPU,
     account: Account | None = None,
     outputs: Mapping[str, str] | None = None,
@@ -46,7 +45,7 @@ def counted_rows(
     """
     account = account or Account()
     with account.charge(unit.operator):
-        counted = RUNNERS[unit.engine](unit, Plan(unit.queries), arranged, device)
+        counted = RUNNERS[unit.engine](unit, CountingPlan(unit.queries), arranged, device)
     if counted is None:
         return None
     account.count(unit.operator, counted.events, len(counted.group))
@@ -72,36 +71,36 @@ class _Span(NamedTuple):
 
 
 def _product(
-    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
-) -> Counted | None:
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
     span = _Span.of(unit, arranged.columns.events.tick)
     return count(plan, arranged.columns, arranged.layout, *span, device)
 
 
 def _aseq(
-    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
-) -> Counted | None:
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
     span = _Span.of(unit, arranged.columns.events.tick)
     return aseq.count(plan, arranged.columns, arranged.layout, *span)
 
 
 def _pretree(
-    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
-) -> Counted | None:
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
     span = _Span.of(unit, arranged.columns.events.tick)
     return pretree.count(plan, arranged.columns, arranged.layout, *span)
 
 
 def _chopconnect(
-    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
-) -> Counted | None:
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
     span = _Span.of(unit, arranged.columns.events.tick)
     return chopconnect.count(plan, arranged.columns, arranged.layout, *span, unit.lengths)
 
 
 def _panes(
-    unit: CountingUnit, plan: Plan, arranged: Arranged, device: DeviceRequest
-) -> Counted | None:
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
     tick = arranged.columns.events.tick
     widths = [query.window.ticks(tick) for query in unit.queries]
     slides = [whole_ticks(query.slide or 0, tick, "slide") for query in unit.queries]
@@ -117,7 +116,7 @@ RUNNERS: Mapping[str, Runner] = {
 }
 
 
-class Places(Protocol):
+class ResultColumns(Protocol):
     """Key, time and sequence of results, and what their columns are made with."""
 
     columns: Columns
@@ -129,8 +128,8 @@ class Places(Protocol):
 
 def result_tables(
     queries: Sequence[Query],
-    counted: Counted,
-    places: Places,
+    counted: CountResult,
+    places: ResultColumns,
     account: Account | None = None,
     outputs: Mapping[str, str] | None = None,
 ) -> list[pa.Table]:
@@ -148,7 +147,7 @@ def result_tables(
 class _Batch:
     """The places of results of one layout, looked up once for each group of events."""
 
-    def __init__(self, counted: Counted, arranged: Arranged, query: Query) -> None:
+    def __init__(self, counted: CountResult, arranged: ArrangedEvents, query: Query) -> None:
         self.columns = arranged.columns
         self._events, self._layout = arranged.columns.events, arranged.layout
         self._counted = counted
@@ -175,7 +174,7 @@ class _Batch:
         return pa.array(self._events.sequence[self._layout.order[self._counted.last[group]]])
 
 
-def _table(query: Query, counted: Counted, rows: Selected, places: Places) -> pa.Table:
+def _table(query: Query, counted: CountResult, rows: Selected, places: ResultColumns) -> pa.Table:
     output = query.output
     assert isinstance(output, Aggregation)
     columns = value_columns(query)

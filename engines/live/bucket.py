@@ -1,25 +1,86 @@
-"""One bucket of keys of a live stream: events wait until their time has passed, then they run.
-
-So events are processed in the order of time whatever order they come in. All that a bucket holds
-between two turns is one sequence of bytes.
-"""
+"""A bucket of keys: the events that wait in it, and the state of its queries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
 
-from engines.context import DEFAULT_OPTIONS, RunContext, RunOptions
-from engines.events import Events, from_table
-from engines.live.blob import from_bytes, joined, parted, to_bytes
-from engines.live.bucketing import HOME
-from engines.live.generation import Generation
-from engines.live.run import Held
-from engines.live.runs import LiveGenerations
+from engines.input.event_table import Events, from_table
+from engines.live.run import Generation, LiveGenerations, StateSize
+from engines.live.state_bytes import from_bytes, joined, parted, to_bytes
 from engines.local.slices import between
-from engines.results import Results, empty_results
+from engines.program import DEFAULT_OPTIONS, RunContext, RunOptions
+from engines.results.tables import Results, empty_results
+
+HOME = "\0home"  # a column of events that arrive: is this the bucket that answers for the event?
+
+UInt64s = npt.NDArray[np.uint64]
+
+_PRIME = np.uint64(0x100000001B3)  # FNV's, as the base of a polynomial over a text's bytes
+_SHIFTS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # the finalizer of splitmix64
+
+
+def buckets_of(events: Events, key: Sequence[str], number: int) -> npt.NDArray[np.int64]:
+    """The bucket of each event, and -1 where the key has a null; without a key there is one."""
+    if not key:
+        return np.zeros(len(events), np.int64)
+    mixed = np.zeros(len(events), np.uint64)
+    null = np.zeros(len(events), bool)
+    for name in key:
+        column = events.column(name)
+        null |= np.asarray(pc.is_null(column))
+        mixed = _mix(mixed * _PRIME + _numbers(column))
+    return np.where(null, -1, (mixed % np.uint64(number)).astype(np.int64))
+
+
+def _numbers(column: pa.ChunkedArray) -> UInt64s:
+    """A number for each value, the same for equal ones; that of a null does not matter."""
+    kind = column.type
+    if at.is_string(kind) or at.is_large_string(kind) or at.is_binary(kind):
+        coded = pa.chunked_array(column).combine_chunks().dictionary_encode()
+        texts = _text_numbers(coded.dictionary)
+        if not len(texts):
+            return np.zeros(len(coded), np.uint64)
+        found: UInt64s = texts[pc.fill_null(coded.indices, 0).to_numpy(zero_copy_only=False)]
+        return found
+    if at.is_floating(kind):
+        doubles: npt.NDArray[np.float64] = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy()
+        return (doubles + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+    if at.is_date32(kind) or at.is_time32(kind):
+        column = column.cast(pa.int32())
+    integers: npt.NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+    return integers.view(np.uint64)
+
+
+def _text_numbers(texts: pa.Array) -> UInt64s:
+    """Each text as a polynomial of its bytes."""
+    array = texts.cast(pa.large_binary())
+    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset :][: len(array) + 1]
+    if array.buffers()[2] is None:
+        return np.zeros(len(array), np.uint64)
+    content = np.frombuffer(array.buffers()[2], np.uint8)[: offsets[-1]]
+    lengths = np.diff(offsets)
+    powers = np.full(int(lengths.max(initial=0)) + 1, _PRIME, np.uint64)
+    powers[0] = 1
+    powers = np.multiply.accumulate(powers)
+    place = np.arange(len(content)) - np.repeat(offsets[:-1], lengths)
+    # One more than each byte, so that texts that end in zero bytes differ from shorter ones.
+    terms = (content.astype(np.uint64) + np.uint64(1)) * powers[place]
+    sums = np.concatenate([[np.uint64(0)], np.cumsum(terms, dtype=np.uint64)])
+    return _mix(sums[offsets[1:]] - sums[offsets[:-1]])
+
+
+def _mix(values: UInt64s) -> UInt64s:
+    for shift, factor in _SHIFTS:
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return values ^ (values >> np.uint64(31))
+
 
 _OWN = ""  # the part of a state that is no generation's
 
@@ -37,20 +98,20 @@ class Turn:
     late: pa.Table
     taken: int
     waiting: int
-    held: Mapping[str, Held]
+    held: Mapping[str, StateSize]
     state: bytes | None
     due: int | None
 
 
 @dataclass(frozen=True)
-class _Held:
+class _BucketState:
     """What a bucket holds: events that wait, and the state of the queries up to a time."""
 
     waiting: pa.Table
     until: int | None = None
     live: Mapping[str, bytes | memoryview] = field(default_factory=dict)  # by generation
     due: int | None = None
-    held: Mapping[str, Held] = field(default_factory=dict)
+    held: Mapping[str, StateSize] = field(default_factory=dict)
 
 
 class Bucket:
@@ -123,24 +184,24 @@ class Bucket:
             table = table.filter(table.column(HOME))
         return table.select(self._schema.names)
 
-    def _read(self, state: bytes | None) -> _Held:
+    def _read(self, state: bytes | None) -> _BucketState:
         if state is None:
-            return _Held(self._schema.empty_table())
+            return _BucketState(self._schema.empty_table())
         parts = parted(state)
         tables, about = from_bytes(parts.pop(_OWN))
         none = self._schema.empty_table()
         # A column that was of no use to the queries of that time is null in what waited then.
         waiting = pa.concat_tables([none, tables["waiting"]], promote_options="default")
-        return _Held(
+        return _BucketState(
             waiting.select(none.column_names),
             about["until"],
             parts,
             about["due"],
-            {name: Held(*held) for name, held in about["held"].items()},
+            {name: StateSize(*held) for name, held in about["held"].items()},
         )
 
 
-def _written(after: _Held) -> bytes | None:
+def _written(after: _BucketState) -> bytes | None:
     if not after.live and not after.waiting.num_rows:
         return None
     about = {"until": after.until, "due": after.due, "held": dict(after.held)}
@@ -148,7 +209,7 @@ def _written(after: _Held) -> bytes | None:
     return joined({_OWN: own, **after.live})
 
 
-def _due(after: _Held, waiting: Events) -> int | None:
+def _due(after: _BucketState, waiting: Events) -> int | None:
     times = [] if after.due is None else [after.due]
     if len(waiting):
         times.append(int(waiting.ticks[0]))

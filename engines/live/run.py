@@ -1,40 +1,46 @@
-"""`LiveRun`: the units of a program over batches of events, with all state in its hands.
-
-Units that are counted keep what their window holds, as symbols (`engines.counting.continued`).
-The others keep the events that their next results can reach, and are run over them again.
+"""Queries over events that keep coming, and the generations of them that a change of queries
+leaves.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from engines.columns.arranged import Arranged
-from engines.columns.instances import Columns
-from engines.columns.layout import arrange
-from engines.columns.needed import needed_columns
-from engines.context import RunContext
-from engines.counting.continued import Continued
-from engines.counting.plan import Plan, wanted_values
-from engines.errors import StateError
-from engines.events import Events, from_table
-from engines.gathered import Gathered
-from engines.live.blob import from_bytes, to_bytes
+from engines.columns.columns import Columns
+from engines.columns.layout import ArrangedEvents, arrange
+from engines.counting.letters import CountingPlan, wanted_values
+from engines.counting.live import LiveCounter
+from engines.input.batches import needed_columns
+from engines.input.event_table import Events, from_table
+from engines.limits import StateError
+from engines.live.state_bytes import from_bytes, to_bytes
+from engines.local.run import SlicedRun
 from engines.local.slices import Slice, appended, between
-from engines.local.stream import SlicedRun
-from engines.program import CountingUnit, Program, Unit
-from engines.results import Results, empty_results, joined_results
+from engines.program import DEFAULT_OPTIONS, CountingUnit, Program, RunContext, RunOptions, Unit
+from engines.results.tables import Results, empty_results, joined_results
+from engines.statistics.running import RunningStatistics
 from optimizer.ir.query import Query
 from workloads.errors import UnsupportedError
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A program, and the time behind which its stream begins; None: with its first event."""
+
+    program: Program
+    since: int | None = None
+
 
 _REST = "matches"  # the group of all queries that are not counted
 
 
-class Held(NamedTuple):
+class StateSize(NamedTuple):
     """What a state holds: events, and bytes."""
 
     events: int
@@ -55,7 +61,7 @@ class LiveRun:
         tick: int,
         context: RunContext | None = None,
         since: int | None = None,
-        gathered: Gathered | None = None,
+        gathered: RunningStatistics | None = None,
     ) -> None:
         self._program, self._tick, self._since = program, tick, since
         self._workload, self.context = program.workload, context or RunContext()
@@ -69,7 +75,7 @@ class LiveRun:
             else:
                 rest.append(unit)
         self._counted = {
-            _name(units[0].queries[0]): Continued(units, tick, self.context)
+            _name(units[0].queries[0]): LiveCounter(units, tick, self.context)
             for units in groups.values()
         }
         self._sliced = SlicedRun(program.only(rest), tick, self.context)
@@ -101,7 +107,7 @@ class LiveRun:
         program, account = self._program, self.context.account
         columns = Columns(self._workload, events, account, program.conditions)
         tables = [empty_results(events.time_type).aggregates]
-        layouts: dict[tuple[tuple[str, ...], bool], Arranged] = {}
+        layouts: dict[tuple[tuple[str, ...], bool], ArrangedEvents] = {}
         for group in self._counted.values():
             first = group.queries[0]
             _check_finite(group.queries, columns)
@@ -111,7 +117,7 @@ class LiveRun:
                 with account.charge(operator):
                     layout = arrange(events, *place, False)
                 account.count(operator, len(events), len(layout))
-                layouts[place] = Arranged(layout, columns)
+                layouts[place] = ArrangedEvents(layout, columns)
             tables += group.add(layouts[place], until, program.outputs)
         account.count(program.conditions, len(events), len(events))
         for symbol, instances in columns.counts.items():
@@ -141,16 +147,16 @@ class LiveRun:
         return {names[0]: names for names in found if names}
 
     @property
-    def held(self) -> dict[str, Held]:
+    def held(self) -> dict[str, StateSize]:
         """What the state of each group holds, by the group's first query; bytes as last saved."""
         sizes = {
-            group.queries[0].name: Held(len(group.state.codes), self._bytes.get(name, 0))
+            group.queries[0].name: StateSize(len(group.state.codes), self._bytes.get(name, 0))
             for name, group in self._counted.items()
         }
         if self._has_rest:
             carried = sum(map(len, self._sliced.carried_events().values()))
             events = carried + (0 if self._kept is None else len(self._kept))
-            sizes[self._sliced.queries[0].name] = Held(events, self._bytes.get(_REST, 0))
+            sizes[self._sliced.queries[0].name] = StateSize(events, self._bytes.get(_REST, 0))
         return sizes
 
     @property
@@ -241,7 +247,9 @@ def continues(unit: CountingUnit) -> bool:
     """
     if unit.engine == "panes":
         return False
-    return not any(m.has_conjunction for machines in Plan(unit.queries).machines for m in machines)
+    return not any(
+        m.has_conjunction for machines in CountingPlan(unit.queries).machines for m in machines
+    )
 
 
 def _name(query: Query) -> str:
@@ -263,3 +271,52 @@ def _check_finite(queries: Sequence[Query], columns: Columns) -> None:
                     f"query {query.name} aggregates '{operand.name}', which has an infinite value; "
                     "leave such events out by a condition"
                 )
+
+
+class LiveGenerations:
+    """Like `LiveRun`, for several generations; a state is in parts, by the generation's name."""
+
+    def __init__(
+        self,
+        generations: Mapping[str, Generation],
+        tick: int,
+        options: RunOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        self.context = RunContext(options)
+        self._runs = {
+            name: LiveRun(generation.program, tick, self.context, generation.since)
+            for name, generation in generations.items()
+        }
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The queries that have one state together, by the name of the first of them."""
+        return {first: names for run in self._runs.values() for first, names in run.groups.items()}
+
+    @property
+    def held(self) -> dict[str, StateSize]:
+        """What the state of each group holds, by the group's first query; bytes as last saved."""
+        return {name: held for run in self._runs.values() for name, held in run.held.items()}
+
+    @property
+    def due(self) -> int | None:
+        """The first time that may give rows, or let go of state, if no further event comes."""
+        times = (run.due for run in self._runs.values())
+        return min((time for time in times if time is not None), default=None)
+
+    def add(self, events: Events, until: int | None) -> Results:
+        """The rows that are certain once all events up to `until` have come; None: no more will."""
+        found = [run.add(events, until) for run in self._runs.values()]
+        return joined_results([empty_results(events.time_type), *found])
+
+    def save(self) -> dict[str, bytes]:
+        """The state of each generation that holds anything."""
+        return {name: run.save() for name, run in self._runs.items() if not run.is_empty}
+
+    def restore(self, parts: Mapping[str, bytes | memoryview]) -> None:
+        """Go on with a saved state; generations that it has nothing of start afresh."""
+        for name, run in self._runs.items():
+            if name in parts:
+                run.restore(parts[name])
+            else:
+                run.clear()

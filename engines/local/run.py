@@ -1,37 +1,40 @@
-"""`run_events`: the units of a program over columns of events.
-
-Counting units are counted (`engines.counting`), tree units joined (`engines.trees`), stepwise ones
-bound one component after the other (`engines.joins`). Where the events do not allow what a unit
-plans, its queries construct their matches in another way, and the run says so.
-"""
+"""A workload on this machine: over events in memory, and slice by slice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from engines.columns.arranged import Arranged
-from engines.columns.instances import Columns
-from engines.columns.keys import KeyTexts
-from engines.columns.layout import arrange
-from engines.context import RunContext
+from engines.columns.columns import Columns
+from engines.columns.layout import ArrangedEvents, arrange
 from engines.counting.rows import counted_rows
-from engines.errors import named_error
-from engines.events import Events
-from engines.joins.aggregates import Found, aggregate_rows
-from engines.joins.matches import match_rows
-from engines.joins.scan import Scan
-from engines.program import CountingUnit, Program, StepwiseUnit, TreeUnit
-from engines.results import Results, aggregate_schema, match_schema
-from engines.trees import tree_tables
+from engines.input.batches import needed_columns
+from engines.input.event_table import Events, from_table
+from engines.limits import named_error
+from engines.local.slices import Slice, SliceReach, appended
+from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
+from engines.matching.stepwise.matches import match_rows
+from engines.matching.stepwise.steps import QueryScan
+from engines.matching.trees.run import tree_tables
+from engines.program import CountingUnit, Program, RunContext, StepwiseUnit, TreeUnit, Unit
+from engines.results.json_text import KeyTexts
+from engines.results.tables import (
+    Results,
+    aggregate_schema,
+    empty_results,
+    joined_results,
+    match_schema,
+)
+from optimizer.cost.stages import is_unbounded, waits_for_window
 from optimizer.engines import counting_engine
-from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, Construction, Query
-from optimizer.trees.refusal import refusal
-from workloads import expressions as ex
+from optimizer.ir.query import events as components
+from optimizer.trees.search import refusal
+from workloads import syntax as ex
 from workloads.errors import UnsupportedError
 from workloads.syntax import All
 
@@ -56,7 +59,9 @@ class _Run:
     program: Program
     events: Events
     context: RunContext
-    arrangements: dict[tuple[tuple[str, ...], bool, bool], Arranged] = field(default_factory=dict)
+    arrangements: dict[tuple[tuple[str, ...], bool, bool], ArrangedEvents] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         account, operator = self.context.account, self.program.conditions
@@ -152,7 +157,7 @@ class _Run:
                 return f"'{name}' is not a number"
         return None
 
-    def _arranged(self, query: Query) -> Arranged:
+    def _arranged(self, query: Query) -> ArrangedEvents:
         # Only ALL puts simultaneous events into one group, whose order then shows.
         settled = any(isinstance(e.quantifier, All) for e in components(query.pattern))
         place = (query.key, query.window.is_count, settled)
@@ -162,7 +167,7 @@ class _Run:
             with account.charge(operator):
                 layout = arrange(self.events, *place)
             account.count(operator, len(self.events), len(layout))
-            self.arrangements[place] = Arranged(layout, self.columns)
+            self.arrangements[place] = ArrangedEvents(layout, self.columns)
         return self.arrangements[place]
 
     def _bind(self, query: Query) -> pa.Table:
@@ -179,14 +184,14 @@ class _Run:
         account.count(self.program.outputs[query.name], table.num_rows, table.num_rows)
         return table
 
-    def _aggregate(self, query: Query, found: Iterable[Found]) -> pa.Table:
+    def _aggregate(self, query: Query, found: Iterable[MatchColumns]) -> pa.Table:
         """The rows of a query from its matches."""
         return self._table(query, found)
 
-    def _table(self, query: Query, found: Iterable[Found] | None = None) -> pa.Table:
+    def _table(self, query: Query, found: Iterable[MatchColumns] | None = None) -> pa.Table:
         arranged = self._arranged(query)
         width = query.window.ticks(self.events.tick)
-        scan = Scan(arranged, width, query.name, self.context.limits)
+        scan = QueryScan(arranged, width, query.name, self.context.limits)
         keys = KeyTexts(self.events, arranged.layout, query.key)
         if isinstance(query.output, Construction):
             return match_rows(query, scan, keys)
@@ -202,3 +207,175 @@ class _Run:
 
 def _names(queries: Iterable[Query]) -> str:
     return ", ".join(query.name for query in queries)
+
+
+@dataclass
+class _Ranked:
+    """Units of one key and count window, and the events that their next slice reaches back to."""
+
+    program: Program
+    key: tuple[str, ...]
+    size: int
+    carried: Events | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells it from the others."""
+        return f"{self.size} events by {', '.join(self.key)}"
+
+
+class SlicedRun:
+    """Takes the slices of a stream in order and gives the rows that are decided in each.
+
+    `context` has what goes on from slice to slice: trees that changed, and the queries that were
+    stopped at a limit, whose rows of earlier slices stand.
+    """
+
+    def __init__(self, program: Program, tick: int, context: RunContext | None = None) -> None:
+        self._program, self.context = program, context or RunContext()
+        timed: dict[SliceReach, list[Unit]] = {}
+        ranked: dict[tuple[tuple[str, ...], int], list[Unit]] = {}
+        unbounded: list[Unit] = []
+        for unit in program.units:
+            first = unit.queries[0]
+            if not first.window.is_count:
+                timed.setdefault(reach_of(unit.queries, tick), []).append(unit)
+            elif any(map(is_unbounded, unit.queries)):
+                unbounded.append(unit)
+            else:
+                ranked.setdefault((first.key, first.window.size), []).append(unit)
+        self._timed = {reach: program.only(units) for reach, units in timed.items()}
+        self._ranked = [
+            _Ranked(program.only(units), key, size) for (key, size), units in ranked.items()
+        ]
+        self._unbounded = program.only(unbounded)
+        self._kept: list[pa.Table] = []
+
+    @property
+    def reach(self) -> SliceReach:
+        """What slices must be cut for."""
+        return SliceReach(
+            max((reach.back for reach in self._timed), default=1),
+            max((reach.ahead for reach in self._timed), default=0),
+        )
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """All queries that it runs."""
+        return self._program.workload.queries
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """The queries that need all events at once."""
+        return tuple(query.name for query in self._unbounded.workload.queries)
+
+    def carried(self) -> int:
+        """The events that windows counted in events take along to the next slice."""
+        sizes = (0 if group.carried is None else len(group.carried) for group in self._ranked)
+        return max(sizes, default=0)
+
+    def carried_events(self) -> dict[str, Events]:
+        """The same events, by key and window."""
+        return {group.name: group.carried for group in self._ranked if group.carried is not None}
+
+    def carry(self, events: Mapping[str, Events]) -> None:
+        """Go on with what `carried_events` gave."""
+        for group in self._ranked:
+            group.carried = events.get(group.name)
+
+    def run(self, piece: Slice) -> Results:
+        """The rows that are decided in a slice."""
+        if piece.start is None and piece.stop is None:
+            self.context.is_whole = True  # nothing comes that trees could change for
+            return self._run(self._program, piece.events)
+        found = [
+            self._decided(self._run(program, piece.reached(reach)), piece)
+            for reach, program in self._timed.items()
+        ]
+        found += [self._run_ranked(group, piece) for group in self._ranked]
+        if self._unbounded.units:
+            found.append(self._run_unbounded(piece))
+        return joined_results([empty_results(piece.events.time_type), *found])
+
+    def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
+        partition = self._program.ids.partition(group.key, True)
+        with self.context.account.charge(partition):
+            events = piece.own if group.carried is None else appended(group.carried, piece.own)
+            group.carried = _last_ranks(events, group.key, group.size)
+        return self._decided(self._run(group.program, events), piece)
+
+    def _run_unbounded(self, piece: Slice) -> Results:
+        """Keeps the events; with the last slice, runs over all of them."""
+        table, workload = piece.own.table, self._unbounded.workload
+        self._kept.append(table.select(needed_columns(workload, table.column_names)))
+        if piece.stop is not None:
+            return empty_results(piece.events.time_type)
+        with self.context.account.charge(self._program.ids.scan):
+            events = from_table(pa.concat_tables(self._kept), workload.stream)
+        self._kept = []
+        return self._run(self._unbounded, events)
+
+    def _run(self, program: Program, events: Events) -> Results:
+        return run_events(program, events, self.context)
+
+    def _decided(self, results: Results, piece: Slice) -> Results:
+        """The rows that are decided in a slice; leaving out the others is the sinks' work."""
+        account, aggregates, matches = self.context.account, results.aggregates, results.matches
+        if aggregates.num_rows:
+            with account.charge("sink-aggregates"):
+                aggregates = _within(aggregates, "time", piece)
+        if matches.num_rows:
+            with account.charge("sink-matches"):
+                matches = _within(matches, "end", piece)
+        return Results(aggregates, matches)
+
+
+def reach_of(queries: Sequence[Query], tick: int) -> SliceReach:
+    """What queries with windows in time need of the events before and behind a slice."""
+    # Rounded up: a window that is no whole number of ticks is refused when the query runs.
+    widths = {query: -(-query.window.size // tick) for query in queries}
+    return SliceReach(
+        max(widths.values(), default=1),
+        max((width for query, width in widths.items() if waits_for_window(query)), default=0),
+    )
+
+
+def reach_of_program(program: Program, tick: int) -> SliceReach:
+    """What the units of a program whose windows are in time reach of the events around a slice."""
+    timed = [q for q in program.workload.queries if not q.window.is_count]
+    return reach_of(timed, tick)
+
+
+def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
+    """The queries that need all events at once, however they are cut."""
+    return tuple(query.name for query in queries if is_unbounded(query))
+
+
+def _within(table: pa.Table, column: str, piece: Slice) -> pa.Table:
+    times = table.column(column)
+    if pa.types.is_date32(times.type):
+        times = times.cast(pa.int32())
+    ticks: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy()
+    inside = np.ones(len(ticks), bool)
+    if piece.start is not None:
+        inside &= ticks >= piece.start
+    if piece.stop is not None:
+        inside &= ticks < piece.stop
+    return table if inside.all() else table.filter(pa.array(inside))
+
+
+def _last_ranks(events: Events, key: tuple[str, ...], size: int) -> Events:
+    """Of each key, the events that a window of `size` with a later event can hold."""
+    if not len(events):
+        return events
+    layout = arrange(events, key, ranked=True, settled=False)
+    last = layout.position[layout.starts[1:] - 1]
+    rows = np.sort(layout.order[layout.position > last[layout.partition] - size])
+    return Events(
+        events.table.take(pa.array(rows)),
+        events.ticks[rows],
+        None if events.sequence is None else events.sequence[rows],
+        events.tick,
+        events.time_type,
+        events.time_column,
+    )

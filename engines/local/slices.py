@@ -13,15 +13,14 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from engines.batches import Batch
-from engines.events import Events, from_table
-from engines.local.order import Lateness
-from optimizer.reach import SLICE_EVENTS
-from workloads.model import Stream
+from engines.input.batches import Batch, Lateness
+from engines.input.event_table import Events, from_table
+from optimizer.cost.stages import SLICE_EVENTS
+from workloads.workload import Stream
 
 
 @dataclass(frozen=True)
-class Reach:
+class SliceReach:
     """How far queries look: from `start - back`, exclusive, to before `stop + ahead`."""
 
     back: int = 1
@@ -44,7 +43,7 @@ class Slice:
         """The events of the slice itself."""
         return between(self.events, self.start, self.stop)
 
-    def reached(self, reach: Reach) -> Events:
+    def reached(self, reach: SliceReach) -> Events:
         """The events within a reach, which may be shorter than the one it was cut for."""
         start = None if self.start is None else self.start - reach.back + 1
         stop = None if self.stop is None else self.stop + reach.ahead
@@ -52,7 +51,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Slicing:
+class SliceSize:
     """How a stream is cut: into slices of `rows` events, and into one if it has no more.
 
     With `grow` a slice has no fewer events than are carried over to it from those before, so that
@@ -68,8 +67,8 @@ def cut(
     schema: pa.Schema,
     stream: Stream,
     lateness: Lateness,
-    reach: Reach,
-    slicing: Slicing,
+    reach: SliceReach,
+    slicing: SliceSize,
     carried: Callable[[], int] = lambda: 0,
 ) -> Iterator[Slice]:
     """Slices of a stream, in order; `schema` is that of the batches.
@@ -107,8 +106,8 @@ class Cutter:
         self,
         none: Events,
         stream: Stream,
-        reach: Reach,
-        slicing: Slicing,
+        reach: SliceReach,
+        slicing: SliceSize,
         carried: Callable[[], int],
         start: int | None = None,
         stop: int | None = None,

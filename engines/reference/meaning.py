@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from engines.reference.shape import alternatives, existential, open_groups
 from engines.reference.values import Binding, Row, true
-from optimizer.ir.pattern import And, Event, Neg, Pattern, Proj, Seq, Symbol, positive_events
-from workloads import expressions as ex
+from optimizer.ir.query import And, Event, Neg, Pattern, Proj, Seq, Symbol, positive_events
+from workloads import syntax as ex
 from workloads.errors import TooLargeError
-from workloads.model import Stream
 from workloads.syntax import All, Exactly, One, Plus
+from workloads.workload import Stream
 
 MAX_STEPS = 10_000_000
 Test = Callable[[Row], bool]
@@ -30,7 +30,7 @@ class Region(NamedTuple):
     anywhere: Test
 
 
-class Look(NamedTuple):
+class WindowView(NamedTuple):
     """What bindings are enumerated under: the window if it is given, the bindings around."""
 
     window: Region | None
@@ -72,7 +72,7 @@ class Matcher:
         """Of an OR-free pattern: in the given window, or wherever they fit in one."""
         skip = existential(pattern)
         seen = set()
-        for bound in self._bind(pattern, {}, Look(window, {}, skip, open_groups(pattern))):
+        for bound in self._bind(pattern, {}, WindowView(window, {}, skip, open_groups(pattern))):
             kept = {alias: group for alias, group in bound.items() if alias not in skip}
             region = window or self._window_of(kept)
             rest = [e for alias in skip for e in bound[alias]]
@@ -112,7 +112,7 @@ class Matcher:
 
     # --- enumeration ---------------------------------------------------------------------------
 
-    def _bind(self, pattern: Pattern, bound: Binding, look: Look) -> Iterator[Binding]:
+    def _bind(self, pattern: Pattern, bound: Binding, look: WindowView) -> Iterator[Binding]:
         """Extend `bound` by a pattern's positive components, in every way that fits."""
         match pattern:
             case Event(_, alias):
@@ -128,7 +128,7 @@ class Matcher:
                 yield bound
 
     def _bind_parts(
-        self, node: Seq | And, parts: tuple[Pattern, ...], i: int, bound: Binding, look: Look
+        self, node: Seq | And, parts: tuple[Pattern, ...], i: int, bound: Binding, look: WindowView
     ) -> Iterator[Binding]:
         if i == len(parts):
             yield bound
@@ -139,7 +139,7 @@ class Matcher:
             if isinstance(node, And) or all(b.key < m.key for b in before for m in mine):
                 yield from self._bind_parts(node, parts, i + 1, extended, look)
 
-    def _groups(self, event: Event, look: Look) -> Iterator[tuple[Row, ...]]:
+    def _groups(self, event: Event, look: WindowView) -> Iterator[tuple[Row, ...]]:
         """What one component can be bound to, its neighbours apart."""
         rows = self.instances(event.symbol)
         if look.window is not None:
@@ -172,12 +172,12 @@ class Matcher:
                     if last.key < row.key and row.position - first.position < self.width
                 ]
 
-    def _fits(self, bound: Binding, look: Look) -> bool:
+    def _fits(self, bound: Binding, look: WindowView) -> bool:
         self._step()
         positions = [e.position for a in bound.keys() - look.skip for e in bound[a]]
         return not positions or max(positions) - min(positions) < self.width
 
-    def _agrees(self, event: Event, bound: Binding, look: Look) -> bool:
+    def _agrees(self, event: Event, bound: Binding, look: WindowView) -> bool:
         """The conditions on the newest alias; those of E^n and ALL wait until all is bound."""
         everything = look.outer | bound
         return isinstance(event.quantifier, (Exactly, All)) or all(
@@ -253,7 +253,7 @@ class Matcher:
                     self._holds(choice, found, scope, gap)
                     for choice in alternatives(inner)
                     for found in self._bind(
-                        choice, {}, Look(gap, scope, existential(choice), open_groups(choice))
+                        choice, {}, WindowView(gap, scope, existential(choice), open_groups(choice))
                     )
                 )
             case Event(symbol, alias, Exactly()):

@@ -9,20 +9,21 @@ from typing import Any
 from engines.reference.meaning import Matcher, Region, Test, extent
 from engines.reference.shape import alternatives, existential, last_events, waits
 from engines.reference.values import Binding, Row, in_order, over, value
-from optimizer.ir.pattern import Pattern, positive_events
 from optimizer.ir.query import (
     Aggregate,
     BoundWorkload,
     Construction,
+    Pattern,
     Query,
     ReturnAlias,
     ReturnAttribute,
     ReturnValue,
+    positive_events,
     whole_ticks,
 )
-from workloads import expressions as ex
-from workloads.model import NANOSECONDS, Stream
+from workloads import syntax as ex
 from workloads.syntax import One
+from workloads.workload import NANOSECONDS, Stream
 
 EXACT = 2**63 - 1
 Result = dict[str, Any]

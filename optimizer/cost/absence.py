@@ -20,18 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.ir.pattern import (
-    And,
-    Event,
-    Neg,
-    Or,
-    Pattern,
-    Proj,
-    Seq,
-    parts_of,
-    positive_events,
-)
-from optimizer.statistics.known import KeyStatistics
+from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, parts_of, positive_events
+from optimizer.statistics.statistics import KeyStatistics
 from workloads.syntax import Exactly
 
 MOST_STATES = 64  # of one space: where more sequences are negated there, they count as events

@@ -21,33 +21,35 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.automaton import Symbols
 from optimizer.cost.absence import absences
-from optimizer.cost.arrivals import Arrivals, Wanted
-from optimizer.cost.operations import Operations
-from optimizer.cost.words import (
+from optimizer.cost.substrings import (
+    Arrivals,
     Changes,
+    SoughtSequence,
     Word,
     changes,
     explored,
     value_changes,
     words_of,
 )
-from optimizer.ir.alternatives import alternatives
-from optimizer.ir.pattern import (
+from optimizer.cost.unit_costs import Operations
+from optimizer.ir.automaton import Symbols
+from optimizer.ir.query import (
     And,
     Neg,
     Pattern,
+    Query,
     Seq,
     Symbol,
+    Window,
+    alternatives,
     events,
+    last_events,
     parts_of,
     positive_events,
     walk,
 )
-from optimizer.ir.query import Query, Window
-from optimizer.places import last_events
-from optimizer.statistics.known import Statistics
+from optimizer.statistics.statistics import Statistics
 from workloads.syntax import Plus
 
 Lengths = Mapping[str, Sequence[int]]
@@ -55,7 +57,7 @@ _MOST_LEVELS = 12  # of nodes of panes
 
 
 @dataclass(frozen=True, eq=False)
-class Counting:
+class CountedQueries:
     """Aggregate queries of one key, window and slide over a stream: what engines count together."""
 
     queries: tuple[Query, ...]
@@ -150,7 +152,7 @@ class Counting:
             words = self.words[q]
             for i, choice in enumerate(choices):
                 if words is not None:
-                    wanted.append(Wanted(words[i].symbols, words[i].gaps))
+                    wanted.append(SoughtSequence(words[i].symbols, words[i].gaps))
                 else:
                     wanted.append(self._wanted(choice))
                 owner.append(q)
@@ -165,7 +167,7 @@ class Counting:
         found: NDArray[np.float64] = np.minimum(windows * (1 - none), self.evaluations)
         return found
 
-    def _wanted(self, choice: Pattern) -> Wanted:
+    def _wanted(self, choice: Pattern) -> SoughtSequence:
         """A pattern that is no word, as if groups were events and parts came in their order."""
         symbols: list[Symbol] = []
         lost, nowhere = [0.0], 0.0
@@ -180,7 +182,7 @@ class Counting:
                 negated = (inner for inner in part.parts if isinstance(inner, Neg))
                 nowhere += sum(map(self._completed, negated))
         none: tuple[Symbols, ...] = (frozenset(),) * len(lost)
-        return Wanted(tuple(symbols), none, tuple(lost), nowhere)
+        return SoughtSequence(tuple(symbols), none, tuple(lost), nowhere)
 
     def _completed(self, negation: Neg) -> float:
         """How often a second what is negated is complete."""
@@ -204,7 +206,7 @@ class Counting:
 # --- the sliding product -------------------------------------------------------------------------
 
 
-def product(group: Counting) -> Operations:
+def product(group: CountedQueries) -> Operations:
     """The sliding product: of the queries whose events can be taken back, and of the others."""
     plain = [q for q in range(len(group.queries)) if _is_reversible(group, q)]
     others = sorted(set(range(len(group.queries))) - set(plain))
@@ -218,11 +220,11 @@ def product(group: Counting) -> Operations:
 
 def reversible(queries: Sequence[Query], statistics: Statistics) -> list[bool]:
     """Which of the queries the product can take events back from, if they are counted together."""
-    group = Counting(tuple(queries), statistics)
+    group = CountedQueries(tuple(queries), statistics)
     return [_is_reversible(group, q) for q in range(len(queries))]
 
 
-def _is_reversible(group: Counting, q: int) -> bool:
+def _is_reversible(group: CountedQueries, q: int) -> bool:
     words = group.words[q]
     if group.dual:
         return False
@@ -240,7 +242,7 @@ def _is_plain_machine(choices: Sequence[Pattern]) -> bool:
     )
 
 
-def _values(group: Counting, q: int) -> int:
+def _values(group: CountedQueries, q: int) -> int:
     """How many numbers a query carries beside its count."""
     words = group.words[q]
     if words is not None:
@@ -250,7 +252,7 @@ def _values(group: Counting, q: int) -> int:
     return sum(2 for item in items if getattr(item, "operand", None) is not None)
 
 
-def _changes(group: Counting, chosen: Sequence[int]) -> Changes:
+def _changes(group: CountedQueries, chosen: Sequence[int]) -> Changes:
     words = [word for q in chosen for word in group.words[q] or ()]
     machines = {
         choice: None for q in chosen if group.words[q] is None for choice in group.choices[q]
@@ -261,11 +263,11 @@ def _changes(group: Counting, chosen: Sequence[int]) -> Changes:
     return found
 
 
-def _per_second(group: Counting, numbers: Mapping[Symbol, float]) -> float:
+def _per_second(group: CountedQueries, numbers: Mapping[Symbol, float]) -> float:
     return sum(number * group.arrivals.rate(symbol) for symbol, number in numbers.items())
 
 
-def _reversible(group: Counting, chosen: Sequence[int]) -> Operations:
+def _reversible(group: CountedQueries, chosen: Sequence[int]) -> Operations:
     found = _changes(group, chosen)
     alternatives_ = [len(group.choices[q]) for q in chosen]
     return Operations(
@@ -275,7 +277,7 @@ def _reversible(group: Counting, chosen: Sequence[int]) -> Operations:
     )
 
 
-def _two_stacks(group: Counting, chosen: Sequence[int]) -> Operations:
+def _two_stacks(group: CountedQueries, chosen: Sequence[int]) -> Operations:
     found = _changes(group, chosen)
     words = [word for q in chosen for word in group.words[q] or ()]
     carried = value_changes(words)
@@ -302,7 +304,7 @@ def _two_stacks(group: Counting, chosen: Sequence[int]) -> Operations:
     )
 
 
-def _pairs(group: Counting, q: int) -> int:
+def _pairs(group: CountedQueries, q: int) -> int:
     """Ways to cut a match in a front and a back."""
     words = group.words[q]
     if words is not None:
@@ -317,7 +319,7 @@ def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
     for all queries. Two panes are joined to a node, two nodes to a larger one, as often as that
     pays; a window is put together from the largest, and about one of each smaller kind.
     """
-    every = Counting(tuple(queries), statistics)
+    every = CountedQueries(tuple(queries), statistics)
     numbers = range(len(queries))
     found = _changes(every, numbers)
     carried = value_changes([word for q in numbers for word in every.words[q] or ()])
@@ -326,7 +328,7 @@ def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
     made = every.spoken / events_per_pane(queries, statistics) if every.spoken else 0.0
     walks, windows, rows = 0.0, 0.0, 0.0
     for (size, slide), members in _spans(queries).items():
-        group = Counting(tuple(members), statistics)
+        group = CountedQueries(tuple(members), statistics)
         own = _changes(group, range(len(members)))
         values = value_changes([w for words in group.words for w in words or ()])
         joins = (own.final_joins + 2 * values.final_joins) * (2 if group.dual else 1)
@@ -344,7 +346,7 @@ def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
         pane_cells=made * counters,
         pane_pairs=pairs,
         pane_windows=sum(
-            Counting(tuple(members), statistics).evaluations.sum()
+            CountedQueries(tuple(members), statistics).evaluations.sum()
             for members in _spans(queries).values()
         ),
         product_rows=rows,
@@ -356,7 +358,7 @@ def events_per_pane(queries: Sequence[Query], statistics: Statistics) -> float:
     # Windows close at multiples of the slide, and open there too if that divides them.
     cuts = {(slide, -phase % slide) for size, slide in _spans(queries) for phase in (0, size)}
     mean = math.ceil(1 / sum(1 / slide for slide, _ in cuts))  # nanoseconds
-    every = Counting(tuple(queries), statistics)
+    every = CountedQueries(tuple(queries), statistics)
     pane = Arrivals(statistics, queries[0].key, Window(mean), mean)
     made = pane.evaluations(every.symbols)
     return every.spoken / made if made else 1.0
@@ -375,13 +377,13 @@ def _spans(queries: Sequence[Query]) -> dict[tuple[int, int], list[Query]]:
 # --- counters for every START --------------------------------------------------------------------
 
 
-def aseq(group: Counting) -> Operations:
+def aseq(group: CountedQueries) -> Operations:
     """A-Seq: the queries one by one, each over all events that the group speaks of."""
     trees: list[Sequence[int]] = [[q] for q in range(len(group.queries))]
     return _trees(group, trees)
 
 
-def pretree(group: Counting) -> Operations:
+def pretree(group: CountedQueries) -> Operations:
     """PreTree: queries that begin with the same symbol share their STARTs and common prefixes."""
     trees: dict[Symbol, list[int]] = {}
     for q, word in enumerate(group.chains):
@@ -389,7 +391,7 @@ def pretree(group: Counting) -> Operations:
     return _trees(group, list(trees.values()))
 
 
-def _trees(group: Counting, trees: Sequence[Sequence[int]]) -> Operations:
+def _trees(group: CountedQueries, trees: Sequence[Sequence[int]]) -> Operations:
     arrivals = group.arrivals
     nodes = laden = counters = cells = reads = totals = floats = 0.0
     for tree in trees:
@@ -428,7 +430,7 @@ def _trees(group: Counting, trees: Sequence[Sequence[int]]) -> Operations:
     )
 
 
-def _slots(group: Counting, tree: Sequence[int]) -> float:
+def _slots(group: CountedQueries, tree: Sequence[int]) -> float:
     """Values carried along prefixes that are extended, or read, for each START."""
     found: dict[tuple[object, ...], float] = {}
     for q in tree:
@@ -441,7 +443,7 @@ def _slots(group: Counting, tree: Sequence[int]) -> float:
     return sum(found.values())
 
 
-def chopconnect(group: Counting, lengths: Lengths | None = None) -> Operations:
+def chopconnect(group: CountedQueries, lengths: Lengths | None = None) -> Operations:
     """Chop-Connect: each query in segments of the lengths given under its name, or whole.
 
     A segment's counters are kept for its own STARTs, once for all queries that have it. Where it

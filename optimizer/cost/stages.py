@@ -1,39 +1,98 @@
-"""What a plan does before and after it counts and joins, operator by operator.
-
-Reading, testing events against symbols, putting them in order by key, making rows, sorting and
-writing them. A stream that is longer than a slice is visited once by each class of reach
-(`optimizer/reach.py`), so that testing and ordering are paid by each class; the costs are those of
-a long stream, and `detail["cost_of_one_slice"]` has what a stream that is not cut takes.
-
-Unit: operations, and nanoseconds of one core, for a second of stream.
+"""What a plan does before and after it counts and joins, operator by operator, and how far
+windows reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from optimizer.cost.arrivals import Arrivals
-from optimizer.cost.counting import Counting
-from optimizer.cost.operations import Operations, UnitCosts, nanoseconds
-from optimizer.cost.trees import group_size
-from optimizer.ir.pattern import Symbol, events
+from optimizer.cost.counting import CountedQueries
+from optimizer.cost.substrings import Arrivals
+from optimizer.cost.unit_costs import Operations, UnitCosts, group_size, nanoseconds
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
+    Construction,
+    Proj,
     Query,
     ReturnAlias,
     ReturnAttribute,
     ReturnValue,
+    Symbol,
+    alternatives,
+    events,
+    waits,
+    walk,
 )
-from optimizer.physical.groups import CountingGroup, Group, StepwiseGroup
-from optimizer.physical.operator import CONSTRUCTING, Operator
-from optimizer.reach import ReachClass, class_of, visits
-from optimizer.statistics.known import MissingStatisticError, Statistics
-from workloads import expressions as ex
+from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, StepwiseGroup
+from optimizer.statistics.statistics import MissingStatisticError, Statistics
+from workloads import syntax as ex
+from workloads.errors import TooLargeError
 from workloads.syntax import All, One
+
+SLICE_EVENTS = 500_000  # of a slice; a stream that has no more is not cut
+
+
+def waits_for_window(query: Query) -> bool:
+    """Can events after a match's last decide whether it is one?"""
+    if not isinstance(query.output, Construction):
+        return False
+    if any(isinstance(node, Proj) for node in walk(query.pattern)):
+        return True
+    try:
+        return any(map(waits, alternatives(query.pattern)))
+    except TooLargeError:
+        return True  # which is said when it runs
+
+
+def is_unbounded(query: Query) -> bool:
+    """Does it need all events at once? The next event of a key may never come."""
+    return query.window.is_count and (query.slide is not None or waits_for_window(query))
+
+
+class ReachClass(NamedTuple):
+    """What groups of queries must agree in to run over the same events of a slice.
+
+    `back` and `ahead` are nanoseconds; `events` and `key` are those of windows counted in events.
+    """
+
+    back: int = 0
+    ahead: int = 0
+    events: int = 0
+    key: tuple[str, ...] = ()
+    unbounded: bool = False
+
+
+def class_of(queries: Sequence[Query]) -> ReachClass:
+    """The class of queries that run as one group."""
+    first = queries[0]
+    if not first.window.is_count:
+        return ReachClass(
+            max(query.window.size for query in queries),
+            max((q.window.size for q in queries if waits_for_window(q)), default=0),
+        )
+    if any(map(is_unbounded, queries)):
+        return ReachClass(unbounded=True)
+    return ReachClass(events=first.window.size, key=first.key)
+
+
+def visits(
+    classes: Iterable[ReachClass], rate: float, values: dict[tuple[str, ...], float]
+) -> dict[ReachClass, float]:
+    """How often each class visits an event of a long stream, in which so many come in a second.
+
+    Events that slices reach back to are visited again. `values` are numbers of values of keys.
+    """
+    found = list(dict.fromkeys(classes))
+    counted = {c: c.events * values.get(c.key, 1.0) for c in found}
+    reached = {c: rate * (c.back + c.ahead) / 1e9 + counted[c] for c in found}
+    held = max((rate * c.back / 1e9 + counted[c] for c in found), default=0.0)
+    step = max(SLICE_EVENTS, held)  # a slice has no fewer events than are carried over to it
+    return {c: 1 + reached[c] / step for c in found}
+
 
 NONE = Operations()
 ONE_SLICE = "cost_of_one_slice"  # in an operator's detail
@@ -152,7 +211,7 @@ class Stages:
                     found[operator.id] = StageOperations(long, one)
                 case "counter":
                     asked = tuple(self.queries[name] for name in operator.detail["queries"])
-                    seen = Counting(asked, self.statistics).seen
+                    seen = CountedQueries(asked, self.statistics).seen
                     found[operator.id] = _always(Operations(seen=-seen))
                 case "output":
                     found[operator.id] = _always(self._made(operator, given))

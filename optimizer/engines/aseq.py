@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from optimizer.chains import chain_of
-from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import aseq as operations_of
-from optimizer.cost.operations import Operations
+from optimizer.cost.unit_costs import Operations
 from optimizer.engines.spec import Device, Segments, Steps, Stretch, one_setting
+from optimizer.ir.chain import chain_of
 from optimizer.ir.query import Query
 
 NAME = "aseq"
@@ -33,7 +33,7 @@ def refusal_together(queries: Sequence[Query]) -> str | None:
     return one_setting(queries)
 
 
-def operations(group: Counting, lengths: Lengths | None) -> Operations:
+def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream."""
     return operations_of(group)
 
@@ -53,7 +53,7 @@ def has_counter(start: int, end: int) -> bool:
     return start == 0
 
 
-def counter(stretch: Stretch, group: Counting, each: Operations) -> float:
+def counter(stretch: Stretch, group: CountedQueries, each: Operations) -> float:
     """One addition for each active START, at each event that extends or clears the prefix."""
     arrivals, first = group.arrivals, stretch[0][0]
     extended = arrivals.rate(stretch[-1][0]) if len(stretch) > 1 else 0.0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import chopconnect as operations_of
-from optimizer.cost.operations import Operations
+from optimizer.cost.unit_costs import Operations
 from optimizer.engines.aseq import has_counter as has_counter
 from optimizer.engines.aseq import refusal as refusal
 from optimizer.engines.aseq import refusal_together as refusal_together
-from optimizer.engines.spec import Device, Segments, Steps, Stretch
-from optimizer.engines.stretches import equal_segments
+from optimizer.engines.spec import Device, Segments, Steps, Stretch, equal_segments
 
 NAME = "chopconnect"
 LABEL = "Chop-Connect"
@@ -27,7 +26,7 @@ ANY_PIECE = False
 ROBUST = False
 
 
-def operations(group: Counting, lengths: Lengths | None) -> Operations:
+def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream, with queries chopped into segments of these lengths."""
     return operations_of(group, lengths)
 
@@ -42,7 +41,7 @@ def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def counter(stretch: Stretch, group: Counting, each: Operations) -> float:
+def counter(stretch: Stretch, group: CountedQueries, each: Operations) -> float:
     """One addition for each active START, at each event that extends or clears the prefix."""
     arrivals, first = group.arrivals, stretch[0][0]
     extended = arrivals.rate(stretch[-1][0]) if len(stretch) > 1 else 0.0

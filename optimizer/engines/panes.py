@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from optimizer.automaton import countable
-from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import panes as operations_of
-from optimizer.cost.operations import Operations
-from optimizer.engines.spec import Device, Segments, Steps, Stretch
-from optimizer.engines.stretches import common, longest, words_of
+from optimizer.cost.unit_costs import Operations
+from optimizer.engines.spec import Device, Segments, Steps, Stretch, common, longest, words_of
+from optimizer.ir.automaton import countable
 from optimizer.ir.query import Query
 
 NAME = "panes"
@@ -40,7 +39,7 @@ def refusal_together(queries: Sequence[Query]) -> str | None:
     return "its queries differ in key" if len({query.key for query in queries}) > 1 else None
 
 
-def operations(group: Counting, lengths: Lengths | None) -> Operations:
+def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream."""
     return operations_of(group.queries, group.statistics)
 
@@ -60,7 +59,7 @@ def has_counter(start: int, end: int) -> bool:
     return end - start > 1
 
 
-def counter(stretch: Stretch, group: Counting, each: Operations) -> float:
+def counter(stretch: Stretch, group: CountedQueries, each: Operations) -> float:
     """One addition for each event that arrives at its end or clears it."""
     arrivals = group.arrivals
     return each.pane_adds * (

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import pretree as operations_of
-from optimizer.cost.operations import Operations
+from optimizer.cost.unit_costs import Operations
 from optimizer.engines.aseq import counter as counter
 from optimizer.engines.aseq import has_counter as has_counter
 from optimizer.engines.aseq import refusal as refusal
 from optimizer.engines.aseq import refusal_together as refusal_together
-from optimizer.engines.spec import Device, Segments, Steps
-from optimizer.engines.stretches import beginnings, longest, words_of
+from optimizer.engines.spec import Device, Segments, Steps, beginnings, longest, words_of
 
 NAME = "pretree"
 LABEL = "PreTree"
@@ -28,7 +27,7 @@ ANY_PIECE = False
 ROBUST = False
 
 
-def operations(group: Counting, lengths: Lengths | None) -> Operations:
+def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream."""
     return operations_of(group)
 

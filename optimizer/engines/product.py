@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from optimizer.automaton import countable
-from optimizer.cost.counting import Counting, Lengths
+from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import product as operations_of
-from optimizer.cost.operations import Operations
-from optimizer.engines.spec import Device, Segments, Steps, Stretch, one_setting
-from optimizer.engines.stretches import common, longest, words_of
+from optimizer.cost.unit_costs import Operations
+from optimizer.engines.spec import (
+    Device,
+    Segments,
+    Steps,
+    Stretch,
+    common,
+    longest,
+    one_setting,
+    words_of,
+)
+from optimizer.ir.automaton import countable
 from optimizer.ir.query import Query
 
 NAME = "product"
@@ -36,7 +44,7 @@ def refusal_together(queries: Sequence[Query]) -> str | None:
     return one_setting(queries)
 
 
-def operations(group: Counting, lengths: Lengths | None) -> Operations:
+def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream."""
     return operations_of(group)
 
@@ -56,7 +64,7 @@ def has_counter(start: int, end: int) -> bool:
     return end - start > 1
 
 
-def counter(stretch: Stretch, group: Counting, each: Operations) -> float:
+def counter(stretch: Stretch, group: CountedQueries, each: Operations) -> float:
     """One addition for each event that arrives at its end, or leaves or clears it."""
     arrivals, gap = group.arrivals, stretch[-1][1]
     cleared = sum(map(arrivals.rate, gap))

@@ -1,8 +1,4 @@
-"""What the planner knows of an engine, and how it asks for it.
-
-An engine is a module of this folder that has these names: `NAME` as plans write it, `LABEL` as
-people read it, and the devices that it has kernels for.
-"""
+"""What the planner knows of an engine, and stretches of steps that engines compute once."""
 
 from __future__ import annotations
 
@@ -10,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal as OneOf
 from typing import Protocol, TypeAlias
 
-from optimizer.automaton import Symbols
-from optimizer.cost.counting import Counting, Lengths
-from optimizer.cost.operations import Operations
-from optimizer.ir.pattern import Symbol
-from optimizer.ir.query import Query
+from optimizer.cost.counting import CountedQueries, Lengths
+from optimizer.cost.unit_costs import Operations
+from optimizer.ir.automaton import Symbols
+from optimizer.ir.query import Query, Symbol
 
 Device = OneOf["cpu", "opencl"]
 Steps: TypeAlias = tuple[str, ...]  # of a stretch of pattern, as texts
@@ -53,7 +48,7 @@ class CountingEngine(Engine, Protocol):
     ANY_PIECE: bool
     ROBUST: bool
 
-    def operations(self, group: Counting, lengths: Lengths | None) -> Operations:
+    def operations(self, group: CountedQueries, lengths: Lengths | None) -> Operations:
         """What it does in a second of stream; `lengths` are those of Chop-Connect's segments."""
 
     def computed_once(self, segments: Segments) -> dict[Steps, tuple[str, ...]]:
@@ -65,7 +60,7 @@ class CountingEngine(Engine, Protocol):
     def has_counter(self, start: int, end: int) -> bool:
         """Does it keep a counter for that stretch of a piece, for this alone?"""
 
-    def counter(self, stretch: Stretch, group: Counting, each: Operations) -> float:
+    def counter(self, stretch: Stretch, group: CountedQueries, each: Operations) -> float:
         """What one counter takes, in nanoseconds for a second of stream; `each` are unit costs."""
 
 
@@ -81,3 +76,68 @@ def one_setting(queries: Sequence[Query]) -> str | None:
         if len(values) > 1
     ]
     return f"its queries differ in {' and '.join(differ)}" if differ else None
+
+
+Shared = dict[Steps, tuple[str, ...]]
+
+
+def words_of(segments: Segments) -> dict[str, Steps]:
+    """The steps of each query, all segments behind one another."""
+    return {
+        name: tuple(step for part in parts for step in part) for name, parts in segments.items()
+    }
+
+
+def common(words: Mapping[str, Sequence[str]]) -> Shared:
+    """Stretches of two steps or more that several queries have, shorter ones first.
+
+    By their length, and none is looked at whose parts are not common (Apriori).
+    """
+    shared: Shared = {}
+    alive = {name: set(range(len(word))) for name, word in words.items()}
+    size = 2
+    while True:
+        level: dict[Steps, dict[str, list[int]]] = {}
+        for name, word in words.items():
+            for at in sorted(alive[name]):
+                if at + 1 in alive[name]:
+                    places = level.setdefault(tuple(word[at : at + size]), {})
+                    places.setdefault(name, []).append(at)
+        alive = {name: set() for name in words}
+        for piece, places in level.items():
+            if len(places) > 1:
+                shared[piece] = tuple(places)
+                for name, positions in places.items():
+                    alive[name].update(positions)
+        if not any(alive.values()):
+            return shared
+        size += 1
+
+
+def beginnings(words: Mapping[str, Sequence[str]]) -> Shared:
+    """What several queries begin with."""
+    found: dict[Steps, list[str]] = {}
+    for name, word in words.items():
+        for end in range(1, len(word) + 1):
+            found.setdefault(tuple(word[:end]), []).append(name)
+    return {piece: tuple(names) for piece, names in found.items() if len(names) > 1}
+
+
+def longest(shared: Mapping[Steps, tuple[str, ...]]) -> Shared:
+    """Those that are no part of a longer one for the same queries."""
+    parts = {
+        part
+        for piece, queries in shared.items()
+        for part in (piece[:-1], piece[1:])
+        if shared.get(part) == queries
+    }
+    return {piece: queries for piece, queries in shared.items() if piece not in parts}
+
+
+def equal_segments(segments: Segments) -> Shared:
+    """The segments that several queries are made of."""
+    users: dict[Steps, list[str]] = {}
+    for name, parts in segments.items():
+        for part in dict.fromkeys(parts):
+            users.setdefault(part, []).append(name)
+    return {part: tuple(names) for part, names in users.items() if len(names) > 1}

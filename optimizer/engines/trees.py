@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from optimizer.engines.spec import Device
 from optimizer.ir.query import Query
-from optimizer.trees.refusal import refusal as refusal_of_trees
+from optimizer.trees.search import refusal as refusal_of_trees
 
 NAME = "trees"
 LABEL = "a tree of joins"

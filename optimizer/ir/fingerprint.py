@@ -20,13 +20,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
-from optimizer.canonical import canonical
-from optimizer.ir.pattern import And, Event, Neg, Or, Pattern, Proj, Seq, events
-from optimizer.ir.query import Query
-from workloads import expressions as ex
-from workloads.expressions import Expression
-from workloads.printer import print_expression
-from workloads.syntax import All, Exactly, One, Plus, Quantifier
+from optimizer.bind.conditions import canonical
+from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Query, Seq, events
+from workloads import syntax as ex
+from workloads.syntax import All, Exactly, Expression, One, Plus, Quantifier, print_expression
 
 _MAX_TRIALS = 24  # spellings compared; alike components are almost always interchangeable
 Labels = Mapping[str, str]

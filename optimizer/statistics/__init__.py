@@ -1,22 +1,24 @@
 """What is known of a stream: rates, selectivities, keys and ties, and where each came from."""
 
-from optimizer.statistics.given import given
-from optimizer.statistics.known import (
+from optimizer.statistics.statistics import (
+    Defaults,
     KeyStatistics,
     MissingStatisticError,
     Sample,
-    Source,
     Statistics,
+    StatisticsSource,
+    given,
+    missing,
+    with_defaults,
 )
-from optimizer.statistics.needs import Defaults, missing, with_defaults
 
 __all__ = [
     "Defaults",
     "KeyStatistics",
     "MissingStatisticError",
     "Sample",
-    "Source",
     "Statistics",
+    "StatisticsSource",
     "given",
     "missing",
     "with_defaults",

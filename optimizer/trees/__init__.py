@@ -1,9 +1,8 @@
 """Trees of joins for queries that return matches: the best one, and what any one costs."""
 
-from optimizer.trees.best import Costed, best_tree, cost_of, labels_of, steps_of
-from optimizer.trees.printing import print_steps, print_tree
-from optimizer.trees.problem import Given
-from optimizer.trees.solved import Shape
+from optimizer.trees.cost_walk import print_steps, print_tree
+from optimizer.trees.problem import GivenFragment, Shape
+from optimizer.trees.search import CostedTree, best_tree, cost_of, labels_of, steps_of
 from optimizer.trees.tree import (
     AndJoin,
     Closure,
@@ -23,8 +22,8 @@ from optimizer.trees.tree import (
 __all__ = [
     "AndJoin",
     "Closure",
-    "Costed",
-    "Given",
+    "CostedTree",
+    "GivenFragment",
     "KSeq",
     "Latest",
     "Leaf",

@@ -1,24 +1,40 @@
-"""A query as the search sees it: items with rows, gaps between them, and predicates over them.
-
-Nothing here depends on the shape of a tree. The rows of a stretch of items are the same however it
-is put together, which is what makes the best trees of its parts the parts of its best tree
-(ZStream theorem 5.1).
+"""What the search of trees solves: items, gaps and conditions of a query, and fragments that
+several queries have in common.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import groupby
+from typing import Literal as OneOf
+from typing import NamedTuple, TypeAlias
 
+from optimizer.bind.conditions import canonical
 from optimizer.cost.absence import Absence, Space, share_left
-from optimizer.cost.trees import Model
+from optimizer.cost.unit_costs import JoinCosts
+from optimizer.ir.query import (
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Query,
+    Seq,
+    Symbol,
+    parts_of,
+    positive_events,
+)
+from optimizer.ir.query import events as components
 from optimizer.statistics import KeyStatistics
-from optimizer.trees.tree import Closure, Side
+from optimizer.trees.tree import Closure, Leaf, Side, Tree
+from workloads import syntax as ex
+from workloads.syntax import One, print_expression
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenFragment:
     """A piece of the pattern that is computed for several queries.
 
     `aliases` are the components it binds: neighbouring parts of a SEQ, some parts of an AND, or
@@ -50,7 +66,7 @@ BESIDE, ANYWHERE = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class NegatedItem:
     """A negated pattern: what it needs to be checked, and the share of rows that it leaves.
 
     `survival` is that share where nothing else is negated. `absences` are looked for in a `gap` of
@@ -59,7 +75,7 @@ class Negation:
     side whose neighbour has all of them.
     """
 
-    problem: Problem
+    problem: TreeProblem
     needs: frozenset[str]
     predicates: int
     survival: float
@@ -81,7 +97,7 @@ class Negation:
         """Can it be pushed to the neighbour after it?"""
         return self.after is not None and self.reads <= self.after
 
-    def is_gate(self, side: Side, model: Model) -> bool:
+    def is_gate(self, side: Side, model: JoinCosts) -> bool:
         """Pushed to a neighbour, is what it rules out not even looked at?
 
         A right row's left rows begin behind the last that it negates. Left rows have gates that
@@ -95,7 +111,7 @@ class Negation:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClosureItem:
     """A closure in a gap: its candidates for each start and end, and what choosing them needs."""
 
     closure: Closure
@@ -107,11 +123,11 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class SequenceGap:
     """What stands between two items of a sequence."""
 
-    groups: tuple[Group, ...] = ()
-    negations: tuple[Negation, ...] = ()
+    groups: tuple[ClosureItem, ...] = ()
+    negations: tuple[NegatedItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +160,21 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class GivenItem:
     """A shared piece of the pattern.
 
     `negations` are those between its items, which are `within`, and `plain` its rows without them;
     `left_out` are those that it does not check.
     """
 
-    given: Given
+    given: GivenFragment
     rows: float
     events: int
     shares: Mapping[str, float]
     plain: float
     within: Within
-    negations: tuple[Negation, ...] = ()
-    left_out: tuple[Negation, ...] = ()
+    negations: tuple[NegatedItem, ...] = ()
+    left_out: tuple[NegatedItem, ...] = ()
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -166,14 +182,14 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class SequenceItem:
     """Items in order; `gaps[i]` is between item i and item i + 1.
 
     `shares` say how many of the rows bind each alias: fewer than all inside an OR.
     """
 
-    items: tuple[Part | Edge, ...]
-    gaps: tuple[Gap, ...]
+    items: tuple[PatternPart | Edge, ...]
+    gaps: tuple[SequenceGap, ...]
     predicates: tuple[Predicate, ...]
     aliases: frozenset[str]
     rows: float
@@ -182,10 +198,10 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Conjunction:
     """Parts in any order."""
 
-    items: tuple[Part, ...]
+    items: tuple[PatternPart, ...]
     predicates: tuple[Predicate, ...]
     aliases: frozenset[str]
     rows: float
@@ -194,30 +210,30 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Disjunction:
     """One of several parts."""
 
-    items: tuple[Part, ...]
+    items: tuple[PatternPart, ...]
     aliases: frozenset[str]
     rows: float
     events: int
     shares: Mapping[str, float]
 
 
-Part: TypeAlias = Single | Piece | Chain | Together | Choice
+PatternPart: TypeAlias = Single | GivenItem | SequenceItem | Conjunction | Disjunction
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TreeProblem:
     """A pattern to build a tree for; `top` are the negations that need the whole match.
 
     `seconds` is the length of the window that rows are counted in. `one_pass`: only the latest
     rows matter, as of a negated sequence, and one pass finds them.
     """
 
-    root: Part
-    top: tuple[Negation, ...]
-    model: Model
+    root: PatternPart
+    top: tuple[NegatedItem, ...]
+    model: JoinCosts
     key: KeyStatistics
     seconds: float
     one_pass: bool = False
@@ -227,7 +243,7 @@ class Problem:
         """The matches of one window."""
         return self.rows_after(self.top)
 
-    def rows_after(self, top: Iterable[Negation]) -> float:
+    def rows_after(self, top: Iterable[NegatedItem]) -> float:
         """The rows that are left when some of the negations on top were checked."""
         inner = tuple(negations_of(self.root))
         every, aliases = (*inner, *top), self.root.aliases
@@ -235,14 +251,14 @@ class Problem:
             return self.root.rows
         return self.root.rows * self.survival(every, aliases) / self.survival(inner, aliases)
 
-    def survival(self, negations: Iterable[Negation], aliases: frozenset[str]) -> float:
+    def survival(self, negations: Iterable[NegatedItem], aliases: frozenset[str]) -> float:
         """The share of rows with these aliases that negations leave together."""
         return survival(self.model, self.key, negations, aliases)
 
     def let_through(
         self,
-        gates: Sequence[Negation],
-        below: Sequence[Negation],
+        gates: Sequence[NegatedItem],
+        below: Sequence[NegatedItem],
         aliases: frozenset[str],
         right: frozenset[str],
     ) -> tuple[float, float]:
@@ -268,41 +284,41 @@ class Problem:
         return together(left + right) / apart if apart > 1e-250 else 1 / self.key.cardinality
 
 
-def plain_rows(part: Part | Edge) -> float:
+def plain_rows(part: PatternPart | Edge) -> float:
     """The rows of an item as if nothing was negated in a piece."""
-    return part.plain if isinstance(part, Piece) else part.rows
+    return part.plain if isinstance(part, GivenItem) else part.rows
 
 
-def within_of(items: Iterable[Part | Edge]) -> Within:
+def within_of(items: Iterable[PatternPart | Edge]) -> Within:
     """The items of a sequence, with those of a piece in its place."""
     found: Within = ()
     for item in items:
-        found += item.within if isinstance(item, Piece) else ((item.aliases, item.events),)
+        found += item.within if isinstance(item, GivenItem) else ((item.aliases, item.events),)
     return found
 
 
-def items_of(part: Part | Edge) -> Iterator[Part]:
+def items_of(part: PatternPart | Edge) -> Iterator[PatternPart]:
     """The items directly inside a part."""
-    if isinstance(part, Chain | Together | Choice):
+    if isinstance(part, SequenceItem | Conjunction | Disjunction):
         yield from (item for item in part.items if not isinstance(item, Edge))
 
 
-def negations_of(part: Part | Edge) -> Iterator[Negation]:
+def negations_of(part: PatternPart | Edge) -> Iterator[NegatedItem]:
     """The negations between the items of a part, and inside these; not those in parts of ORs."""
-    if isinstance(part, Piece):
+    if isinstance(part, GivenItem):
         yield from part.negations
-    if isinstance(part, Chain):
+    if isinstance(part, SequenceItem):
         for gap in part.gaps:
             yield from gap.negations
-    if isinstance(part, Chain | Together):
+    if isinstance(part, SequenceItem | Conjunction):
         for item in part.items:
             yield from negations_of(item)
 
 
 def survival(
-    model: Model,
+    model: JoinCosts,
     key: KeyStatistics,
-    negations: Iterable[Negation],
+    negations: Iterable[NegatedItem],
     aliases: frozenset[str],
     more: int = 0,
 ) -> float:
@@ -325,3 +341,161 @@ def survival(
         spaces = tuple(tuple(gaps[gap]) for gap in sorted(gaps))
         found *= share_left(spaces, events, key)
     return found
+
+
+Shape = OneOf["bushy", "left", "right", "worst"]
+CLOSE = 1 - 1e-12  # what is cheaper by less than rounding is not cheaper
+
+
+class SolvedTree(NamedTuple):
+    """A tree with its cost; `exact` where no other tree of its shape is better."""
+
+    tree: Tree
+    cost: float
+    exact: bool = True
+
+
+NO_TREE = SolvedTree(Leaf(""), 0.0)  # in the place of an edge, which has no tree
+
+
+FragmentKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+class Reading(NamedTuple):
+    """One OR-free reading of a query's pattern; `asked` is the query that it makes alone."""
+
+    query: Query
+    pattern: Pattern
+    asked: Query
+
+    @staticmethod
+    def of(query: Query, pattern: Pattern) -> Reading:
+        named = {event.alias for event in components(pattern)}
+        conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
+        return Reading(query, pattern, replace(query, pattern=pattern, conditions=conditions))
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A stretch of a reading, from positive part `first` to `last`.
+
+    `aliases` are its components in the order of `key`, negated ones included. Two pieces with one
+    `key` are the same, whatever their aliases are: what they are made of, part by part, and the
+    conditions on them. `whole` where it is all that the reading binds.
+    """
+
+    pattern: Seq
+    aliases: tuple[str, ...]
+    positive: frozenset[str]
+    conditions: tuple[ex.Expression, ...]
+    key: FragmentKey
+    first: int
+    last: int
+    whole: bool
+    bare: bool
+
+    @property
+    def size(self) -> int:
+        """How many components it binds."""
+        return self.last - self.first + 1
+
+    def asked(self, query: Query) -> Query:
+        """The piece alone, as a query of the same key and window."""
+        return replace(query, pattern=self.pattern, conditions=self.conditions)
+
+
+def fragments_of(
+    pattern: Pattern, conditions: tuple[ex.Expression, ...], whole: bool = True, bare: bool = True
+) -> list[Fragment]:
+    """The stretches of two positive components or more, shorter ones first.
+
+    Without `whole` all of the pattern is no piece of it; without `bare` negations belong to what
+    they stand in.
+    """
+    if not isinstance(pattern, Seq):
+        return []
+    return list(_Sequence(pattern, conditions).pieces(whole, bare))
+
+
+class _Sequence:
+    def __init__(self, pattern: Seq, conditions: tuple[ex.Expression, ...]) -> None:
+        self._parts = _in_order(pattern)
+        self._texts = list(map(_text, self._parts))
+        self._places = [i for i, p in enumerate(self._parts) if not isinstance(p, Neg)]
+        self._conditions = [(c, named) for c in conditions if (named := ex.aliases(c))]
+
+    def pieces(self, whole: bool, bare: bool) -> Iterator[Fragment]:
+        places, parts = self._places, self._parts
+        for size in range(2, len(places) + whole):
+            for first in range(len(places) - size + 1):
+                last = first + size - 1
+                inside = range(places[first], places[last] + 1)
+                if not all(_is_taken(parts[i]) for i in inside):
+                    continue
+                positive = [i for i in inside if not isinstance(parts[i], Neg)]
+                spans = first, last, size == len(places)
+                if len(positive) < len(inside):
+                    yield from self._piece(list(inside), spans, bare=False)
+                    if not bare:
+                        continue
+                yield from self._piece(positive, spans, bare=len(positive) < len(inside))
+
+    def _piece(
+        self, inside: list[int], spans: tuple[int, int, bool], bare: bool
+    ) -> Iterator[Fragment]:
+        pattern = Seq(tuple(self._parts[i] for i in inside))
+        aliases = tuple(event.alias for event in components(pattern))
+        positive = frozenset(event.alias for event in positive_events(pattern))
+        own, negated = frozenset(aliases), frozenset(aliases) - positive
+        if negated and any(n & negated and not n <= own for _, n in self._conditions):
+            return  # a negation inside depends on what is outside
+        asked = tuple(c for c, named in self._conditions if named <= own)
+        texts = tuple(self._texts[i] for i in inside)
+        key = (texts, _spelled(asked, aliases))
+        yield Fragment(pattern, aliases, positive, asked, key, *spans, bare)
+
+
+def _in_order(pattern: Seq) -> list[Pattern]:
+    """The parts; negations of one gap, whose order says nothing, by what they are."""
+    if not any(isinstance(part, Neg) for part in pattern.parts):
+        return list(pattern.parts)
+    found: list[Pattern] = []
+    for negated, run in groupby(pattern.parts, lambda part: isinstance(part, Neg)):
+        members = list(run)
+        found += sorted(members, key=_text) if negated else members
+    return found
+
+
+def _is_taken(part: Pattern) -> bool:
+    return isinstance(part, Neg) or (isinstance(part, Event) and isinstance(part.quantifier, One))
+
+
+def _spelled(conditions: tuple[ex.Expression, ...], aliases: tuple[str, ...]) -> tuple[str, ...]:
+    """The conditions with the numbers of components for their aliases."""
+    if not conditions:
+        return ()
+    names = {alias: f"c{i}" for i, alias in enumerate(aliases, 1)}
+    return tuple(sorted({print_expression(canonical(ex.rename(c, names))) for c in conditions}))
+
+
+@lru_cache(maxsize=65_536)
+def _symbol(symbol: Symbol) -> str:
+    """A symbol; a type of any characters is quoted, so that it cannot be taken for a pattern."""
+    if symbol.type.isidentifier():
+        return str(symbol)
+    return json.dumps(symbol.type) + str(replace(symbol, type=""))
+
+
+def _text(pattern: Pattern) -> str:
+    """A pattern without its aliases, whose order is that of its components."""
+    match pattern:
+        case Event(symbol, _, quantifier):
+            mark = "" if isinstance(quantifier, One) else f" {quantifier}"
+            return _symbol(symbol) + mark
+        case Neg(part):
+            return "!" + _text(part)
+        case Or(()):
+            return "NEVER"
+        case _:
+            inner = ", ".join(map(_text, parts_of(pattern)))
+            return f"{type(pattern).__name__.upper()}({inner})"

@@ -18,22 +18,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from optimizer.cost.trees import COMPILED
-from optimizer.ir.pattern import Event, Neg, Seq, Symbol, positive_events
-from optimizer.ir.query import Query
+from optimizer.cost.unit_costs import COMPILED
+from optimizer.ir.query import Event, Neg, Query, Seq, Symbol, positive_events
 from optimizer.statistics import KeyStatistics, Statistics
-from optimizer.statistics.predicates import symbols_of
-from optimizer.trees.best import best_tree
-from optimizer.trees.compile import compile_query
-from optimizer.trees.costing import Step, walk_cost
+from optimizer.statistics.statistics import symbols_of
+from optimizer.trees.build_problem import compile_query
+from optimizer.trees.cost_walk import CostStep, walk_cost
+from optimizer.trees.search import best_tree
 from optimizer.trees.tree import Leaf, Passed, Propagation, SeqJoin, Tree, bound, without_passing
-from workloads import expressions as ex
+from workloads import syntax as ex
 from workloads.syntax import One
 
-LOOK = 4.0  # events touched: what it costs to look for what follows an event
+LOOKUP_COST = 4.0  # events touched: what it costs to look for what follows an event
 SAVING = 0.2  # of the cost, which passing down must save, as the estimate is a rough one
 # Events that a query must touch for it to be worth to look for another plan.
-WORTH = 500_000
+MIN_EVENTS = 500_000
 FREQUENT = 3.0  # last events in a window: hardly any event is without one
 
 
@@ -48,7 +47,7 @@ class Reach(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Passing:
+class EventPassing:
     """A query without ORs, and how its events are propagated."""
 
     asked: Query
@@ -87,7 +86,7 @@ def last_component(asked: Query) -> Event | None:
     return last
 
 
-def estimate(passing: Passing, tree: Tree, statistics: Statistics) -> Estimate:
+def estimate(passing: EventPassing, tree: Tree, statistics: Statistics) -> Estimate:
     """What a tree costs with the events that are passed to it."""
     problem = compile_query(passing.asked, statistics, (), COMPILED)
     steps = walk_cost(problem, tree)
@@ -100,7 +99,7 @@ def estimate(passing: Passing, tree: Tree, statistics: Statistics) -> Estimate:
     return Estimate(tuple(_passed(step, shares, own) for step in steps), problem.seconds)
 
 
-def _passed(step: Step, shares: _Shares, own: frozenset[str]) -> float:
+def _passed(step: CostStep, shares: _Shares, own: frozenset[str]) -> float:
     node, aliases = step.node, bound(step.node)
     if not aliases <= own:  # what is negated is not passed to
         return step.own
@@ -133,7 +132,7 @@ class _Shares:
         if self.reach.passing and alias not in self._tests:
             return 0.0
         tries = min(self._ends, 1 / max(self._selectivity.get(alias, 1.0), 1e-9))
-        return LOOK + tries * (1 + COMPILED.predicate * self._tests.get(alias, 0))
+        return LOOKUP_COST + tries * (1 + COMPILED.predicate * self._tests.get(alias, 0))
 
     def left(self, aliases: frozenset[str]) -> float:
         """The share of the rows of some components that are left.
@@ -165,11 +164,11 @@ def _tying(asked: Query, last: str) -> Iterator[tuple[str, ex.Expression]]:
 def estimate_tree(asked: Query, tree: Tree, statistics: Statistics) -> Estimate:
     """What a tree costs, with what is passed down to it."""
     joins, way = without_passing(tree)
-    return estimate(Passing(asked, way), joins, statistics)
+    return estimate(EventPassing(asked, way), joins, statistics)
 
 
 def best_passing(
-    asked: Query, tree: Tree, statistics: Statistics, worth: float = WORTH
+    asked: Query, tree: Tree, statistics: Statistics, worth: float = MIN_EVENTS
 ) -> Passed | None:
     """A tree and what is passed down to it, where that is cheaper by far than the given tree.
 
@@ -178,7 +177,7 @@ def best_passing(
     last = last_component(asked)
     if last is None or len(list(positive_events(asked.pattern))) < 3:
         return None
-    pushed = estimate(Passing(asked, "push"), tree, statistics)
+    pushed = estimate(EventPassing(asked, "push"), tree, statistics)
     if pushed.per_second * (statistics.span or 1.0) < worth:
         return None
     tied = any(_tying(asked, last.alias))
@@ -188,7 +187,7 @@ def best_passing(
         ways.append("pull")
     options = [
         (estimate(passing, option, statistics).per_second, option, passing.propagation)
-        for passing in (Passing(asked, way) for way in ways)
+        for passing in (EventPassing(asked, way) for way in ways)
         for option in (tree, *_other_trees(passing, last, ends, statistics))
     ]
     if not options:
@@ -200,7 +199,7 @@ def best_passing(
 
 
 def _other_trees(
-    passing: Passing, last: Event, ends: float, statistics: Statistics
+    passing: EventPassing, last: Event, ends: float, statistics: Statistics
 ) -> Iterator[Tree]:
     """Trees that may be best for what is left of the events: in order, with the last component
     late, and as the search finds it for events that are as rare as passing down makes them."""

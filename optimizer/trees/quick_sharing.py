@@ -1,8 +1,8 @@
 """Trees for queries that run together where no plan has chosen them: a quick rule.
 
-Each query is offered the pieces that it has in common with others (`optimizer.trees.pieces`), at
+Each query is offered the pieces that it has in common with others (`optimizer.trees.problem`), at
 its share of their cost, and takes what makes its own tree cheaper. A piece that only one query
-takes is given up. A plan looks further (`sharing.detection`), and needs statistics beforehand.
+takes is given up. A plan looks further (`sharing.matching`), and needs statistics beforehand.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from optimizer.cost.trees import COMPILED
+from optimizer.cost.unit_costs import COMPILED
 from optimizer.statistics import Statistics
-from optimizer.trees import Costed, Given, Tree, best_tree
-from optimizer.trees.pieces import Key, Piece, Reading, pieces_of
-from optimizer.trees.renamed import renamed
+from optimizer.trees import CostedTree, GivenFragment, Tree, best_tree
+from optimizer.trees.problem import Fragment, FragmentKey, Reading, fragments_of
+from optimizer.trees.tree import renamed
 
 OFFERS = 3  # pieces that a query is offered, the most promising ones
 PIECES = 2  # that it may take
@@ -31,7 +31,7 @@ def common_trees(readings: Sequence[Reading], statistics: Statistics) -> list[Tr
 class _Common:
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
-        self._best: dict[Key, tuple[Costed, Piece]] = {}
+        self._best: dict[FragmentKey, tuple[CostedTree, Fragment]] = {}
 
     def trees(self, readings: Sequence[Reading]) -> list[Tree]:
         plain = [self._tree(reading, []) for reading in readings]
@@ -51,10 +51,10 @@ class _Common:
             found.append(self._written_out(tree.tree, kept))
         return found
 
-    def _offers(self, readings: Sequence[Reading], worth: Sequence[bool]) -> list[list[Piece]]:
+    def _offers(self, readings: Sequence[Reading], worth: Sequence[bool]) -> list[list[Fragment]]:
         """For each reading for which it is worth it the pieces that others have too."""
         pieces = [
-            pieces_of(reading.pattern, reading.asked.conditions, whole=False, bare=False)
+            fragments_of(reading.pattern, reading.asked.conditions, whole=False, bare=False)
             if needed
             else []
             for reading, needed in zip(readings, worth, strict=True)
@@ -73,20 +73,28 @@ class _Common:
             found.append(offer)
         return found
 
-    def _tree(self, reading: Reading, given: list[Given]) -> Costed:
+    def _tree(self, reading: Reading, given: list[GivenFragment]) -> CostedTree:
         return best_tree(reading.asked, self._statistics, given, COMPILED)
 
-    def _given(self, pieces: Sequence[Piece], readers: Counter[Key]) -> list[Given]:
+    def _given(
+        self, pieces: Sequence[Fragment], readers: Counter[FragmentKey]
+    ) -> list[GivenFragment]:
         return [
-            Given(str(i), piece.positive, self._best[piece.key][0].cost / readers[piece.key])
+            GivenFragment(
+                str(i), piece.positive, self._best[piece.key][0].cost / readers[piece.key]
+            )
             for i, piece in enumerate(pieces)
         ]
 
     def _taken(
-        self, reading: Reading, alone: Costed, offer: Sequence[Piece], readers: Counter[Key]
-    ) -> list[Piece]:
+        self,
+        reading: Reading,
+        alone: CostedTree,
+        offer: Sequence[Fragment],
+        readers: Counter[FragmentKey],
+    ) -> list[Fragment]:
         """The pieces that make its tree cheapest, added one by one."""
-        chosen: list[Piece] = []
+        chosen: list[Fragment] = []
         cost = alone.cost
         for _ in range(PIECES):
             trials = [
@@ -103,7 +111,7 @@ class _Common:
             chosen, cost = best, least
         return chosen
 
-    def _written_out(self, tree: Tree, pieces: Sequence[Piece]) -> Tree:
+    def _written_out(self, tree: Tree, pieces: Sequence[Fragment]) -> Tree:
         """The tree with the pieces' own trees in their places, under this query's aliases."""
         inner: dict[str, Tree] = {}
         for i, piece in enumerate(pieces):
@@ -112,6 +120,6 @@ class _Common:
         return renamed(tree, {}, inner)
 
 
-def _readers(pieces: Sequence[Sequence[Piece]]) -> Counter[Key]:
+def _readers(pieces: Sequence[Sequence[Fragment]]) -> Counter[FragmentKey]:
     """How many readings have each piece."""
     return Counter(key for mine in pieces for key in dict.fromkeys(p.key for p in mine))

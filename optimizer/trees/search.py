@@ -1,16 +1,173 @@
-"""The cheapest tree of a pattern, part by part."""
+"""The cheapest tree of a query, by dynamic programming over subsets and sequences; which queries
+have one.
+"""
 
 from __future__ import annotations
 
-from optimizer.cost import trees as cost
-from optimizer.trees.problem import Chain, Choice, Edge, Part, Piece, Problem, Single, Together
-from optimizer.trees.segments import Segments
-from optimizer.trees.solved import NOTHING, Shape, Solved
-from optimizer.trees.subsets import Subsets
-from optimizer.trees.tree import Latest, Leaf, NegTop, NSeq, OrMerge, Shared, Tree
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+from optimizer.cost import unit_costs as cost
+from optimizer.cost.unit_costs import ZSTREAM, JoinCosts
+from optimizer.ir.query import (
+    Aggregation,
+    Event,
+    Neg,
+    Pattern,
+    Position,
+    Proj,
+    Query,
+    Symbol,
+    alternatives,
+    events,
+    places,
+    print_pattern,
+    walk,
+)
+from optimizer.ir.query import events as components
+from optimizer.statistics import KeyStatistics, Statistics
+from optimizer.trees.build_problem import compile_query
+from optimizer.trees.cost_walk import CostStep, walk_cost
+from optimizer.trees.negation import depends, negated_choices
+from optimizer.trees.problem import (
+    CLOSE,
+    NO_TREE,
+    Conjunction,
+    Disjunction,
+    Edge,
+    GivenFragment,
+    GivenItem,
+    PatternPart,
+    SequenceItem,
+    Shape,
+    Single,
+    SolvedTree,
+    TreeProblem,
+)
+from optimizer.trees.sequence_search import SequenceTables
+from optimizer.trees.tree import (
+    AndJoin,
+    Latest,
+    Leaf,
+    NegTop,
+    NSeq,
+    OrMerge,
+    Shared,
+    Tree,
+    TreeError,
+)
+from workloads import syntax as ex
+from workloads.errors import TooLargeError
+from workloads.syntax import All, One
+
+MAX_SUBSETS = 9  # parts that are tried in every order: 3^9 splits; more are merged greedily
 
 
-def solve(problem: Problem, shape: Shape = "bushy") -> Solved:
+class Subsets:
+    """The best way to put some parts of an AND together, for every subset of them."""
+
+    def __init__(
+        self, problem: TreeProblem, part: Conjunction, items: Sequence[SolvedTree], shape: Shape
+    ) -> None:
+        self.problem, self.part, self.items, self.shape = problem, part, items, shape
+        self.predicates = [
+            (sum(1 << i for i, item in enumerate(part.items) if item.aliases & p.aliases), p)
+            for p in part.predicates
+        ]
+        self._known: dict[int, tuple[float, int]] = {}
+
+    def solve(self) -> SolvedTree:
+        n = len(self.items)
+        leaves = [(1 << i, item) for i, item in enumerate(self.items)]
+        exact = all(item.exact for item in self.items)
+        if self.shape == "left":
+            return functools.reduce(self._merge, leaves)[1]._replace(exact=exact)
+        if self.shape == "right":
+            folded = functools.reduce(lambda found, leaf: self._merge(leaf, found), leaves[::-1])
+            return folded[1]._replace(exact=exact)
+        if n > MAX_SUBSETS:
+            return self._greedy(leaves)._replace(exact=False)
+        return self._every(n)._replace(exact=exact)
+
+    def _every(self, n: int) -> SolvedTree:
+        best: list[SolvedTree] = [self.items[0]] * (1 << n)
+        for mask in range(1, 1 << n):
+            lowest = mask & -mask
+            if mask == lowest:
+                best[mask] = self.items[mask.bit_length() - 1]
+                continue
+            total, chosen = math.inf, 0
+            rest = mask ^ lowest
+            some = (rest - 1) & rest  # what goes with the lowest part; all but the whole
+            while True:
+                left = lowest | some
+                own = self._join(left, mask ^ left) + best[left].cost + best[mask ^ left].cost
+                if not chosen or (
+                    own * CLOSE > total if self.shape == "worst" else own < total * CLOSE
+                ):
+                    total, chosen = own, left
+                if not some:
+                    break
+                some = (some - 1) & rest
+            both = best[chosen].tree, best[mask ^ chosen].tree
+            best[mask] = SolvedTree(AndJoin(*both), total)
+        return best[-1]
+
+    def _greedy(self, leaves: list[tuple[int, SolvedTree]]) -> SolvedTree:
+        """Always the cheapest pair next, or for the worst tree the dearest."""
+        sign = -1 if self.shape == "worst" else 1
+        while len(leaves) > 1:
+            i, j = min(
+                itertools.combinations(range(len(leaves)), 2),
+                key=lambda pair: sign * self._join(leaves[pair[0]][0], leaves[pair[1]][0]),
+            )
+            merged = self._merge(leaves[i], leaves[j])
+            leaves = [leaf for k, leaf in enumerate(leaves) if k not in (i, j)] + [merged]
+        return leaves[0][1]
+
+    def _merge(
+        self, left: tuple[int, SolvedTree], right: tuple[int, SolvedTree]
+    ) -> tuple[int, SolvedTree]:
+        total = left[1].cost + right[1].cost + self._join(left[0], right[0])
+        return left[0] | right[0], SolvedTree(AndJoin(left[1].tree, right[1].tree), total)
+
+    def _join(self, left: int, right: int) -> float:
+        problem, model = self.problem, self.problem.model
+        (left_rows, left_events), (right_rows, right_events) = self._rows(left), self._rows(right)
+        pairs = left_rows * right_rows * problem.same_key(left_events, right_events)
+        pairs *= cost.looked_at(model, left_events, right_events, ordered=False)
+        count, equal = 0, None
+        for mask, predicate in self.predicates:
+            if mask & ~(left | right) or not mask & ~left or not mask & ~right:
+                continue
+            if predicate.equality and model.equality == "hash":
+                equal = predicate.selectivity * (1.0 if equal is None else equal)
+            else:
+                count += 1
+        made, _ = self._rows(left | right)
+        return cost.join(model, pairs, left_rows + right_rows, count, equal, made)
+
+    def _rows(self, mask: int) -> tuple[float, int]:
+        """The rows and events of a subset of the parts."""
+        if mask not in self._known:
+            rows, events = 1.0, 0
+            for i, item in enumerate(self.part.items):
+                if mask >> i & 1:
+                    rows *= item.rows * self.problem.same_key(events, item.events)
+                    rows *= cost.meeting(self.problem.model, events, item.events, ordered=False)
+                    events += item.events
+            for needed, predicate in self.predicates:
+                if not needed & ~mask:
+                    rows *= predicate.selectivity
+            self._known[mask] = rows, events
+        return self._known[mask]
+
+
+def solve(problem: TreeProblem, shape: Shape = "bushy") -> SolvedTree:
     """The cheapest tree of a shape, or the worst of all; negations that need all come last."""
     if problem.one_pass:
         return _latest(problem)
@@ -22,13 +179,13 @@ def solve(problem: Problem, shape: Shape = "bushy") -> Solved:
         inner = solve(negation.problem)
         total += cost.filtered(problem.model, rows, negation.predicates, after) + inner.cost
         tree, rows = NegTop(tree, inner.tree), after
-    return Solved(tree, total, exact)
+    return SolvedTree(tree, total, exact)
 
 
-def _latest(problem: Problem) -> Solved:
+def _latest(problem: TreeProblem) -> SolvedTree:
     """The one pass over the events of a negated sequence."""
     chain, model = problem.root, problem.model
-    assert isinstance(chain, Chain)
+    assert isinstance(chain, SequenceItem)
     parts: list[Tree] = []
     total, exact = 0.0, True
     for number, item in enumerate(chain.items):
@@ -41,25 +198,247 @@ def _latest(problem: Problem) -> Solved:
         parts.append(part)
     looked_at = sum(item.rows for item in chain.items)
     total += cost.latest(model, looked_at, chain.items[-1].rows)
-    return Solved(Latest(tuple(parts)), total, exact)
+    return SolvedTree(Latest(tuple(parts)), total, exact)
 
 
-def _part(problem: Problem, part: Part | Edge, shape: Shape) -> Solved:
+def _part(problem: TreeProblem, part: PatternPart | Edge, shape: Shape) -> SolvedTree:
     match part:
         case Edge():
-            return NOTHING
+            return NO_TREE
         case Single(alias):
-            return Solved(Leaf(alias), 0.0)
-        case Piece(given):
-            return Solved(Shared(given.name, given.aliases), given.cost)
-        case Chain() | Together() | Choice():
+            return SolvedTree(Leaf(alias), 0.0)
+        case GivenItem(given):
+            return SolvedTree(Shared(given.name, given.aliases), given.cost)
+        case SequenceItem() | Conjunction() | Disjunction():
             items = [_part(problem, item, shape) for item in part.items]
     match part:
-        case Chain():
-            return Segments(problem, part, items, solve, shape).solve()
-        case Together():
+        case SequenceItem():
+            return SequenceTables(problem, part, items, solve, shape).solve()
+        case Conjunction():
             return Subsets(problem, part, items, shape).solve()
-        case Choice():
+        case Disjunction():
             total = sum(item.cost for item in items) + cost.merged(problem.model, part.rows)
             exact = all(item.exact for item in items)
-            return Solved(OrMerge(tuple(item.tree for item in items)), total, exact)
+            return SolvedTree(OrMerge(tuple(item.tree for item in items)), total, exact)
+
+
+@dataclass(frozen=True, slots=True)
+class CostedTree:
+    """A tree with its cost and its rows, both in one window's length of stream.
+
+    `exact` where no tree of the same shape is cheaper by the model: not where an AND has very many
+    parts, or a gap very many negations.
+    """
+
+    tree: Tree
+    cost: float
+    cardinality: float
+    seconds: float
+    exact: bool = True
+
+    @property
+    def per_second(self) -> float:
+        """The cost in events touched per second, for comparing queries with other windows."""
+        return self.cost / self.seconds
+
+
+def best_tree(
+    query: Query,
+    statistics: Statistics,
+    given: Sequence[GivenFragment] = (),
+    model: JoinCosts = ZSTREAM,
+    shape: Shape = "bushy",
+) -> CostedTree:
+    """The cheapest tree, in which the given pieces are leaves.
+
+    `shape` restricts sequences and conjunctions to left-deep or right-deep trees, or asks for the
+    worst tree of all; where groups are tied so that there is no such tree, it is one of any shape.
+    Raises `MissingStatisticError` where a number is not known.
+    """
+    problem = compile_query(query, statistics, given, model)
+    try:
+        found = solve(problem, shape)
+    except TreeError:
+        if shape not in ("left", "right"):
+            raise
+        found = solve(problem)
+    return CostedTree(found.tree, found.cost, problem.rows, problem.seconds, found.exact)
+
+
+def cost_of(
+    tree: Tree,
+    query: Query,
+    statistics: Statistics,
+    given: Sequence[GivenFragment] = (),
+    model: JoinCosts = ZSTREAM,
+) -> CostedTree:
+    """What a tree costs; raises `TreeError` where it does not evaluate the query."""
+    problem = compile_query(query, statistics, given, model)
+    root = walk_cost(problem, tree)[0]
+    return CostedTree(tree, root.cost, root.rows, problem.seconds, exact=False)
+
+
+def steps_of(
+    tree: Tree,
+    query: Query,
+    statistics: Statistics,
+    given: Sequence[GivenFragment] = (),
+    model: JoinCosts = ZSTREAM,
+) -> list[CostStep]:
+    """Every operator of a tree with its cost and rows, the root first."""
+    return walk_cost(compile_query(query, statistics, given, model), tree)
+
+
+def labels_of(query: Query) -> dict[str, str]:
+    """What each alias is of, as the query's patterns are printed: `A[x > 1]+ a`."""
+    return {event.alias: print_pattern(event) for event in events(query.pattern)}
+
+
+MAX_CHOICES = 64  # ways to read the ORs of a pattern; each has a tree of its own
+
+
+def refusal(query: Query) -> str | None:
+    """Why a query is not run as a tree; None where it is."""
+    aggregates = isinstance(query.output, Aggregation)
+    for node in walk(query.pattern):
+        if isinstance(node, Proj):
+            return "some of its components only have to exist"
+    try:
+        choices = alternatives(query.pattern)
+    except TooLargeError:
+        return "its ORs can be read in too many ways"
+    if len(choices) > MAX_CHOICES:
+        return f"its ORs can be read in {len(choices):,} ways"
+    for pattern in choices:
+        if not _has_tree(query, pattern):
+            return "its groups are tied across each other"
+        for place in places(pattern):
+            if isinstance(place.leaf, Neg):
+                if aggregates and place.gap.at_edge and not _shortens(place, place.leaf, query):
+                    return "a negation looks at each window that is aggregated"
+                if any(len(alternatives(n.part)) > MAX_CHOICES for n in _negations(place.leaf)):
+                    return "the ORs of a negation can be read in too many ways"
+            elif aggregates and place.gap.at_edge and isinstance(place.leaf.quantifier, All):
+                return f"{place.leaf.alias} is all that each window has, which is aggregated"
+    return None
+
+
+def _shortens(place: Position, negation: Neg, query: Query) -> bool:
+    """Does it rule out all windows before or behind some event?
+
+    Not where it depends on the window in other ways; nor anywhere in it unless single events are
+    negated: of several, each end of a window could leave out one.
+    """
+    choices = negated_choices(negation, query.conditions)
+    singles = all(isinstance(c, Event) and isinstance(c.quantifier, One) for c in choices)
+    return (singles or not place.gap.anywhere) and not depends(negation, query.conditions)
+
+
+def _negations(pattern: Pattern) -> Iterator[Neg]:
+    return (node for node in walk(pattern) if isinstance(node, Neg))
+
+
+class _Even(Statistics):
+    """Every event and every condition is as good as any other."""
+
+    def rate(self, symbol: Symbol) -> float:
+        return 1.0
+
+    def key(self, attributes: tuple[str, ...]) -> KeyStatistics:
+        return KeyStatistics(1.0, 1.0)
+
+    def selectivity(self, condition: ex.Expression, symbols: Mapping[str, Symbol]) -> float:
+        return 0.5
+
+
+def _has_tree(query: Query, pattern: Pattern) -> bool:
+    """Is there an order in which each group is bound with all that its events are tied to?"""
+    groups = [e for e in components(pattern) if not isinstance(e.quantifier, One)]
+    if len(groups) < 2:
+        return True
+    named = {event.alias for event in components(pattern)}
+    conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
+    try:
+        asked = replace(query, pattern=pattern, conditions=conditions)
+        best_tree(asked, _Even(events=1, span=1.0))
+    except TreeError:
+        return False
+    return True
+
+
+ItemRange: TypeAlias = tuple[int, int]  # the numbers of its first and its last item
+GIVEN = -1
+
+
+class Cheapest(NamedTuple):
+    """The cost of a tree, and the given stretches that it is made of."""
+
+    cost: float
+    taken: tuple[ItemRange, ...]
+
+
+class Stretches:
+    """A sequence whose trees are asked for again and again; `exact`, or a bound from below."""
+
+    def __init__(self, problem: TreeProblem, chain: SequenceItem) -> None:
+        leaves = [SolvedTree(Leaf(""), 0.0) for _ in chain.items]
+        found = SequenceTables(problem, chain, leaves, solve, "bushy")
+        self.size, self.exact = found.size, not any(gap.negations for gap in chain.gaps)
+        # Negations at the edges filter finished rows, however these were found.
+        self._on_top = solve(problem).cost - found.solve().cost if problem.top else 0.0
+        inner = found.least_pushes()
+        self._splits = [
+            (a, b, [(r, found.split_cost(a, b, r) + inner[r - 1]) for r in range(b, a, -1)])
+            for size in range(2, self.size + 1)
+            for a in range(self.size - size + 1)
+            for b in [a + size - 1]
+        ]
+
+    def cheapest(self, prices: Mapping[ItemRange, float]) -> Cheapest:
+        """The best tree in which each stretch with a price may be read instead of made."""
+        n = self.size
+        least = [[0.0] * n for _ in range(n)]
+        roots = [[GIVEN] * n for _ in range(n)]
+        for a, b, splits in self._splits:
+            best, root, row = math.inf, GIVEN, least[a]
+            for r, own in splits:
+                total = row[r - 1] + least[r][b] + own
+                if total < best:
+                    best, root = total, r
+            price = prices.get((a, b))
+            if price is not None and price <= best:
+                best, root = price, GIVEN
+            row[b], roots[a][b] = best, root
+        taken: list[ItemRange] = []
+        open_: list[ItemRange] = [(0, n - 1)]
+        while open_:
+            a, b = open_.pop()
+            if a == b:
+                continue
+            r = roots[a][b]
+            if r == GIVEN:
+                taken.append((a, b))
+            else:
+                open_ += [(r, b), (a, r - 1)]
+        return Cheapest(least[0][n - 1] + self._on_top, tuple(taken))
+
+
+def stretches_of(query: Query, statistics: Statistics, model: JoinCosts) -> Stretches | None:
+    """The table of a query; None where it is no sequence of single events, has groups between
+    them, or negations that read more than their neighbours."""
+    problem = compile_query(query, statistics, (), model)
+    chain = problem.root
+    if (
+        isinstance(chain, SequenceItem)
+        and all(isinstance(item, Single) for item in chain.items)
+        and not any(gap.groups for gap in chain.gaps)
+        and not any(_reads_far(chain, place) for place in range(len(chain.gaps)))
+    ):
+        return Stretches(problem, chain)
+    return None
+
+
+def _reads_far(chain: SequenceItem, place: int) -> bool:
+    """Does a negation of a gap need more than the items beside it?"""
+    beside = chain.items[place].aliases | chain.items[place + 1].aliases
+    return any(not negation.needs <= beside for negation in chain.gaps[place].negations)

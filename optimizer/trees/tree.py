@@ -1,14 +1,14 @@
-"""Trees of joins: frozen nodes that say in which order a pattern is put together."""
+"""Trees of joins: their nodes, under other aliases, and as a plain document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 from workloads.errors import SheafError
-from workloads.syntax import Quantifier
+from workloads.syntax import All, Exactly, One, Plus, Quantifier
 
 Side = OneOf["left", "right"]
 Propagation = OneOf["push", "pull", "pass-down"]
@@ -176,3 +176,150 @@ def bound(tree: Tree) -> frozenset[str]:
         case KSeq(start, closures, end):
             sides = [bound(side) for side in (start, end) if side is not None]
             return frozenset(closure.alias for closure in closures).union(*sides)
+
+
+def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | None = None) -> Tree:
+    """The same tree with aliases replaced; a shared piece that `inner` has is written out."""
+
+    def of(node: Tree) -> Tree:
+        return renamed(node, names, inner)
+
+    match tree:
+        case Leaf(alias):
+            return Leaf(names.get(alias, alias))
+        case Shared(name, aliases):
+            if inner is not None and name in inner:
+                return inner[name]
+            return Shared(name, frozenset(names.get(alias, alias) for alias in aliases))
+        case SeqJoin(left, right):
+            return SeqJoin(of(left), of(right))
+        case AndJoin(left, right):
+            return AndJoin(of(left), of(right))
+        case OrMerge(parts):
+            return OrMerge(tuple(map(of, parts)))
+        case NSeq(part, negation, side):
+            return NSeq(of(part), of(negation), side)
+        case NegTop(part, negation):
+            return NegTop(of(part), of(negation))
+        case Passed(part, way):
+            return Passed(of(part), way)
+        case Latest(parts):
+            return Latest(tuple(map(of, parts)))
+        case KSeq(start, closures, end):
+            return KSeq(
+                None if start is None else of(start),
+                tuple(replace(c, alias=names.get(c.alias, c.alias)) for c in closures),
+                None if end is None else of(end),
+            )
+        case _:
+            assert_never(tree)
+
+
+def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The tree as plain values; `labels` say what an alias is of, for readers."""
+    names = labels or {}
+
+    def of(node: Tree) -> dict[str, Any]:
+        return to_document(node, names)
+
+    match tree:
+        case Leaf(alias):
+            return {"event": names.get(alias, alias), "alias": alias}
+        case Shared(name, aliases):
+            return {"shared": name, "aliases": sorted(aliases)}
+        case SeqJoin(left, right):
+            return {"operator": "SEQ", "parts": [of(left), of(right)]}
+        case AndJoin(left, right):
+            return {"operator": "AND", "parts": [of(left), of(right)]}
+        case OrMerge(parts):
+            return {"operator": "OR", "parts": [of(part) for part in parts]}
+        case NSeq(part, negation, side):
+            return {
+                "operator": "NSEQ",
+                "parts": [of(part)],
+                "negation": of(negation),
+                "side": side,
+            }
+        case NegTop(part, negation):
+            return {"operator": "NEG", "parts": [of(part)], "negation": of(negation)}
+        case Passed(part, way):
+            return {"operator": "PASSED", "parts": [of(part)], "way": way}
+        case Latest(parts):
+            return {"operator": "LATEST", "parts": [of(part) for part in parts]}
+        case KSeq(start, closures, end):
+            return {
+                "operator": "KSEQ",
+                "parts": [None if side is None else of(side) for side in (start, end)],
+                "closures": [
+                    {
+                        "event": names.get(closure.alias, closure.alias),
+                        "alias": closure.alias,
+                        "quantifier": _quantifier_text(closure.quantifier),
+                    }
+                    for closure in closures
+                ],
+            }
+        case _:
+            assert_never(tree)
+
+
+def from_document(document: Mapping[str, Any]) -> Tree:
+    """The tree that `to_document` made these values from."""
+    match document:
+        case {"shared": str(name), "aliases": [*aliases]}:
+            return Shared(name, frozenset(map(str, aliases)))
+        case {"alias": str(alias), "event": _}:
+            return Leaf(alias)
+        case {"operator": "SEQ", "parts": [left, right]}:
+            return SeqJoin(from_document(left), from_document(right))
+        case {"operator": "AND", "parts": [left, right]}:
+            return AndJoin(from_document(left), from_document(right))
+        case {"operator": "OR", "parts": [*parts]}:
+            return OrMerge(tuple(map(from_document, parts)))
+        case {"operator": "LATEST", "parts": [*parts]} if parts:
+            return Latest(tuple(map(from_document, parts)))
+        case {
+            "operator": "NSEQ",
+            "parts": [part],
+            "negation": negation,
+            "side": "left" | "right" as side,
+        }:
+            return NSeq(from_document(part), from_document(negation), side)
+        case {"operator": "NEG", "parts": [part], "negation": negation}:
+            return NegTop(from_document(part), from_document(negation))
+        case {"operator": "PASSED", "parts": [part], "way": "pull" | "pass-down" as way}:
+            return Passed(from_document(part), way)
+        case {"operator": "KSEQ", "parts": [start, end], "closures": [*closures]}:
+            return KSeq(
+                None if start is None else from_document(start),
+                tuple(Closure(c["alias"], _quantifier(c["quantifier"])) for c in closures),
+                None if end is None else from_document(end),
+            )
+        case _:
+            raise TreeError(f"this is no tree: {str(document)[:80]}")
+
+
+def _quantifier_text(quantifier: Quantifier) -> str:
+    match quantifier:
+        case One():
+            return "1"
+        case Plus():
+            return "+"
+        case Exactly(count):
+            return f"^{count}"
+        case All():
+            return "ALL"
+
+
+def _quantifier(text: str) -> Quantifier:
+    match text:
+        case "1":
+            return One()
+        case "+":
+            return Plus()
+        case "ALL":
+            return All()
+        case _ if text[:1] == "^" and text[1:].isdecimal():
+            return Exactly(int(text[1:]))
+        case _:
+            raise TreeError(f"this is no quantifier: {text!r}")

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from api.jobs.counts import Counting
+from api.jobs.counts import CountWriter
 from api.jobs.folder import JobFolder, hidden_sink
 from api.jobs.worker import end_with
 
@@ -72,7 +72,7 @@ def count(job: JobFolder) -> None:
     """
     ids = [operator["id"] for operator in job.request()["plan_document"]["operators"]]
     ids.append("join-0123456789ab")
-    with Counting(job.counts) as counting:
+    with CountWriter(job.counts) as counting:
         counting.put(
             7,
             {"purchases": 3, "abandoned": 1},

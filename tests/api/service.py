@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import httpx
 import pyarrow as pa
 
-from api.schemas import EXAMPLE_WORKLOAD
-from engines.results import Results, aggregate_schema, match_schema, write_results
+from api.http.schemas import EXAMPLE_WORKLOAD
+from engines.results.tables import Results, aggregate_schema, match_schema, write_results
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from api.app import create_app
 from api.client import AsyncClient, Client, ClientError, JobError, ServiceError, UnreachableError
 from api.client.events import Event, Reader
-from api.embedded import serving
-from api.schemas import EXAMPLE_WORKLOAD
-from api.settings import Settings
-from api.tokens import read_tokens
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.middleware.tokens import read_tokens
+from api.http.schemas import EXAMPLE_WORKLOAD
+from api.http.settings import Settings
 from tests.api.service import AGGREGATES, MATCHES, until
 
 

@@ -15,21 +15,21 @@ import pytest
 from fastapi import FastAPI
 from typer.testing import CliRunner
 
-from api.app import create_app
-from api.cli import app as command_line
-from api.embedded import serving
+from api.cli.main import app as command_line
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.settings import Settings
 from api.jobs.streaming import checked
-from api.settings import Settings
 from engines.devices import opencl_devices
-from engines.events import column_kinds, from_table
-from engines.oracle import run_oracle
+from engines.input.event_table import column_kinds, from_table
+from engines.reference.oracle import run_oracle
 from engines.run import EventSource, open_stream
-from engines.spark.checkpoint import manifest_of, write_manifest
-from optimizer.bind import bind
-from optimizer.physical.load_plan import load_plan
-from optimizer.physical.plan import VERSION, from_json, to_json
+from engines.spark.stream.checkpoint import manifest_of, write_manifest
+from optimizer.bind.binder import bind
+from optimizer.plan.load_plan import load_plan
+from optimizer.plan.plan import VERSION, from_json, to_json
+from tests.api.http.test_service import over
 from tests.api.service import is_problem
-from tests.api.test_service import over
 from workloads.loading import load_workload
 
 DOCUMENT: dict[str, Any] = {

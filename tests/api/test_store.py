@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Connection, inspect, select, text
 from sqlalchemy.orm import Session
 
-from api.planning import check_document
-from api.schemas import EXAMPLE_WORKLOAD
+from api.http.schemas import EXAMPLE_WORKLOAD
+from api.planning.service import check_document
 from api.store import (
     Database,
     Store,
@@ -26,7 +26,7 @@ from api.store import (
 )
 from api.store import migrations as steps
 from api.store.schema import Base, PlanRow
-from optimizer.physical.plan import to_json
+from optimizer.plan.plan import to_json
 from sharing.planner import make_plan
 from workloads.errors import SheafError
 
@@ -164,8 +164,8 @@ def test_a_second_service_is_refused(database: Database, address: str) -> None:
 # Adds a workload, says so, and goes on adding versions until it is killed.
 ADDING = """
 import sys
-from api.planning import check_document
-from api.schemas import EXAMPLE_WORKLOAD
+from api.planning.service import check_document
+from api.http.schemas import EXAMPLE_WORKLOAD
 from api.store import Store, open_database
 store = Store(open_database(sys.argv[1]))
 for number in range(1, 100000):

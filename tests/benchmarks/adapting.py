@@ -16,7 +16,7 @@ from tests.benchmarks.measuring import BenchmarkError, Measured, Row, Said, Size
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from optimizer.physical.reading_tree import ReadingTree
+    from optimizer.plan.compile_tree import ReadingTree
     from optimizer.trees import Tree
 
 ADAPTIVE = "adaptive"
@@ -120,9 +120,9 @@ _Choose = Callable[[_Batch], "Sequence[ReadingTree]"]
 
 
 def _adaptive() -> _Choose:
-    from engines.trees.adaptive import Adaptive
+    from engines.matching.trees.adaptive import AdaptivePlans
 
-    adaptive = Adaptive()
+    adaptive = AdaptivePlans()
 
     def choose(batch: _Batch) -> Sequence[ReadingTree]:
         asked = batch.asked
@@ -145,7 +145,7 @@ def _fixed(tree: Tree) -> Callable[[], _Choose]:
 
 def _run(batches: Sequence[_Batch], choose: _Choose) -> tuple[_Seconds, Found]:
     """Seconds by half of a phase, and all that was found."""
-    from engines.trees.evaluation import Evaluation
+    from engines.matching.trees.evaluation import TreeEvaluation
 
     seconds: _Seconds = {}
     found, context = NOTHING, unlimited()
@@ -154,7 +154,7 @@ def _run(batches: Sequence[_Batch], choose: _Choose) -> tuple[_Seconds, Found]:
         start = time.thread_time()
         parts = []
         for tree in choose(batch):
-            evaluation = Evaluation(asked.picked, asked.width, asked.query.name, context)
+            evaluation = TreeEvaluation(asked.picked, asked.width, asked.query.name, context)
             for each in evaluation.matches(tree.compiled.operator):
                 own = each.last >= batch.own
                 parts.append(each if own.all() else each.take(np.flatnonzero(own)))

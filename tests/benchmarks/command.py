@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 import typer
 
-from api.cli import Commands
+from api.cli.main import Commands
 
 if TYPE_CHECKING:
     from tests.benchmarks import Row

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tests.benchmarks.measuring import Measured, Row, Said, Size, measure, timed
 
 if TYPE_CHECKING:
-    from sharing.choose import Choice
-    from sharing.steps import QuerySteps
+    from sharing.counting.candidates import QuerySteps
+    from sharing.counting.choice import CandidateChoice
     from tests.benchmarks.ways import Case
 
 _NAME = "experiment2"
@@ -35,7 +35,7 @@ class _Group:
 
     number: int
     queries: int
-    choices: dict[str, Choice]
+    choices: dict[str, CandidateChoice]
     seconds: dict[str, float]
 
     def weight(self, solver: str) -> float:
@@ -77,8 +77,8 @@ def by_group(size: Size) -> Iterator[Row]:
 
 
 def _chosen(number: int, size: Size) -> _Group:
-    from optimizer.bind import load_bound
-    from sharing.counted import steps_of
+    from optimizer.bind.binder import load_bound
+    from sharing.counting.plan import steps_of
     from workloads.generators.query_groups import query_group
 
     workload = load_bound(query_group(number)[0])
@@ -96,9 +96,9 @@ def _chosen(number: int, size: Size) -> _Group:
 
 def _choose(
     steps: Sequence[QuerySteps], number: int, solver: str, whole: bool, share: float | None = None
-) -> Choice:
-    from sharing.benefit.aseq import AseqModel
-    from sharing.choose import choose
+) -> CandidateChoice:
+    from sharing.counting.benefit.aseq import AseqModel
+    from sharing.counting.choice import choose
     from workloads.generators.query_groups import query_group
 
     rates = query_group(number, connect_share=share)[1].rates
@@ -141,7 +141,7 @@ def _run(groups: Sequence[_Group], size: Size) -> Iterator[Row]:
 
 def _measured(group: _Group, events: int, size: Size) -> Measured:
     from engines.counting import chopconnect
-    from sharing.grouping import lengths
+    from sharing.counting.grouping import lengths
     from tests.benchmarks.ways import WAYS, counting
 
     case = _case(group.number, events)
@@ -167,8 +167,8 @@ def _measured(group: _Group, events: int, size: Size) -> Measured:
 
 
 def _case(number: int, events: int) -> Case:
-    from engines.events import from_table
-    from optimizer.bind import load_bound
+    from engines.input.event_table import from_table
+    from optimizer.bind.binder import load_bound
     from tests.benchmarks.ways import case_of
     from workloads.generators import generate_table
     from workloads.generators.query_groups import query_group

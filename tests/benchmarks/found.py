@@ -12,8 +12,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engines.columns.grouped import Groups
-    from engines.results import Results
+    from engines.columns.groups import EventGroups
+    from engines.results.tables import Results
 
 # Odd numbers without a pattern: a count at another time, or of another query, changes the sum.
 _BY_QUERY = np.uint64(0x9E3779B97F4A7C15)
@@ -71,7 +71,9 @@ def found_rows(
     return Found(len(query), int(counts.sum(dtype=np.uint64)), mixed)
 
 
-def found_matches(columns: Sequence[npt.NDArray[np.integer] | Groups], query: int = 0) -> Found:
+def found_matches(
+    columns: Sequence[npt.NDArray[np.integer] | EventGroups], query: int = 0
+) -> Found:
     """Matches by the numbers of their events, one column for each component."""
     numbers = [_number(column) for column in columns]
     place = np.full(len(numbers[0]), np.uint64((query + 1) * int(_BY_QUERY) % _WRAP))
@@ -81,7 +83,7 @@ def found_matches(columns: Sequence[npt.NDArray[np.integer] | Groups], query: in
     return Found(len(place), len(place), int(place.sum(dtype=np.uint64)))
 
 
-def _number(column: npt.NDArray[np.integer] | Groups) -> npt.NDArray[np.uint64]:
+def _number(column: npt.NDArray[np.integer] | EventGroups) -> npt.NDArray[np.uint64]:
     """An event's own number, or one for the events of each group."""
     if isinstance(column, np.ndarray):
         return column.astype(np.uint64)

@@ -23,8 +23,8 @@ from workloads.errors import SheafError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engines.spark.stream import Progress
-    from optimizer.physical.plan import Plan
+    from engines.spark.stream.job import StreamProgress
+    from optimizer.plan.plan import Plan
 
 _NAME = "live"
 _WARM = 2  # batches that start workers and load what is compiled
@@ -149,7 +149,7 @@ class _Batches(Monitor):
         self.done: list[dict[str, Any]] = []
         self.clock: list[tuple[float, float]] = []
 
-    def on_batch(self, progress: Progress) -> None:
+    def on_batch(self, progress: StreamProgress) -> None:
         self.clock.append((time.perf_counter(), _cpu_of_all()))
         now = self.clock[-1][0]
         before = self.clock[-2][0] if len(self.clock) > 1 else now - progress.seconds
@@ -162,7 +162,7 @@ def _run(plan: Plan, folder: Path) -> tuple[list[dict[str, Any]], float]:
     """What each batch did, and CPU seconds for a million events."""
     from engines.execution import EventSource, Execution, RowSink
     from engines.run import run
-    from engines.spark.stream import StreamOptions
+    from engines.spark.stream.job import StreamOptions
 
     options = StreamOptions(
         str(folder / "checkpoint"), str(folder / "out"), files_per_batch=1, once=True
@@ -178,7 +178,7 @@ def _run(plan: Plan, folder: Path) -> tuple[list[dict[str, Any]], float]:
 
 def _restarted(case: _Case, folder: Path) -> dict[str, float]:
     """Seconds by stage of a stream that goes on, in a process of its own."""
-    main = "from api.cli import main; main()"
+    main = "from api.cli.main import main; main()"
     file = folder / "workload.json"
     file.write_text(json.dumps(_document(case)))
     command = [sys.executable, "-c", main, "run", str(file), "--engine", "spark", "--stream"]

@@ -20,17 +20,16 @@ from tests.benchmarks.streams import STREAM
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engines.context import RunContext
-    from engines.events import Events
-    from engines.trees.buffers import Buffer
-    from engines.trees.choices import Trees
-    from engines.trees.picked import Picked
+    from engines.input.event_table import Events
+    from engines.matching.trees.adaptive import Trees
+    from engines.matching.trees.buffers import Buffer, SelectedEvents
+    from engines.program import RunContext
     from optimizer.ir.query import BoundWorkload, Query
-    from optimizer.physical.plan import Plan
-    from optimizer.physical.reading_tree import ReadingTree
+    from optimizer.plan.compile_tree import ReadingTree
+    from optimizer.plan.plan import Plan
     from optimizer.statistics import Statistics
     from optimizer.trees import Shape, Tree
-    from optimizer.trees.pieces import Reading
+    from optimizer.trees.problem import Reading
     from tests.benchmarks.rivals import Matches, Way
     from workloads.generators import Attribute, Phase
 
@@ -45,7 +44,7 @@ class Sought:
     workload: BoundWorkload
     query: Query
     events: Events
-    picked: Picked
+    picked: SelectedEvents
     width: int
 
     @cached_property
@@ -56,8 +55,8 @@ class Sought:
     @cached_property
     def reading(self) -> Reading:
         """The one reading of the query."""
-        from optimizer.ir.alternatives import alternatives
-        from optimizer.trees.pieces import Reading
+        from optimizer.ir.query import alternatives
+        from optimizer.trees.problem import Reading
 
         (pattern,) = alternatives(self.query.pattern)
         return Reading.of(self.query, pattern)
@@ -65,7 +64,7 @@ class Sought:
     @cached_property
     def chosen(self) -> Tree:
         """What the engine takes where it chooses on the events."""
-        from engines.trees.choices import choose_trees
+        from engines.matching.trees.adaptive import choose_trees
 
         name = self.query.name
         trees = choose_trees([self.query], self.statistics, {name: self.width}, sharing=True)
@@ -74,34 +73,34 @@ class Sought:
 
     def shaped(self, shape: Shape) -> Tree:
         """The best tree of a shape."""
-        from optimizer.cost.trees import COMPILED
+        from optimizer.cost.unit_costs import COMPILED
         from optimizer.trees import best_tree
 
         return best_tree(self.reading.asked, self.statistics, model=COMPILED, shape=shape).tree
 
     def compiled(self, tree: Tree) -> ReadingTree:
         """A tree as operators."""
-        from optimizer.physical.reading_tree import ReadingTree
+        from optimizer.plan.compile_tree import ReadingTree
 
         return ReadingTree.of(self.reading, tree)
 
     def cost(self, tree: Tree) -> float:
         """What the engine's model says that a tree costs."""
-        from engines.trees.choices import cost_of_all
+        from engines.matching.trees.adaptive import cost_of_all
 
         name = self.query.name
         return cost_of_all({name: (self.compiled(tree),)}, self.statistics, {name: self.width})
 
     def by_tree(self, tree: Tree) -> Variant:
         """The tree engine with a given tree."""
-        from engines.trees.evaluation import Evaluation
+        from engines.matching.trees.evaluation import TreeEvaluation
 
         operator, aliases, _ = self.compiled(tree).compiled
         order = [aliases.index(alias) for alias in _bound_aliases(self.query)]
         context = unlimited()
 
         def run() -> list[Buffer]:
-            evaluation = Evaluation(self.picked, self.width, self.query.name, context)
+            evaluation = TreeEvaluation(self.picked, self.width, self.query.name, context)
             return list(evaluation.matches(operator))
 
         def found(parts: list[Buffer]) -> Found:
@@ -122,23 +121,23 @@ class Sought:
 
 def unlimited() -> RunContext:
     """A run that may do so much that no benchmark reaches it."""
-    from engines.context import RunContext, RunOptions
-    from engines.joins.scan import Limits
+    from engines.matching.stepwise.steps import Limits
+    from engines.program import RunContext, RunOptions
 
     return RunContext(RunOptions(limits=Limits(results=10**9, work=10**12)))
 
 
-def _statistics(picked: Picked) -> Statistics:
-    from engines.trees.observed import Running, look
+def _statistics(picked: SelectedEvents) -> Statistics:
+    from engines.statistics.running import SnapshotStatistics, look
 
-    return Running.of(look(picked, ()), picked)
+    return SnapshotStatistics.of(look(picked, ()), picked)
 
 
 def sought(text: str, table: pa.Table, stream: Mapping[str, object] | None = None) -> Sought:
     """A query over a table of events of the benchmarks' own stream, or of another."""
-    from engines.columns.instances import Columns
-    from engines.events import from_table
-    from optimizer.bind import load_bound
+    from engines.columns.columns import Columns
+    from engines.input.event_table import from_table
+    from optimizer.bind.binder import load_bound
     from tests.benchmarks.rivals.rows import picked_for
 
     workload = load_bound({"stream": dict(stream or STREAM), "queries": [text]})
@@ -154,7 +153,7 @@ class AllSought:
     workload: BoundWorkload
     document: Mapping[str, Any]
     events: Events
-    picked: Picked
+    picked: SelectedEvents
     width: int
 
     def plan(self, sharing: bool = True) -> Plan:
@@ -176,7 +175,7 @@ class AllSought:
 
     def by_choice(self) -> Variant:
         """The tree engine with trees that are chosen on the events, to be shared."""
-        from engines.trees.choices import choose_trees
+        from engines.matching.trees.adaptive import choose_trees
 
         queries = self.workload.queries
         widths = {query.name: self.width for query in queries}
@@ -186,20 +185,20 @@ class AllSought:
 
     def by_trees(self, trees: Trees, sharing: bool) -> Variant:
         """The tree engine, with what trees have in common made once, or without."""
-        from engines.trees.evaluation import Evaluation, Shared
+        from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation
 
         queries, context = self.workload.queries, unlimited()
 
         def run() -> list[tuple[int, ReadingTree, Buffer]]:
-            together = Shared()
+            together = SharedBuffers()
             if sharing:
                 for query in queries:
                     for tree in trees[query.name]:
                         together.announce(tree.compiled.operator)
             found = []
             for number, query in enumerate(queries):
-                shared = together if sharing else Shared()
-                evaluation = Evaluation(self.picked, self.width, query.name, context, shared)
+                shared = together if sharing else SharedBuffers()
+                evaluation = TreeEvaluation(self.picked, self.width, query.name, context, shared)
                 if not sharing:
                     for tree in trees[query.name]:
                         shared.announce(tree.compiled.operator)
@@ -236,11 +235,11 @@ class AllSought:
 
 def all_sought(texts: Sequence[str], table: pa.Table) -> AllSought:
     """Queries of one key and window over a table of events of the benchmarks' own stream."""
-    from engines.columns.instances import Columns
-    from engines.events import from_table
-    from engines.trees.picked import Picked
-    from optimizer.bind import load_bound
-    from optimizer.ir.pattern import events as components
+    from engines.columns.columns import Columns
+    from engines.input.event_table import from_table
+    from engines.matching.trees.buffers import SelectedEvents
+    from optimizer.bind.binder import load_bound
+    from optimizer.ir.query import events as components
 
     document = {"stream": dict(STREAM), "queries": list(texts)}
     workload = load_bound(document)
@@ -249,12 +248,12 @@ def all_sought(texts: Sequence[str], table: pa.Table) -> AllSought:
     width = first.window.ticks(events.tick)
     symbols = dict.fromkeys(e.symbol for q in workload.queries for e in components(q.pattern))
     columns = Columns(workload, events)
-    picked = Picked(columns, first.key, first.window.is_count, symbols, width)
+    picked = SelectedEvents(columns, first.key, first.window.is_count, symbols, width)
     return AllSought(workload, document, events, picked, width)
 
 
 def _bound_aliases(query: Query) -> list[str]:
-    from optimizer.ir.pattern import positive_events
+    from optimizer.ir.query import positive_events
 
     return [event.alias for event in positive_events(query.pattern)]
 

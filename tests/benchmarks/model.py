@@ -22,10 +22,10 @@ def by_model(size: Size) -> Iterator[Row]:
     model picks. Unit costs are those of 'sheaf calibrate' if it has run here, else they are
     measured first, on other workloads.
     """
-    from engines.calibration import calibrate, measurements
-    from engines.drawn import drawn
-    from engines.unit_costs import known
-    from optimizer.cost.operations import nanoseconds
+    from engines.calibration.calibrate import calibrate, measurements
+    from engines.calibration.machine_costs import known
+    from engines.calibration.trials import drawn
+    from optimizer.cost.unit_costs import nanoseconds
 
     unit_costs = known()
     if unit_costs.is_default:

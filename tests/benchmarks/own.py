@@ -9,7 +9,7 @@ from tests.benchmarks.measuring import Measured, Row, Said, Size, Variant, measu
 from tests.benchmarks.queries import called
 
 if TYPE_CHECKING:
-    from engines.events import Events
+    from engines.input.event_table import Events
     from optimizer.ir.query import BoundWorkload, Query
 
 
@@ -18,12 +18,12 @@ def by_stream(events_path: str, workload_path: str, size: Size) -> Iterator[Row]
 
     Ways that cannot count a group of queries are left out of its line.
     """
-    from api.inputs import open_workload
-    from engines.events import column_kinds, from_table, read_table
-    from optimizer.bind import bind
+    from api.cli.workload_files import open_workload
+    from engines.input.event_table import column_kinds, from_table, read_table
+    from optimizer.bind.binder import bind
     from tests.benchmarks.planned import planned, stored
     from tests.benchmarks.ways import warm_up
-    from workloads.document import to_document
+    from workloads.workload import to_document
 
     parsed, _ = open_workload(workload_path)
     table = read_table(events_path)
@@ -47,7 +47,7 @@ def by_stream(events_path: str, workload_path: str, size: Size) -> Iterator[Row]
 
 def _groups(workload: BoundWorkload) -> dict[str, list[Query]]:
     """The countable queries of each key, window and slide, by what to call them."""
-    from optimizer.automaton import countable
+    from optimizer.ir.automaton import countable
 
     groups: dict[Hashable, list[Query]] = {}
     for query in workload.queries:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from tests.benchmarks.measuring import BenchmarkError, Measured, Row, Said, Size
 
 if TYPE_CHECKING:
-    from optimizer.cost.operations import UnitCosts
-    from optimizer.physical.plan import Plan
+    from optimizer.cost.unit_costs import UnitCosts
+    from optimizer.plan.plan import Plan
     from optimizer.statistics import Statistics
-    from workloads.model import Workload
+    from workloads.workload import Workload
 
 NAME = "plan-fidelity"
 BUNDLED = {"shop": 1_000_000, "stocks": 100_000, "hospital": 500_000}  # events
@@ -65,8 +65,8 @@ def by_fidelity(size: Size) -> Iterator[Row]:
     'sheaf calibrate', which are measured first if it has not run here. Predictions stand as if they
     were times: a ratio of 0.5× is half of what was measured.
     """
-    from engines.unit_costs import known
-    from optimizer.cost.operations import DEFAULTS
+    from engines.calibration.machine_costs import known
+    from optimizer.cost.unit_costs import DEFAULTS
 
     calibrated = known()
     if calibrated.is_default:
@@ -94,8 +94,8 @@ def by_fidelity(size: Size) -> Iterator[Row]:
 
 
 def _calibrated(size: Size) -> UnitCosts:
-    from engines.calibration import SECONDS, calibrate
-    from engines.stage_trials import EVENTS
+    from engines.calibration.calibrate import SECONDS, calibrate
+    from engines.calibration.stage_trials import EVENTS
     from sharing.planner import make_plan
 
     seconds, events = (SECONDS, EVENTS) if size == "full" else (0.2, 10_000)
@@ -108,10 +108,9 @@ def _workloads(size: Size, folder: str) -> Iterator[Prepared]:
     """Each with its events in a file."""
     import pyarrow.parquet as pq
 
-    from api.inputs import open_workload
-    from api.plan_on_events import sample_events
-    from engines.drawn import drawn
-    from engines.trials import STREAM
+    from api.cli.workload_files import open_workload
+    from api.planning.plan_on_events import sample_events
+    from engines.calibration.trials import STREAM, drawn
     from workloads import bundled
     from workloads.generators import write_events
     from workloads.loading import load_workload
@@ -135,9 +134,9 @@ def _workloads(size: Size, folder: str) -> Iterator[Prepared]:
 
 
 def _plan(prepared: Prepared, costs: UnitCosts) -> Plan:
-    from optimizer.bind import bind
+    from optimizer.bind.binder import bind
     from sharing.planner import make_plan
-    from workloads.document import to_document
+    from workloads.workload import to_document
 
     parsed = prepared.parsed
     return make_plan(
@@ -148,8 +147,8 @@ def _plan(prepared: Prepared, costs: UnitCosts) -> Plan:
 def _ran(prepared: Prepared, costs: UnitCosts, folder: str, before: Ran | None) -> Ran:
     """A run of the plan by these costs; one that ran before is not run again."""
     from engines.report import operator_accounts
-    from optimizer.physical.plan import to_json
-    from optimizer.reach import SLICE_EVENTS
+    from optimizer.cost.stages import SLICE_EVENTS
+    from optimizer.plan.plan import to_json
 
     document = to_json(_plan(prepared, costs))
     operators = document["operators"]
@@ -176,12 +175,12 @@ def _measured(prepared: Prepared, plan: Mapping[str, Any], folder: str) -> Ran:
     import pyarrow.parquet as pq
     import yaml
 
-    from workloads.document import to_document
+    from workloads.workload import to_document
 
     workload, planned = Path(folder, "workload.yaml"), Path(folder, "plan.json")
     workload.write_text(yaml.safe_dump(to_document(prepared.parsed)), encoding="utf-8")
     planned.write_text(json.dumps(plan), encoding="utf-8")
-    command = [sys.executable, "-c", "from api.cli import main; main()", "run", str(workload)]
+    command = [sys.executable, "-c", "from api.cli.main import main; main()", "run", str(workload)]
     command += ["--plan", str(planned), "--out", str(Path(folder, "rows.parquet")), "--events"]
     beginning = str(Path(folder, "beginning.parquet"))
     pq.write_table(pq.read_table(prepared.path).slice(0, BEGINNING), beginning)

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engines.execution import Monitor
-from optimizer.physical.groups import CountingGroup
+from optimizer.plan.plan import CountingGroup
 from tests.benchmarks.found import Found, found_results
 from tests.benchmarks.measuring import Clock, Variant
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engines.events import Events
     from engines.execution import RunReport
+    from engines.input.event_table import Events
     from optimizer.ir.query import BoundWorkload
-    from optimizer.physical.plan import Plan
+    from optimizer.plan.plan import Plan
     from optimizer.statistics import Statistics
 
 
@@ -33,7 +33,7 @@ def planned(
     counting: bool = True,
 ) -> Plan:
     """The plan of a workload for these events; without `sharing` each query is by itself."""
-    from engines.statistics import measure
+    from engines.statistics.measure import measure
 
     return planned_by(workload, document, measure(workload, events), sharing, counting)
 
@@ -46,7 +46,7 @@ def planned_by(
     counting: bool = True,
 ) -> Plan:
     """The plan of a workload for events of which so much is known."""
-    from engines.unit_costs import known
+    from engines.calibration.machine_costs import known
     from sharing.planner import make_plan
 
     return make_plan(
@@ -61,10 +61,10 @@ def planned_by(
 
 def planned_for(document: Mapping[str, Any], path: Path) -> Plan:
     """The plan of a workload for stored events, made on a sample of them as `sheaf run` does."""
-    from engines.statistics import sample_files
-    from optimizer.bind import bind
-    from workloads.document import to_document
+    from engines.statistics.measure import sample_files
+    from optimizer.bind.binder import bind
     from workloads.loading import load_workload
+    from workloads.workload import to_document
 
     workload = load_workload(document)
     statistics = sample_files(workload, str(path))
@@ -82,9 +82,8 @@ def with_product(plan: Plan) -> Plan:
 
 def in_memory(plan: Plan, workload: BoundWorkload, events: Events, question: str = "") -> Variant:
     """The operators of a plan over events in memory, up to tables of results."""
-    from engines.context import RunContext
     from engines.local.run import run_events
-    from engines.program import bound_program
+    from engines.program import RunContext, bound_program
 
     program = bound_program(plan, workload)
     names = [query.name for query in workload.queries]
@@ -145,7 +144,7 @@ def _found(files: list[str], names: list[str]) -> Found:
     """The rows in the files of aggregates and of matches of a run."""
     import pyarrow.parquet as pq
 
-    from engines.results import Results
+    from engines.results.tables import Results
 
     aggregates, matches = map(pq.read_table, files)
     return found_results(Results(aggregates, matches), names)

@@ -13,7 +13,7 @@ from tests.benchmarks.streams import STREAM, sequence
 
 if TYPE_CHECKING:
     from optimizer.ir.query import BoundWorkload
-    from workloads.model import Workload
+    from workloads.workload import Workload
 
 _NAME = "planning"
 _TYPES, _LENGTH = 50, 6
@@ -50,10 +50,10 @@ def by_workload(size: Size) -> Iterator[Row]:
 
 
 def _planned(queries: int) -> Iterator[Row]:
-    from optimizer.bind import bind
+    from optimizer.bind.binder import bind
     from sharing.planner import make_plan
-    from workloads.document import to_document
     from workloads.loading import load_workload
+    from workloads.workload import to_document
 
     measures = can_measure()
     if measures:
@@ -89,7 +89,7 @@ def _planned(queries: int) -> Iterator[Row]:
 
 def _exact(queries: int, budget: float) -> Said:
     """CP-SAT for as long as it may."""
-    from optimizer.bind import load_bound
+    from optimizer.bind.binder import load_bound
 
     bound = load_bound(random_workload(queries))
     greedy = _choice(bound, "greedy").solution
@@ -106,21 +106,21 @@ def _exact(queries: int, budget: float) -> Said:
 
 
 def _steps(bound: BoundWorkload) -> list[Any]:
-    from sharing.counted import steps_of
+    from sharing.counting.plan import steps_of
 
     return [found for query in bound.queries if (found := steps_of(query)) is not None]
 
 
 def _mined(bound: BoundWorkload) -> int:
-    from sharing.candidates import mine
+    from sharing.counting.candidates import mine
 
     return len(mine(_steps(bound)))
 
 
 def _choice(bound: BoundWorkload, solver: str, seconds: float | None = None) -> Any:
-    from sharing.benefit.aseq import AseqModel
-    from sharing.choose import choose
-    from sharing.solve import DEFAULT, Options
+    from sharing.counting.benefit.aseq import AseqModel
+    from sharing.counting.choice import choose
+    from sharing.solvers.candidates import DEFAULT, Options
 
     options = DEFAULT if seconds is None else Options(effort=1e9, seconds=seconds)
     return choose(_steps(bound), AseqModel(bound.statistics.rates), solver, options)

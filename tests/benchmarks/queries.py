@@ -23,7 +23,7 @@ from tests.benchmarks.measuring import (
 from tests.benchmarks.streams import TYPES, sequence, uniform
 
 if TYPE_CHECKING:
-    from optimizer.physical.plan import Plan
+    from optimizer.plan.plan import Plan
     from tests.benchmarks.ways import Case
 
 WIDTH = 1_000

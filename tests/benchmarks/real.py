@@ -17,7 +17,7 @@ def real_events(name: str) -> tuple[pa.Table | None, str]:
     path, why = real_path(name)
     if path is None:
         return None, why
-    from engines.events import read_table
+    from engines.input.event_table import read_table
 
     return read_table(str(path)), ""
 

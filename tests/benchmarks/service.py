@@ -186,7 +186,7 @@ async def _served() -> AsyncIterator[tuple[httpx.AsyncClient, subprocess.Popen[b
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory(prefix="sheaf-bench-") as folder:
         log = Path(folder) / "log"
-        sheaf = "import sys; from api.cli import main; sys.argv[0] = 'sheaf'; main()"
+        sheaf = "import sys; from api.cli.main import main; sys.argv[0] = 'sheaf'; main()"
         options = ["serve", "--port", str(port), "--data", folder, "--log", "json"]
         command = [sys.executable, "-P", "-c", sheaf, *options]
         with log.open("wb") as file:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from optimizer.physical.plan import Plan
+    from optimizer.plan.plan import Plan
 
 _WIDTH = 1_000  # milliseconds, each with an event
 
@@ -142,11 +142,11 @@ def _run_job(
     session: SparkSession, plan: Plan, path: Path, folder: Path, name: str, spent: Spent
 ) -> Path:
     """A job of a session that goes on; `engines.run.run` would start one for each."""
-    from engines.events import column_kinds
+    from engines.input.event_table import column_kinds
     from engines.program import program_of
-    from engines.spark.batch import run_batch
-    from engines.spark.source import open_source
-    from engines.spark.targets import FileTarget
+    from engines.spark.batch.job import run_batch
+    from engines.spark.batch.source import open_source
+    from engines.spark.batch.targets import FileTarget
     from workloads.loading import load_workload
 
     out = folder / "spark.parquet"
@@ -276,7 +276,7 @@ def _sequences(number: int) -> dict[str, Any]:
 @contextmanager
 def _session(master: str) -> Iterator[SparkSession]:
     """A session that has run something."""
-    from engines.session import spark_session
+    from engines.spark.runtime.session import spark_session
 
     with spark_session(master) as session:
         session.range(0, 4, 1, 4).mapInArrow(_passed_on, "id bigint").collect()
@@ -295,7 +295,7 @@ def _found_all(paths: Sequence[Path]) -> Found:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from engines.results import Results, match_schema
+    from engines.results.tables import Results, match_schema
 
     aggregates = pa.concat_tables([pq.read_table(path) for path in paths])
     results = Results(aggregates, match_schema(pa.int64()).empty_table())

@@ -60,7 +60,7 @@ def by_sql(size: Size) -> Iterator[Row]:
         yield from (_row(size, *case, spark=None) for case in cases)
         yield from matches_in_sql(size, None)
         return
-    from engines.session import spark_session
+    from engines.spark.runtime.session import spark_session
 
     with spark_session() as spark:
         for case in cases:

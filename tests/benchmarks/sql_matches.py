@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from engines.events import Events
+    from engines.input.event_table import Events
     from engines.program import Program
     from optimizer.ir.query import BoundWorkload
-    from optimizer.physical.plan import Plan
+    from optimizer.plan.plan import Plan
 
 ALIASES = "abcdefgh"
 REFERENCE = "wpi_trades_2004.parquet"
@@ -141,8 +141,8 @@ def by_trees(pattern: Pattern, stream: pa.Table) -> Variant:
 
 def to_rows(pattern: Pattern, stream: pa.Table) -> Variant:
     """The local engine from events in memory to result rows, in which matches are JSON texts."""
-    from engines.context import RunContext
     from engines.local.run import run_events
+    from engines.program import RunContext
 
     program, events = _program(pattern.text, stream, STREAM)
 
@@ -162,8 +162,8 @@ def _planned(
     text: str, table: pa.Table, stream: dict[str, str]
 ) -> tuple[Plan, BoundWorkload, Events]:
     """The plan of a query for the events of a table."""
-    from engines.events import from_table
-    from optimizer.bind import load_bound
+    from engines.input.event_table import from_table
+    from optimizer.bind.binder import load_bound
     from tests.benchmarks.planned import planned
 
     document = {"stream": stream, "queries": [text]}
@@ -184,9 +184,9 @@ def times_of_matches(program: Program, events: Events) -> pa.Table:
     """The times of the events of each match of a query without ORs, which trees find."""
     import pyarrow as pa
 
-    from engines.columns.instances import Columns
+    from engines.columns.columns import Columns
+    from engines.matching.trees.evaluation import TreeEvaluation
     from engines.program import TreeUnit
-    from engines.trees.evaluation import Evaluation
     from tests.benchmarks.matching import unlimited
     from tests.benchmarks.rivals.rows import picked_for
 
@@ -196,7 +196,7 @@ def times_of_matches(program: Program, events: Events) -> pa.Table:
     (tree,) = unit.trees[query.name]
     picked, width = picked_for(query, Columns(program.workload, events))
     times = events.ticks[picked.row]
-    evaluation = Evaluation(picked, width, query.name, unlimited())
+    evaluation = TreeEvaluation(picked, width, query.name, unlimited())
     schema = pa.schema([(name, pa.int64()) for name in tree.compiled.aliases])
     tables = [
         pa.Table.from_arrays([pa.array(times[column]) for column in part.columns], schema=schema)  # type: ignore[index]
@@ -223,7 +223,7 @@ def _reference(size: Size) -> Iterator[Row]:
     if path is None:
         yield Measured("sql", title, case, 1, {}, {"finding": why})
         return
-    from engines.events import read_table
+    from engines.input.event_table import read_table
     from engines.program import bound_program
 
     stream = {"time": "ts_ms", "unit": "ms", "type": "type", "sequence": "row"}

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from engines.oracle import run_oracle
-from engines.results import Results, aggregate_schema, match_schema
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results, aggregate_schema, match_schema
 from tests.benchmarks import BENCHMARKS, Measured, Said, service, sql, tables
 from tests.benchmarks.chopconnect import crossing
 from tests.benchmarks.command import app
@@ -31,7 +31,7 @@ OWN_SESSION = ("spark", "live")  # they start Spark, of which a process has one
 def test_each_benchmark_runs(name):
     arguments = ["bench", name, "--small", "--json"]
     if name in OWN_SESSION:
-        command = [sys.executable, "-c", "from api.cli import main; main()", *arguments]
+        command = [sys.executable, "-c", "from api.cli.main import main; main()", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()

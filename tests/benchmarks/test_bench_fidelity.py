@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.cost.operations import DEFAULTS, UnitCosts
+from optimizer.cost.unit_costs import DEFAULTS, UnitCosts
 from tests.benchmarks.measuring import Measured
 from tests.benchmarks.plan_fidelity import Ran, _by_kind, _ran, _said, _workloads
 

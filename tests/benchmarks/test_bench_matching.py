@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from engines.columns.grouped import Groups
-from engines.events import from_table
-from engines.oracle import run_oracle
-from engines.results import Results, aggregate_schema, match_schema
-from optimizer.bind import load_bound
+from engines.columns.groups import EventGroups
+from engines.input.event_table import from_table
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results, aggregate_schema, match_schema
+from optimizer.bind.binder import load_bound
 from optimizer.trees import Leaf, SeqJoin
 from optimizer.trees.tree import Passed, without_passing
 from tests.benchmarks import sql, sql_matches, zstream
@@ -50,10 +50,10 @@ def test_matches_of_other_events_are_not_the_same():
 
 def test_groups_of_other_events_are_not_the_same():
     last = np.array([9, 9])
-    groups = Groups(np.array([0, 2, 3]), np.array([1, 2, 3]))
+    groups = EventGroups(np.array([0, 2, 3]), np.array([1, 2, 3]))
     others = (
-        Groups(np.array([0, 1, 3]), np.array([1, 2, 3])),
-        Groups(np.array([0, 2, 3]), np.array([1, 4, 3])),
+        EventGroups(np.array([0, 1, 3]), np.array([1, 2, 3])),
+        EventGroups(np.array([0, 2, 3]), np.array([1, 4, 3])),
     )
     found = found_matches([groups, last])
     assert all(found_matches([other, last]) != found for other in others)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engines.columns.instances import Columns
-from engines.oracle import run_oracle
-from optimizer.bind import load_bound
+from engines.columns.columns import Columns
+from engines.reference.oracle import run_oracle
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.benchmarks.rivals import Way, baseline_rows, refusal
 from tests.differential.test_local import events_of

@@ -17,11 +17,10 @@ from tests.benchmarks.streams import STREAM, TYPES, sequence, uniform
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engines.columns.instances import Columns
+    from engines.columns.columns import Columns
     from engines.columns.layout import Layout
-    from engines.counting.plan import Plan
-    from engines.counting.prepare import Counted
-    from engines.events import Events
+    from engines.counting.letters import CountingPlan, CountResult
+    from engines.input.event_table import Events
     from optimizer.ir.query import BoundWorkload, Query
 
 
@@ -31,7 +30,7 @@ class Case:
 
     workload: BoundWorkload
     events: Events
-    plan: Plan
+    plan: CountingPlan
     columns: Columns
     layout: Layout
     width: int
@@ -42,14 +41,14 @@ class Case:
 
     def one_by_one(self) -> list[Case]:
         """A case for each query."""
-        from engines.counting.plan import Plan
+        from engines.counting.letters import CountingPlan
 
         return [
-            replace(self, plan=Plan([query]), first=self.first + i)
+            replace(self, plan=CountingPlan([query]), first=self.first + i)
             for i, query in enumerate(self.plan.queries)
         ]
 
-    def found(self, counted: Counted) -> Found:
+    def found(self, counted: CountResult) -> Found:
         """What a way to count found."""
         time = counted.boundary if self.slide else self.layout.ticks[counted.row]
         return found_rows(counted.query + self.first, time, counted.counts, counted.exact)
@@ -57,8 +56,8 @@ class Case:
 
 def make_case(queries: Sequence[str], table: pa.Table) -> Case:
     """Queries over a table of events of the benchmarks' own stream."""
-    from engines.events import from_table
-    from optimizer.bind import load_bound
+    from engines.input.event_table import from_table
+    from optimizer.bind.binder import load_bound
 
     document = {"stream": STREAM, "queries": list(queries)}
     workload = load_bound(document)
@@ -68,9 +67,9 @@ def make_case(queries: Sequence[str], table: pa.Table) -> Case:
 
 def case_of(workload: BoundWorkload, queries: Sequence[Query], events: Events) -> Case:
     """Queries of one key, window and slide over events."""
-    from engines.columns.instances import Columns
+    from engines.columns.columns import Columns
     from engines.columns.layout import arrange
-    from engines.counting.plan import Plan
+    from engines.counting.letters import CountingPlan
     from optimizer.ir.query import whole_ticks
 
     window, slide = queries[0].window, queries[0].slide or 0
@@ -79,12 +78,14 @@ def case_of(workload: BoundWorkload, queries: Sequence[Query], events: Events) -
     columns = Columns(workload, events)
     layout = arrange(events, queries[0].key, window.is_count, False)
     width = window.ticks(events.tick)
-    return Case(workload, events, Plan(queries), columns, layout, width, slide, window.is_count)
+    return Case(
+        workload, events, CountingPlan(queries), columns, layout, width, slide, window.is_count
+    )
 
 
-def counted_by(way: Any, case: Case, **more: Any) -> Counted:
+def counted_by(way: Any, case: Case, **more: Any) -> CountResult:
     """What a module that counts, such as `engines.counting.product`, finds."""
-    found: Counted = way.count(
+    found: CountResult = way.count(
         case.plan, case.columns, case.layout, case.width, case.slide, case.is_count, **more
     )
     return found
@@ -99,7 +100,7 @@ def counting_alone(way: Any, case: Case, question: str = "") -> Variant:
     """A way to count, called for one query after the other."""
     cases = case.one_by_one()
 
-    def found(results: list[Counted]) -> Found:
+    def found(results: list[CountResult]) -> Found:
         parts = [each.found(result) for each, result in zip(cases, results, strict=True)]
         return sum(parts[1:], parts[0])
 

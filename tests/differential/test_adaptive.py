@@ -13,22 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.events import from_table
-from engines.faults import Faults
+from engines.input.batches import Lateness
+from engines.input.event_table import Faults, from_table
 from engines.live.run import LiveRun
-from engines.local.order import Lateness
-from engines.local.slices import Slice, Slicing, between, cut
-from engines.local.stream import SlicedRun
-from engines.oracle import run_oracle
-from engines.statistics import measure
-from engines.trees.adaptive import Adaptive, Thresholds
-from engines.trees.observed import Observed, Running, look
-from optimizer.bind import load_bound
-from optimizer.cost.trees import COMPILED
-from optimizer.ir.alternatives import alternatives
-from optimizer.physical.reading_tree import ReadingTree
+from engines.local.run import SlicedRun
+from engines.local.slices import Slice, SliceSize, between, cut
+from engines.matching.trees.adaptive import AdaptivePlans, Thresholds
+from engines.reference.oracle import run_oracle
+from engines.statistics.measure import measure
+from engines.statistics.running import Observation, SnapshotStatistics, look
+from optimizer.bind.binder import load_bound
+from optimizer.cost.unit_costs import COMPILED
+from optimizer.ir.query import alternatives
+from optimizer.plan.compile_tree import ReadingTree
 from optimizer.trees import Passed, best_tree
-from optimizer.trees.pieces import Reading
+from optimizer.trees.problem import Reading
 from tests.differential.test_continued import batches_of
 from tests.differential.test_slices import (
     COLUMNS,
@@ -47,7 +46,7 @@ MATCHES = replace(TAKEN, types=("A", "B", "C"), max_components=4, max_window=6)
 WAITING = replace(MATCHES, types=("A", "B"), local=False, operators=("SEQ", "AND"))
 
 
-class Forced(Adaptive):
+class Forced(AdaptivePlans):
     """Other trees for every batch, drawn at random."""
 
     def __init__(self, seed: int) -> None:
@@ -55,7 +54,7 @@ class Forced(Adaptive):
         self._draw = random.Random(seed)
 
     def trees(self, queries, planned, picked, widths, sharing=True, adaptive=True):
-        statistics = Running.of(look(picked, ()), picked)
+        statistics = SnapshotStatistics.of(look(picked, ()), picked)
         shape = self._draw.choice(SHAPES)
         way = self._draw.choice(["push", "pull", "pass-down"])
 
@@ -91,7 +90,7 @@ def test_slices_with_plans_of_their_own_give_what_the_reference_gives(case, rows
     lateness = Lateness(disorder_of(case[1]), True, MILLISECOND, "ts", Faults())
     pieces = cut(
         batches(table, batch), table.schema, workload.stream, lateness, run.reach,
-        Slicing(rows, grow=False), run.carried,
+        SliceSize(rows, grow=False), run.carried,
     )  # fmt: skip
     found = [run.run(piece) for piece in pieces]
     expected = run_oracle(workload, from_table(table, workload.stream))
@@ -141,7 +140,7 @@ def run_slices(table, query=SEQUENCE, thresholds=EAGER, how=None, measured=None)
     events, how = from_table(table, workload.stream), how or How()
     known = None if measured is None else measure(workload, from_table(measured, workload.stream))
     run = SlicedRun(how.program(workload, known), MILLISECOND, how.context())
-    run.context.adaptive = Adaptive(thresholds)
+    run.context.adaptive = AdaptivePlans(thresholds)
     ends = [None, *range(BATCH, len(events), BATCH), None]
     found = []
     for start, stop in pairwise(ends):
@@ -258,12 +257,12 @@ def test_a_selectivity_that_changes_changes_the_plan():
 @pytest.mark.parametrize(
     ("before", "now", "times"),
     [
-        (Observed(100, 10.0), Observed(100, 10.0), 1.0),
-        (Observed(100, 10.0), Observed(110, 10.0), 1.0),  # may be chance
-        (Observed(10_000, 10.0), Observed(40_000, 10.0), 4.0),
-        (Observed(40_000, 10.0), Observed(10_000, 10.0), 4.0),
-        (Observed(0, 512), Observed(2, 512), 1.0),
-        (Observed(0, 512), Observed(256, 512), 512.0),
+        (Observation(100, 10.0), Observation(100, 10.0), 1.0),
+        (Observation(100, 10.0), Observation(110, 10.0), 1.0),  # may be chance
+        (Observation(10_000, 10.0), Observation(40_000, 10.0), 4.0),
+        (Observation(40_000, 10.0), Observation(10_000, 10.0), 4.0),
+        (Observation(0, 512), Observation(2, 512), 1.0),
+        (Observation(0, 512), Observation(256, 512), 512.0),
     ],
 )
 def test_how_many_times_as_much_it_is(before, now, times):

@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.errors import StateError
-from engines.events import from_table
-from engines.live.bucket import Bucket
-from engines.live.bucketing import HOME, buckets_of
-from optimizer.bind import load_bound
+from engines.input.event_table import from_table
+from engines.limits import StateError
+from engines.live.bucket import HOME, Bucket, buckets_of
+from optimizer.bind.binder import load_bound
 from tests.differential.test_live import ANY
 from tests.differential.test_slices import COLUMNS, MILLISECOND, cases, disorder_of, multiset
 from tests.running import generation_of, run_local
 from tests.strategies import has_sequence
 from workloads.errors import UnsupportedError
-from workloads.model import Stream
+from workloads.workload import Stream
 
 STREAM = {"time": "ts", "unit": "ms", "type": "kind"}
 SCHEMA = pa.schema(COLUMNS)

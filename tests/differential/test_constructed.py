@@ -12,17 +12,14 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from engines.context import Counts
-from engines.events import Events, from_table
-from engines.oracle import run_oracle
-from engines.program import TreeUnit, bound_program
-from engines.statistics import measure
-from engines.trees import choices
-from optimizer.bind import load_bound
+from engines.input.event_table import Events, from_table
+from engines.matching.trees import adaptive as choices
+from engines.program import Counts, TreeUnit, bound_program
+from engines.reference.oracle import run_oracle
+from engines.statistics.measure import measure
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.errors import PlanError
-from optimizer.physical.groups import DeferredGroup, TreeGroup
-from optimizer.physical.plan import Plan, from_json, to_json
+from optimizer.plan.plan import DeferredGroup, Plan, PlanError, TreeGroup, from_json, to_json
 from optimizer.trees import quick_sharing
 from sharing.planner import make_plan
 from tests.differential.test_local import events_of, multiset

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.arranged import Arranged
-from engines.columns.instances import Columns
-from engines.columns.layout import arrange
-from engines.counting.continued import Continued
-from engines.errors import StateError
-from engines.events import from_table
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from engines.columns.columns import Columns
+from engines.columns.layout import ArrangedEvents, arrange
+from engines.counting.live import LiveCounter
+from engines.input.event_table import from_table
+from engines.limits import StateError
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 from tests.differential.test_counting import COUNTABLE, comparable, table_of
 from tests.running import run_local, unit_of
@@ -48,14 +47,14 @@ def batches_of(table: pa.Table, cuts: list[int]) -> list[tuple[pa.Table, int | N
 
 def rows_in_batches(workload, queries, parts, restart=True):
     found = []
-    counting = Continued([unit_of(queries)], 10**6)
+    counting = LiveCounter([unit_of(queries)], 10**6)
     for table, until in parts:
         events = from_table(table, workload.stream)
         layout = arrange(events, queries[0].key, queries[0].window.is_count, False)
-        found += counting.add(Arranged(layout, Columns(workload, events)), until)
+        found += counting.add(ArrangedEvents(layout, Columns(workload, events)), until)
         if restart:
             state = carried(counting.save())
-            counting = Continued([unit_of(queries)], 10**6)
+            counting = LiveCounter([unit_of(queries)], 10**6)
             counting.restore(state)
     return [row for part in found for row in part.to_pylist()]
 
@@ -127,11 +126,11 @@ def test_the_state_holds_no_more_than_a_window():
     workload = load_bound(
         {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": QUERIES}
     )
-    counting = Continued([unit_of(workload.queries)], 10**6)
+    counting = LiveCounter([unit_of(workload.queries)], 10**6)
     for part, until in batches_of(table, list(range(0, 2000, 50)))[:-1]:
         events = from_table(part, workload.stream)
         layout = arrange(events, ("k",), False, False)
-        counting.add(Arranged(layout, Columns(workload, events)), until)
+        counting.add(ArrangedEvents(layout, Columns(workload, events)), until)
         held = counting.state.position.tolist()
         assert all(until - 20 < t <= until for t in held)
 
@@ -142,16 +141,16 @@ def test_queries_that_stay_keep_their_counts_when_others_come_and_go():
     before = load_bound(document | {"queries": QUERIES[:2]})
     after = load_bound(document | {"queries": [QUERIES[1], QUERIES[2]]})
     expected = run_local(before, from_table(table, before.stream)).aggregates.to_pylist()
-    counting = Continued([unit_of(before.queries)], 10**6)
+    counting = LiveCounter([unit_of(before.queries)], 10**6)
     found = []
     for (part, until), workload in zip(batches_of(table, [100]), (before, after), strict=True):
         if workload is after:
             state = carried(counting.save())
-            counting = Continued([unit_of(after.queries)], 10**6)
+            counting = LiveCounter([unit_of(after.queries)], 10**6)
             counting.restore(state)
         events = from_table(part, workload.stream)
         layout = arrange(events, ("k",), False, False)
-        tables = counting.add(Arranged(layout, Columns(workload, events)), until)
+        tables = counting.add(ArrangedEvents(layout, Columns(workload, events)), until)
         found += [row for part in tables for row in part.to_pylist()]
 
     def of(rows, query):
@@ -164,7 +163,7 @@ def test_a_state_of_another_version_is_refused():
     workload = load_bound(
         {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": QUERIES}
     )
-    counting = Continued([unit_of(workload.queries)], 10**6)
+    counting = LiveCounter([unit_of(workload.queries)], 10**6)
     state = counting.save().replace_schema_metadata({"version": b"0"})
     with pytest.raises(StateError, match="version"):
         counting.restore(state)

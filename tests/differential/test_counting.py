@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.arranged import Arranged
-from engines.columns.instances import Columns
-from engines.columns.layout import arrange
+from engines.columns.columns import Columns
+from engines.columns.layout import ArrangedEvents, arrange
 from engines.counting.rows import counted_rows
 from engines.devices import DeviceRequest, opencl_devices
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.reference import run
-from engines.results import sorted_results
+from engines.results.tables import sorted_results
 from kernels import opencl
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 from tests.running import How, run_local, unit_of
 from workloads.errors import UnsupportedError
@@ -89,7 +88,7 @@ def test_counting_agrees_with_the_reference(device, case):
         groups.setdefault((query.key, query.window, query.slide), []).append(query)
     found, counted = [], set()
     for (key, window, _), queries in groups.items():
-        arranged = Arranged(arrange(events, key, window.is_count, False), columns)
+        arranged = ArrangedEvents(arrange(events, key, window.is_count, False), columns)
         request = DeviceRequest(device, insist=True)
         tables = counted_rows(unit_of(queries), arranged, request) if len(events) else []
         if tables is not None:
@@ -135,7 +134,7 @@ def test_counts_do_not_wrap_when_a_product_of_many_is_taken():
 @pytest.mark.parametrize("slide", ["", "SLIDE 50 ms"])
 def test_devices_agree_on_long_streams(keyed, slide, monkeypatch):
     # Short slices, so that the stream without a key is cut into many.
-    monkeypatch.setattr(opencl, "SHORTEST", 100)
+    monkeypatch.setattr(opencl, "MIN_SLICE_GROUPS", 100)
     rng = np.random.default_rng(7)
     n = 3000
     table = pa.table(

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.arranged import Arranged
-from engines.columns.instances import Columns
-from engines.columns.layout import arrange
+from engines.columns.columns import Columns
+from engines.columns.layout import ArrangedEvents, arrange
 from engines.counting import aseq, chopconnect, pretree, product, rows
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.reference import run
-from optimizer.bind import load_bound
-from optimizer.chains import chain_of
+from optimizer.bind.binder import load_bound
+from optimizer.ir.chain import chain_of
 from tests import strategies
 from tests.benchmarks.rivals import twostep
 from tests.differential.test_counting import comparable, table_of
@@ -111,7 +110,7 @@ def test_an_engine_agrees_with_the_reference(name, case):
     columns = Columns(workload, events)
     found, taken = [], set()
     for (key, window, _), queries in by_window(workload, engine.refusal).items():
-        arranged = Arranged(arrange(events, key, window.is_count, False), columns)
+        arranged = ArrangedEvents(arrange(events, key, window.is_count, False), columns)
         taken |= {query.name for query in queries}
         if len(events):
             found += counted(engine, queries, arranged)
@@ -185,7 +184,7 @@ def test_an_engine_agrees_with_the_product_on_a_larger_stream(name, within, slid
     columns = Columns(workload, events)
     window = queries[0].window
     layout = arrange(events, queries[0].key, window.is_count, False)
-    plan = product.Plan(queries)
+    plan = product.CountingPlan(queries)
     width = window.ticks(events.tick)
     expected = product.count(plan, columns, layout, width, slide, window.is_count)
     found = engine.count(plan, columns, layout, width, slide, window.is_count)
@@ -213,7 +212,7 @@ def test_counts_past_the_largest_integer_are_floating_point_and_say_so(name):
     query = f"SEQ({', '.join(types)}) AGG COUNT(*)"
     workload = workload_of([query], "1 s", False, False)
     events = from_table(pa.table({"ts": range(len(kinds)), "kind": list(kinds)}), workload.stream)
-    arranged = Arranged(arrange(events, (), False, False), Columns(workload, events))
+    arranged = ArrangedEvents(arrange(events, (), False, False), Columns(workload, events))
     found = counted(ENGINES[name], workload.queries, arranged)
     assert found[0]["count"] == 40**11
     assert found[0]["exact"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.live.bucket import Bucket
 from engines.local.slices import between
 from tests.differential.test_bucket import table_of, turns

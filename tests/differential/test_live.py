@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.errors import StateError
-from engines.events import from_table
-from engines.live.blob import from_bytes, to_bytes
+from engines.input.event_table import from_table
+from engines.limits import StateError
 from engines.live.run import LiveRun
-from optimizer.bind import load_bound
+from engines.live.state_bytes import from_bytes, to_bytes
+from optimizer.bind.binder import load_bound
 from tests.differential.test_continued import batches_of, stream
 from tests.differential.test_slices import COLUMNS, MILLISECOND, cases
 from tests.running import How, run_local

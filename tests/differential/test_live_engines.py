@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.context import RunContext
-from engines.counting import continued
+from engines.counting import live as continued
 from engines.counting import rows as counting_rows
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.live.run import LiveRun
 from engines.local.run import run_events
-from engines.program import bound_program
+from engines.program import RunContext, bound_program
 from engines.reference import run
-from engines.spark.checkpoint import manifest_of, taken_over
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from engines.spark.stream.checkpoint import manifest_of, taken_over
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 from tests.differential.test_continued import batches_of, stream
 from tests.differential.test_counting import comparable, table_of

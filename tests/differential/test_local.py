@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.events import Events, from_table
-from engines.joins.scan import Limits
-from engines.oracle import run_oracle
-from engines.results import Results
-from optimizer.ir import pattern as ir
+from engines.input.event_table import Events, from_table
+from engines.matching.stepwise.steps import Limits
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results
+from optimizer.ir import query as ir
 from optimizer.ir.query import (
     Aggregate,
     Aggregation,
@@ -23,7 +23,7 @@ from optimizer.ir.query import (
     ReturnAttribute,
     ReturnItem,
 )
-from optimizer.normal_form import normalize
+from optimizer.rewrite.normalize import normalize
 from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, has_sequence, queries_with_rows
 

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.events import Events, from_table
-from engines.oracle import run_oracle
-from engines.results import Results
-from optimizer.bind import load_bound
-from optimizer.forms import alternative_forms
+from engines.input.event_table import Events, from_table
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
-from optimizer.normalize import normalize_workload
+from optimizer.rewrite.normalize import alternative_forms, normalize_workload
 from tests.running import How, run_local
 from tests.strategies import (
     SHAPE,

@@ -10,17 +10,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from engines.columns.arranged import Arranged
-from engines.columns.instances import Columns
-from engines.columns.layout import arrange
+from engines.columns.columns import Columns
+from engines.columns.layout import ArrangedEvents, arrange
 from engines.counting import rows as counting_rows
 from engines.counting.panes import count_panes
 from engines.counting.rows import counted_rows
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.reference import run
-from engines.statistics import measure
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from engines.statistics.measure import measure
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 from tests.differential.test_counting import comparable, table_of
 from tests.running import How, counting_plan, run_local, unit_of
@@ -48,7 +47,7 @@ def by_key(workload):
 
 
 def arranged_for(workload, events, key):
-    return Arranged(arrange(events, key, False, False), Columns(workload, events))
+    return ArrangedEvents(arrange(events, key, False, False), Columns(workload, events))
 
 
 def panes_rows(queries, arranged):

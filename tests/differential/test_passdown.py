@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.context import RunContext
-from engines.events import from_table
-from engines.joins.scan import Limits
-from engines.program import bound_program
-from engines.statistics import measure
-from engines.trees import choices
-from optimizer.bind import load_bound
+from engines.input.event_table import from_table
+from engines.matching.stepwise.steps import Limits
+from engines.matching.trees import adaptive as choices
+from engines.program import RunContext, bound_program
+from engines.statistics.measure import measure
+from optimizer.bind.binder import load_bound
 from optimizer.trees.propagation import best_passing, last_component
 from tests.differential.test_local import events_of
 from tests.differential.test_trees import (

@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.local.run import run_events
 from engines.program import Program, bound_program
-from optimizer.bind import bind
+from optimizer.bind.binder import bind
 from sharing.planner import make_plan
 from tests.differential.test_counting import comparable
 from tests.running import How, run_local, unit_of
-from workloads.document import to_document
 from workloads.loading import load_workload
+from workloads.workload import to_document
 
 DOCUMENT = {
     "stream": {"time": "ts", "unit": "ms", "type": "kind"},

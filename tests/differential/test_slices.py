@@ -10,13 +10,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.batches import Batch
-from engines.events import from_table
-from engines.faults import Faults
-from engines.local.order import Lateness
-from engines.local.slices import Slicing, cut
-from engines.local.stream import SlicedRun
-from engines.results import Results
+from engines.input.batches import Batch, Lateness
+from engines.input.event_table import Faults, from_table
+from engines.local.run import SlicedRun
+from engines.local.slices import SliceSize, cut
+from engines.results.tables import Results
 from optimizer.ir.query import BoundWorkload
 from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, Shape, event_rows, has_sequence, workloads
@@ -64,7 +62,7 @@ def batches(table: pa.Table, size: int) -> Iterator[Batch]:
         yield Batch(part, part.column("ts").to_numpy(), "events", rows)
 
 
-def check(case: Case, slicing: Slicing, batch_rows: int) -> None:
+def check(case: Case, slicing: SliceSize, batch_rows: int) -> None:
     workload, rows = case
     columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
     table = pa.Table.from_pylist(rows, pa.schema(columns))
@@ -89,22 +87,22 @@ sizes = st.sampled_from([1, 1, 1, 2, 3, 5])
 @given(cases(SHAPE), sizes, sizes, st.booleans())
 @settings(max_examples=200)
 def test_any_workload(case: Case, rows: int, batch_rows: int, grow: bool) -> None:
-    check(case, Slicing(rows, grow), batch_rows)
+    check(case, SliceSize(rows, grow), batch_rows)
 
 
 @given(cases(DENSE), sizes, sizes, st.booleans())
 @settings(max_examples=200)
 def test_many_matches(case: Case, rows: int, batch_rows: int, grow: bool) -> None:
-    check(case, Slicing(rows, grow), batch_rows)
+    check(case, SliceSize(rows, grow), batch_rows)
 
 
 @given(cases(COUNTED), sizes, sizes)
 @settings(max_examples=150)
 def test_counted_queries(case: Case, rows: int, batch_rows: int) -> None:
-    check(case, Slicing(rows, grow=False), batch_rows)
+    check(case, SliceSize(rows, grow=False), batch_rows)
 
 
 @given(cases(WAITING), sizes, sizes)
 @settings(max_examples=150)
 def test_matches_that_wait(case: Case, rows: int, batch_rows: int) -> None:
-    check(case, Slicing(rows, grow=False), batch_rows)
+    check(case, SliceSize(rows, grow=False), batch_rows)

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.events import from_table
-from engines.faults import Faults
-from engines.local.order import Lateness
-from engines.local.slices import Slicing, cut
-from engines.local.stream import SlicedRun
-from engines.oracle import run_oracle
-from engines.results import empty_results, joined_results
-from optimizer.bind import load_bound
+from engines.input.batches import Lateness
+from engines.input.event_table import Faults, from_table
+from engines.local.run import SlicedRun
+from engines.local.slices import SliceSize, cut
+from engines.reference.oracle import run_oracle
+from engines.results.tables import empty_results, joined_results
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 from optimizer.trees import Shape as TreeShape
 from tests.differential.test_local import multiset
@@ -68,7 +67,7 @@ def check(workload: BoundWorkload, rows: list[Row], how: How, slice_rows: int) -
         workload.stream,
         Lateness(disorder_of(rows), True, MILLISECOND, "ts", Faults()),
         run.reach,
-        Slicing(slice_rows, grow=False),
+        SliceSize(slice_rows, grow=False),
         run.carried,
     )
     found = [empty_results(events.time_type), *(run.run(piece) for piece in pieces)]
@@ -154,7 +153,7 @@ def test_a_last_negation_is_reported_when_its_window_closes_though_nothing_comes
             workload.stream,
             Lateness(0, True, MILLISECOND, "ts", Faults()),
             run.reach,
-            Slicing(slice_rows, grow=False),
+            SliceSize(slice_rows, grow=False),
             run.carried,
         )
         found = joined_results([run.run(piece) for piece in pieces]).matches

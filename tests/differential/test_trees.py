@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.instances import Columns
-from engines.context import Counts, RunContext, RunOptions
-from engines.events import Events, from_table
-from engines.joins.scan import Limits
-from engines.oracle import run_oracle
-from engines.results import Results
-from engines.trees.evaluation import Evaluation
-from engines.trees.picked import Picked
-from optimizer.bind import load_bound
-from optimizer.ir.pattern import events as components
+from engines.columns.columns import Columns
+from engines.input.event_table import Events, from_table
+from engines.matching.stepwise.steps import Limits
+from engines.matching.trees.buffers import SelectedEvents
+from engines.matching.trees.evaluation import TreeEvaluation
+from engines.program import Counts, RunContext, RunOptions
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.compile_tree import compile_tree
+from optimizer.ir.query import events as components
+from optimizer.plan.compile_tree import compile_tree
 from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin, quick_sharing
 from optimizer.trees import Shape as TreeShape
-from optimizer.trees.refusal import refusal
+from optimizer.trees.search import refusal
 from tests.differential.test_local import events_of, multiset
 from tests.running import How, run_local, run_trees
 from tests.strategies import SHAPE, Row, event_rows, has_sequence, workloads
@@ -407,7 +407,7 @@ def test_a_negation_pushed_down_makes_less_than_one_on_top(where: str) -> None:
     query = workload.queries[0]
     columns = Columns(workload, from_table(larger_stream(1, 2000), workload.stream))
     symbols = [event.symbol for event in components(query.pattern)]
-    picked = Picked(columns, (), False, symbols, 90)
+    picked = SelectedEvents(columns, (), False, symbols, 90)
     a, c, e, negated = Leaf("a"), Leaf("c"), Leaf("e"), Leaf("n")
     if "a.x" in where:
         pushed = SeqJoin(SeqJoin(NSeq(a, negated, "right"), c), e)
@@ -418,7 +418,7 @@ def test_a_negation_pushed_down_makes_less_than_one_on_top(where: str) -> None:
     for tree in (pushed, on_top):
         context = RunContext(RunOptions(limits=UNLIMITED))
         compiled = compile_tree(tree, query.pattern, query.conditions)
-        evaluation = Evaluation(picked, 90, "q", context)
+        evaluation = TreeEvaluation(picked, 90, "q", context)
         rows = [
             row
             for part in evaluation.matches(compiled.operator)

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from engines.events import Events, from_table
-from engines.oracle import run_oracle
-from engines.results import Results
+from engines.input.event_table import Events, from_table
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results
 from optimizer.ir.query import BoundWorkload
 from tests.oracle.notation import rows, workload
 from tests.running import How, run_local

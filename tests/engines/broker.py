@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from engines.java import java_home
+from engines.spark.runtime.java import java_home
 
 BROKER = "org.apache.kafka:kafka_2.13:3.9.2"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"

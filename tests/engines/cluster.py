@@ -21,7 +21,7 @@ from typing import IO
 
 import pyspark
 
-from engines.java import java_home
+from engines.spark.runtime.java import java_home
 
 PATIENCE = 90.0
 

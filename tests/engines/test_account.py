@@ -10,14 +10,13 @@ import pytest
 
 from engines import account as module
 from engines.account import Account
-from engines.context import RunContext
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.live.run import LiveRun
 from engines.local.run import run_events
-from engines.program import bound_program
+from engines.program import RunContext, bound_program
 from engines.report import OperatorAccount, operator_accounts
-from optimizer.bind import load_bound
-from optimizer.physical.plan import to_json
+from optimizer.bind.binder import load_bound
+from optimizer.plan.plan import to_json
 from tests.running import How, counting_plan
 
 

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from api.cli import app
+from api.cli.main import app
 from engines import devices
 from engines.devices import (
     DeviceError,

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engines.columns.keys import with_fixed
-from engines.events import from_table
+from engines.input.event_table import from_table
 from engines.live.run import LiveRun
-from engines.oracle import run_oracle
-from optimizer.bind import load_bound
+from engines.reference.oracle import run_oracle
+from engines.results.json_text import with_fixed
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload, FixedAttribute
-from optimizer.normalize import normalize_workload
+from optimizer.rewrite.normalize import normalize_workload
 from tests.running import How, run_local
 
 ODD = ['say "hi"', "a\\b", "{},:", "é", "\n"]

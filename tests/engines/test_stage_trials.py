@@ -1,12 +1,12 @@
 """Whole runs are measured operator by operator."""
 
-from engines.stage_trials import QUERIES, stage_measurements
-from optimizer.cost.operations import NAMES, STAGES
+from engines.calibration.stage_trials import QUERIES, stage_measurements
+from optimizer.cost.unit_costs import NAMES, STAGES
 from sharing.planner import make_plan
 
 
 def test_all_operations_of_whole_runs_are_measured(monkeypatch):
-    monkeypatch.setattr("engines.stage_trials.LEAST", -1.0)  # however little they take
+    monkeypatch.setattr("engines.calibration.stage_trials.LEAST", -1.0)  # however little they take
     told = []
     found = list(
         stage_measurements(

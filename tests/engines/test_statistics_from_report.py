@@ -7,14 +7,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from api.cli import app
+from api.cli.main import app
+from engines.calibration.stage_trials import STREAM, stage_table
 from engines.report import report_document
 from engines.run import EventSource, RowSink, run
-from engines.stage_trials import STREAM, stage_table
-from engines.statistics_from_report import ReportError, from_report, is_report
-from optimizer.bind import load_bound
-from optimizer.cost.operations import DEFAULTS
-from optimizer.physical.plan import to_json
+from engines.statistics.from_report import ReportError, from_report, is_report
+from optimizer.bind.binder import load_bound
+from optimizer.cost.unit_costs import DEFAULTS
+from optimizer.plan.plan import to_json
 from optimizer.statistics import given, with_defaults
 from sharing.planner import make_plan
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from kernels.groups import Groups, Rows
+from kernels.groups import Groups, ResultRows
 
 
 def random_groups(random, moves, stays, inputs=2, most=24):
@@ -38,7 +38,7 @@ def random_table(random, rows, below, chance):
 
 
 def empty_rows(capacity, dual, values):
-    return Rows(
+    return ResultRows(
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
@@ -53,7 +53,7 @@ def assert_same_rows(found, expected, made):
     order, expected_order = (
         np.lexsort((r.query[:made], r.boundary[:made], r.group[:made])) for r in (found, expected)
     )
-    for name, column, wanted in zip(Rows._fields, found, expected, strict=True):
+    for name, column, wanted in zip(ResultRows._fields, found, expected, strict=True):
         if len(column):
             np.testing.assert_allclose(
                 column[order], wanted[expected_order], rtol=1e-12, err_msg=name

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import aseq, aseq_reference
+from kernels.prefixes import cpu as aseq
+from kernels.prefixes import reference as aseq_reference
 from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
 
 MOVES, STAYS = 6, 3
@@ -33,7 +34,7 @@ def random_tree(random):
     cleared, clears = random_table(random, STAYS, nodes, 0.2)
     gated, gate_rows = random_table(random, STAYS, gates, 0.2)
     triggered, triggers = random_table(random, MOVES, queries, 0.4)
-    return aseq.Tree(
+    return aseq.PrefixTree(
         parent, extended, extends, cleared, clears, gated, gate_rows, np.array([gates]),
         np.searchsorted(slot_table[:, 0], np.arange(nodes + 1)),
         slot_table[:, 1].copy(), slot_table[:, 2].copy(), slot_table[:, 3].copy(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import chopconnect, chopconnect_reference
+from kernels.chopconnect import cpu as chopconnect
+from kernels.chopconnect import reference as chopconnect_reference
 from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
 
 MOVES, STAYS = 6, 3
@@ -42,7 +43,7 @@ def random_segments(random):
         reads.append([(kind[slot], slot, -1)])
         reads[-1] += [(k, -1, i) for i, (k, _, _) in enumerate(lanes.get(path, []))]
     read_table = np.array([value for row in reads for value in row], np.int64)
-    return chopconnect.Segments(
+    return chopconnect.SegmentTables(
         node,
         np.repeat(np.arange(len(sizes)), sizes),
         *random_table(random, MOVES, nodes, 0.35),

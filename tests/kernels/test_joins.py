@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from kernels import joins, joins_reference
-from kernels.joins import NOWHERE, Side
+from kernels.joins import cpu as joins
+from kernels.joins import reference as joins_reference
+from kernels.joins.cpu import NOWHERE, Side
 
 
 def random_order(random):

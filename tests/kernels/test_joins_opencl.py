@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.context import Counts
 from engines.devices import DeviceError, opencl_devices
+from engines.program import Counts
 from kernels import opencl
-from kernels.joins import Side
+from kernels.joins.cpu import Side
 from kernels.references import REFERENCES
-from kernels.table import KERNELS, kernel
+from kernels.registry import KERNELS, kernel
 from tests.differential.test_local import events_of
 from tests.differential.test_trees import (
     DENSE,
@@ -42,7 +42,7 @@ def device():
 def _few_rows_each():
     """Several work-items even for a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opencl, "LEAST", 3)
+        patch.setattr(opencl, "MIN_SLICES", 3)
         patch.setattr(opencl, "PER_CORE", 2)
         yield
 
@@ -164,7 +164,7 @@ def test_queries_match_as_the_reference_says(case, shape):
 @needs_opencl
 @pytest.mark.parametrize("name", LARGER)
 def test_larger_streams_have_the_rows_of_the_processor(name, monkeypatch):
-    monkeypatch.setattr(opencl, "LEAST", 256)
+    monkeypatch.setattr(opencl, "MIN_SLICES", 256)
     workload, events = larger(name, "20 ms")
     whole, there = Counts(), Counts()
     expected = of_trees(workload, events, counts=whole)
@@ -181,8 +181,8 @@ def test_a_device_is_used_for_the_joins_of_a_query(monkeypatch):
         seen.append(device)
         return kernel("count_pairs", "numba")(*given)
 
-    monkeypatch.setattr("kernels.table.KERNELS", pretending(count_pairs=counted))
-    monkeypatch.setattr("engines.device_kernels.opencl_handle", lambda request: "a card")
+    monkeypatch.setattr("kernels.registry.KERNELS", pretending(count_pairs=counted))
+    monkeypatch.setattr("engines.devices.opencl_handle", lambda request: "a card")
     workload, events = larger("sequence", "20 ms")
     assert of_trees(workload, events, how=How(device="opencl")).num_rows > 0
     assert seen == ["a card", "a card"]
@@ -204,9 +204,9 @@ def test_a_driver_that_fails_is_reported(failing, monkeypatch):
     def fails(*given):
         raise MemoryError("no room on the card")
 
-    monkeypatch.setattr("kernels.table.KERNELS", pretending(**{failing: fails}))
+    monkeypatch.setattr("kernels.registry.KERNELS", pretending(**{failing: fails}))
     monkeypatch.setattr(
-        "engines.device_kernels.opencl_handle",
+        "engines.devices.opencl_handle",
         lambda request: "a card" if request.device == "opencl" else None,
     )
     workload, events = larger("gap", "20 ms")

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from engines.counting import product as counting
 from engines.counting.compile import compile_steps, compile_tables
 from engines.devices import DeviceError, opencl_devices
-from engines.events import from_table
-from engines.results import sorted_results
+from engines.input.event_table import from_table
+from engines.results.tables import sorted_results
 from kernels import opencl
 from kernels.groups import Groups
 from kernels.references import REFERENCES
-from kernels.table import KERNELS, kernel
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from kernels.registry import KERNELS, kernel
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 from tests.kernels.test_product import (
     REVERSIBLE,
@@ -47,8 +47,8 @@ def device():
 def _short_slices():
     """A slice for every few groups, however much of it is what the first window holds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opencl, "SHORTEST", 2)
-        patch.setattr(opencl, "WARM", 0.0)
+        patch.setattr(opencl, "MIN_SLICE_GROUPS", 2)
+        patch.setattr(opencl, "MAX_WARMUP_SHARE", 0.0)
         yield
 
 
@@ -196,9 +196,9 @@ def test_a_driver_that_fails_is_reported(pattern, insist, monkeypatch):
         raise MemoryError("no room on the card")
 
     failing = {name: {**KERNELS[name], "opencl": fails} for name in ("product", "reversible")}
-    monkeypatch.setattr("kernels.table.KERNELS", failing)
+    monkeypatch.setattr("kernels.registry.KERNELS", failing)
     monkeypatch.setattr(
-        "engines.device_kernels.opencl_handle",
+        "engines.devices.opencl_handle",
         lambda request: "a card" if request.device == "opencl" else None,
     )
     workload = workload_of(f"PATTERN {pattern} AGG COUNT(*) WITHIN 20 ms")

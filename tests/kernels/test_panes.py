@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.counting.connect import Span, compile_panes, cuts_of
-from kernels import panes, panes_reference
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from engines.counting.pane_tables import WindowSpan, compile_panes, cuts_of
+from kernels.panes import cpu as panes
+from kernels.panes import reference as panes_reference
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 from tests.kernels.test_product import SHAPE, assert_same_segments, prepared_for, segments
 
@@ -24,7 +25,7 @@ ROOM = 2000
 @st.composite
 def spans(draw, most):
     width = draw(st.integers(1, most))
-    return Span(width, draw(st.integers(1, width)))
+    return WindowSpan(width, draw(st.integers(1, width)))
 
 
 def most_panes(groups, cuts, widest):
@@ -95,7 +96,13 @@ def test_a_longer_stream_of_several_keys_has_the_windows_of_the_reference(levels
     workload = load_bound(
         {"stream": {"time": "ts", "unit": "ms", "type": "kind"}, "queries": queries}
     )
-    given_spans = [Span(24, 6), Span(12, 3), Span(60, 12), Span(24, 6), Span(24, 24)]
+    given_spans = [
+        WindowSpan(24, 6),
+        WindowSpan(12, 3),
+        WindowSpan(60, 12),
+        WindowSpan(24, 6),
+        WindowSpan(24, 24),
+    ]
     assert assert_agreement(workload, workload.queries, table, given_spans, levels, safe) > 50
 
 
@@ -108,8 +115,8 @@ def test_a_segment_that_is_too_small_is_told():
     )
     table = pa.table({"ts": range(8), "kind": ["A"] * 8})
     plan, prepared = prepared_for(workload, workload.queries, table, 4)
-    tables = compile_panes(plan.terms, [Span(4, 2)], prepared.letters)
-    cuts = cuts_of([Span(4, 2)])
+    tables = compile_panes(plan.terms, [WindowSpan(4, 2)], prepared.letters)
+    cuts = cuts_of([WindowSpan(4, 2)])
     for kernel in (panes, panes_reference):
         fits = [
             kernel.slide_panes(prepared.groups, *tables, cuts, 3, 1, 9, segments(1, room, False, 0))
@@ -119,7 +126,7 @@ def test_a_segment_that_is_too_small_is_told():
 
 
 def test_panes_end_where_windows_open_and_close():
-    cuts = cuts_of([Span(10, 4), Span(8, 8), Span(10, 4)])
+    cuts = cuts_of([WindowSpan(10, 4), WindowSpan(8, 8), WindowSpan(10, 4)])
     assert set(zip(*(column.tolist() for column in cuts), strict=True)) == {(4, 0), (4, 2)}
 
 
@@ -155,5 +162,5 @@ def test_warming_up_compiles_what_is_called_later():
         }
     )
     table = pa.table({"ts": range(8), "kind": list("ABAABBAB"), "x": range(8)})
-    assert assert_agreement(workload, workload.queries, table, [Span(4, 2)], 1, 4) > 0
+    assert assert_agreement(workload, workload.queries, table, [WindowSpan(4, 2)], 1, 4) > 0
     assert (len(panes._slide.signatures), len(panes._panes_of.signatures)) == compiled

@@ -13,17 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import arrange
 from engines.counting.compile import compile_steps, compile_tables
-from engines.counting.plan import Plan
-from engines.counting.prepare import prepare
+from engines.counting.letters import CountingPlan, prepare
 from engines.counting.product import from_the_beginning
-from engines.events import from_table
-from kernels import product, product_reference, reversible, reversible_reference
-from kernels.groups import Segments
-from optimizer.automaton import countable
-from optimizer.bind import load_bound
+from engines.input.event_table import from_table
+from kernels.groups import RowSegments
+from kernels.product import cpu as product
+from kernels.product import reference as product_reference
+from kernels.reversible import cpu as reversible
+from kernels.reversible import reference as reversible_reference
+from optimizer.bind.binder import load_bound
+from optimizer.ir.automaton import countable
 from tests import strategies
 
 SHAPE = replace(
@@ -45,7 +47,7 @@ REVERSIBLE = replace(SHAPE, negation=False, kleene=False, having=False)
 def segments(queries, room, dual, values):
     """Room for as many rows of each query."""
     start = np.arange(queries) * room
-    return Segments(
+    return RowSegments(
         start.copy(),
         start + room,
         np.zeros(queries * room, np.int64),
@@ -57,14 +59,14 @@ def segments(queries, room, dual, values):
 
 
 def assert_same_segments(found, expected):
-    for name, column, wanted in zip(Segments._fields, found, expected, strict=True):
+    for name, column, wanted in zip(RowSegments._fields, found, expected, strict=True):
         np.testing.assert_allclose(column, wanted, rtol=1e-12, err_msg=name)
 
 
 def prepared_for(workload, queries, table, width):
     events = from_table(table, workload.stream)
     layout = arrange(events, queries[0].key, False, False)
-    plan = Plan(queries)
+    plan = CountingPlan(queries)
     return plan, prepare(plan, Columns(workload, events), layout, width, False)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import kernels
 from kernels.references import REFERENCES
-from kernels.table import KERNELS, kernel
+from kernels.registry import KERNELS, kernel
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -28,20 +28,20 @@ def test_what_runs_loads_no_reference():
         "import sys, engines.local.run; print(*(m for m in sys.modules if m.startswith('kernels')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "kernels.table" in done.stdout
+    assert "kernels.registry" in done.stdout
     assert "reference" not in done.stdout
 
 
 def test_every_kernel_on_opencl_stands_in_the_table():
-    there = {path.stem for path in Path(kernels.__file__).parent.glob("*_opencl.py")}
+    there = {path.parent.name for path in Path(kernels.__file__).parent.glob("*/opencl.py")}
     functions = [backends["opencl"] for backends in KERNELS.values() if "opencl" in backends]
-    assert {function.__module__.rpartition(".")[2] for function in functions} == there
+    assert {function.__module__.split(".")[1] for function in functions} == there
 
 
 def test_an_opencl_backend_is_given_its_device(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "kernels.table.KERNELS", {"any": {"opencl": lambda *given: seen.append(given)}}
+        "kernels.registry.KERNELS", {"any": {"opencl": lambda *given: seen.append(given)}}
     )
     kernel("any", "opencl", "a device")(1, 2)
     assert seen == [("a device", 1, 2)]

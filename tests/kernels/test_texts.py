@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kernels import texts, texts_reference
+from kernels.texts import cpu as texts
+from kernels.texts import reference as texts_reference
 
 
 def packed(values, kind):

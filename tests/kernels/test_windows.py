@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kernels import windows, windows_reference
+from kernels.windows import cpu as windows
+from kernels.windows import reference as windows_reference
 from tests.kernels.tables import random_groups
 
 

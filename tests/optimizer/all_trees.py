@@ -6,15 +6,15 @@ import itertools
 from collections.abc import Iterator
 
 from optimizer.trees.problem import (
-    Chain,
-    Choice,
+    Conjunction,
+    Disjunction,
     Edge,
-    Negation,
-    Part,
-    Piece,
-    Problem,
+    GivenItem,
+    NegatedItem,
+    PatternPart,
+    SequenceItem,
     Single,
-    Together,
+    TreeProblem,
 )
 from optimizer.trees.search import solve
 from optimizer.trees.tree import (
@@ -34,7 +34,7 @@ from optimizer.trees.tree import (
 How = str
 
 
-def all_trees(problem: Problem) -> Iterator[Tree]:
+def all_trees(problem: TreeProblem) -> Iterator[Tree]:
     """Filters stand at the lowest node that has what they need, those first that leave least.
 
     Some of these trees choose the events of a closure too early: costing them refuses.
@@ -43,25 +43,25 @@ def all_trees(problem: Problem) -> Iterator[Tree]:
         yield _filtered(tree, list(problem.top))
 
 
-def _filtered(tree: Tree, negations: list[Negation]) -> Tree:
+def _filtered(tree: Tree, negations: list[NegatedItem]) -> Tree:
     for negation in sorted(negations, key=lambda n: n.survival):
         tree = NegTop(tree, solve(negation.problem).tree)
     return tree
 
 
-def _part(part: Part) -> Iterator[Tree]:
+def _part(part: PatternPart) -> Iterator[Tree]:
     match part:
         case Single(alias):
             yield Leaf(alias)
-        case Piece(given):
+        case GivenItem(given):
             yield Shared(given.name, given.aliases)
-        case Choice(items):
+        case Disjunction(items):
             for parts in itertools.product(*(list(_part(item)) for item in items)):
                 yield OrMerge(parts)
-        case Together(items):
+        case Conjunction(items):
             for leaves in itertools.product(*(list(_part(item)) for item in items)):
                 yield from _unordered(leaves)
-        case Chain():
+        case SequenceItem():
             yield from _chain(part)
 
 
@@ -78,7 +78,7 @@ def _unordered(leaves: tuple[Tree, ...]) -> Iterator[Tree]:
                     yield AndJoin(left, right)
 
 
-def _chain(chain: Chain) -> Iterator[Tree]:
+def _chain(chain: SequenceItem) -> Iterator[Tree]:
     negations = [(i, n) for i, gap in enumerate(chain.gaps) for n in gap.negations]
     ways = [
         ["filter", *(["before"] * n.push_left), *(["after"] * n.push_right)] for _, n in negations
@@ -100,7 +100,7 @@ def _chain(chain: Chain) -> Iterator[Tree]:
 
 
 def _bracketed(
-    chain: Chain, items: list[Tree | None], a: int, b: int, filters: list[Negation]
+    chain: SequenceItem, items: list[Tree | None], a: int, b: int, filters: list[NegatedItem]
 ) -> Iterator[Tree | None]:
     if a == b:
         yield items[a]

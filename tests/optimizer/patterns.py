@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from optimizer.bind import load_bound
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
-from optimizer.statistics.predicates import joint_text, symbols_of
-from optimizer.trees import Costed, print_tree
-from workloads import expressions as ex
+from optimizer.statistics.statistics import joint_text, symbols_of
+from optimizer.trees import CostedTree, print_tree
+from workloads import syntax as ex
 
 
 def query_of(text: str, **stream: Any) -> Query:
@@ -23,7 +23,7 @@ def pattern(parts: str, where: str = "", within: str = "10 s") -> Query:
     return query_of(f"PATTERN {parts} {condition} RETURN {first[-1]} WITHIN {within}", sequence="s")
 
 
-def shown(found: Costed) -> str:
+def shown(found: CostedTree) -> str:
     return print_tree(found.tree)
 
 

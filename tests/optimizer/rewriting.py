@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from engines.reference import matches_of, run
-from optimizer.bind import load_bound
-from optimizer.body import Body
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.rewrite.body import Body
 from tests.strategies import stream_document
 
 Rows = Sequence[Mapping[str, Any]]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from optimizer.bind import load_bound
-from optimizer.ir.pattern import Event, Symbol, events
-from workloads import expressions as ex
+from optimizer.bind.binder import load_bound
+from optimizer.ir.query import Event, Symbol, events
+from workloads import syntax as ex
 from workloads.errors import WorkloadError
 
 STREAM = {

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer import engines
-from optimizer.bind import load_bound
-from optimizer.cost.arrivals import Arrivals, Wanted
-from optimizer.cost.choice import cheapest
+from optimizer.bind.binder import load_bound
 from optimizer.cost.counting import (
-    Counting,
+    CountedQueries,
     aseq,
     chopconnect,
     events_per_pane,
@@ -24,7 +22,16 @@ from optimizer.cost.counting import (
     pretree,
     product,
 )
-from optimizer.cost.operations import (
+from optimizer.cost.engine_choice import cheapest
+from optimizer.cost.substrings import (
+    Arrivals,
+    SoughtSequence,
+    Word,
+    changes,
+    value_changes,
+    words_of,
+)
+from optimizer.cost.unit_costs import (
     DEFAULTS,
     NAMES,
     Operations,
@@ -32,11 +39,9 @@ from optimizer.cost.operations import (
     UnitCostsError,
     nanoseconds,
 )
-from optimizer.cost.words import Word, changes, value_changes, words_of
-from optimizer.ir.pattern import Symbol
-from optimizer.ir.query import Window
+from optimizer.ir.query import Symbol, Window
 from optimizer.statistics import KeyStatistics, Statistics
-from optimizer.statistics.known import MissingStatisticError
+from optimizer.statistics.statistics import MissingStatisticError
 
 SECOND = 10**9
 STREAM = {"time": "ts", "unit": "ms", "type": "type"}
@@ -53,7 +58,7 @@ def group(*patterns: str, within: str = "10 s", aggregates: str = "COUNT(*)", wh
         f"QUERY q{i} PATTERN SEQ({pattern}) {where} AGG {aggregates} WITHIN {within}"
         for i, pattern in enumerate(patterns)
     ]
-    return Counting(load_bound({"stream": STREAM, "queries": queries}).queries, STATISTICS)
+    return CountedQueries(load_bound({"stream": STREAM, "queries": queries}).queries, STATISTICS)
 
 
 def word(text: str) -> Word:
@@ -165,14 +170,16 @@ def test_the_chance_of_a_match_is_that_of_random_windows(slide, negated, seconds
     symbols = ("A", "B", "C")
     gaps = ["N" if j == negated else "" for j in range(4)]
     arrivals = Arrivals(STATISTICS, (), Window(int(seconds * SECOND)), slide)
-    wanted = Wanted(tuple(map(Symbol, symbols)), tuple(frozenset(map(Symbol, g)) for g in gaps))
+    wanted = SoughtSequence(
+        tuple(map(Symbol, symbols)), tuple(frozenset(map(Symbol, g)) for g in gaps)
+    )
     expected = simulated_chance(symbols, gaps, seconds, per_trigger=slide is None)
     assert arrivals.chances([wanted])[0] == pytest.approx(expected, abs=0.04)
 
 
 def test_a_window_that_holds_all_has_a_match():
     arrivals = Arrivals(STATISTICS, (), Window(10_000 * SECOND))
-    assert arrivals.chances([Wanted((Symbol("A"), Symbol("B")), (frozenset(),) * 3)])[
+    assert arrivals.chances([SoughtSequence((Symbol("A"), Symbol("B")), (frozenset(),) * 3)])[
         0
     ] == pytest.approx(1)
 
@@ -195,7 +202,7 @@ def test_a_window_in_events_holds_the_same_of_every_key():
 
 def test_an_unknown_rate_is_named():
     with pytest.raises(MissingStatisticError, match="rate of 'A'"):
-        product(Counting(group("A, B").queries, Statistics({"B": 1.0})))
+        product(CountedQueries(group("A, B").queries, Statistics({"B": 1.0})))
 
 
 # --- engines -------------------------------------------------------------------------------------
@@ -321,9 +328,9 @@ def test_patterns_that_are_no_sequences_are_counted_by_their_machines():
         }
     ).queries
     for query in queries:
-        assert nanoseconds(product(Counting((query,), STATISTICS)), ONES) > 0
+        assert nanoseconds(product(CountedQueries((query,), STATISTICS)), ONES) > 0
     with pytest.raises(ValueError, match="not one sequence"):
-        aseq(Counting(queries[:1], STATISTICS))
+        aseq(CountedQueries(queries[:1], STATISTICS))
 
 
 patterns = st.lists(
@@ -339,7 +346,7 @@ def test_more_queries_never_cost_less(patterns, within):
     queries = group(*patterns, within=within).queries
     for engine in ENGINES.values():
         costs = [
-            nanoseconds(engine(Counting(queries[:n], STATISTICS)), ONES)
+            nanoseconds(engine(CountedQueries(queries[:n], STATISTICS)), ONES)
             for n in range(1, len(patterns) + 1)
         ]
         assert all(more >= fewer * (1 - 1e-9) for fewer, more in itertools.pairwise(costs))
@@ -349,7 +356,10 @@ def test_more_queries_never_cost_less(patterns, within):
 @given(patterns)
 def test_the_counters_of_equal_queries_cost_as_those_of_one(patterns):
     queries = group(*patterns).queries
-    once, twice = Counting(queries, STATISTICS), Counting((*queries, *queries), STATISTICS)
+    once, twice = (
+        CountedQueries(queries, STATISTICS),
+        CountedQueries((*queries, *queries), STATISTICS),
+    )
     shared = {
         "product": ("reversible_adds", "reversible_events"),
         "pretree": ("tree_nodes", "tree_counters", "tree_cells"),

@@ -8,9 +8,9 @@ from typing import get_args
 
 import pytest
 
-from optimizer.bind import load_bound
+from optimizer.bind.binder import load_bound
 from optimizer.engines import COUNTING, ENGINES, counting_engine, engine, label, takes
-from optimizer.physical.groups import CountingGroup, Group, group_type
+from optimizer.plan.plan import CountingGroup, Group, group_type
 
 ROOT = Path(__file__).parents[2]
 QUERIES = {

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from optimizer.physical.load_plan import load_plan
-from optimizer.physical.plan import Plan, PlanError, to_json
-from tests.optimizer.test_plan import SHARED, TWO, plan_of
+from optimizer.plan.load_plan import load_plan
+from optimizer.plan.plan import Plan, PlanError, to_json
+from tests.optimizer.plan.test_plan import SHARED, TWO, plan_of
 
 PLAN = plan_of(SHARED)
 Document = dict[str, Any]

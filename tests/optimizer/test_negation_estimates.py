@@ -10,21 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engines.columns.instances import Columns
-from engines.context import RunContext
-from engines.device_kernels import DeviceKernels
-from engines.devices import DeviceRequest
-from engines.events import from_table
-from engines.statistics import measure
-from engines.trees.evaluation import Evaluation
-from engines.trees.picked import Picked
-from kernels import joins
-from optimizer.bind import load_bound
+from engines.columns.columns import Columns
+from engines.devices import DeviceKernels, DeviceRequest
+from engines.input.event_table import from_table
+from engines.matching.trees.buffers import SelectedEvents
+from engines.matching.trees.evaluation import TreeEvaluation
+from engines.program import RunContext
+from engines.statistics.measure import measure
+from kernels.joins import cpu as joins
+from optimizer.bind.binder import load_bound
 from optimizer.cost.absence import Absence, in_turn, share_left
-from optimizer.cost.counting import Counting
-from optimizer.cost.trees import COMPILED
-from optimizer.ir.pattern import events as components
-from optimizer.physical.compile_tree import compile_tree
+from optimizer.cost.counting import CountedQueries
+from optimizer.cost.unit_costs import COMPILED
+from optimizer.ir.query import events as components
+from optimizer.plan.compile_tree import compile_tree
 from optimizer.statistics import KeyStatistics
 from optimizer.trees import Latest, Leaf, NegTop, NSeq, SeqJoin, Tree, best_tree, steps_of
 from tests.running import run_local
@@ -123,7 +122,7 @@ def test_counted_rows_under_negations_are_within_three_times_of_the_estimate(
             {"stream": {"time": "ts", "type": "kind", "unit": "us"}, "queries": [query]}
         )
         loaded = from_table(events, workload.stream)
-        group = Counting(workload.queries, measure(workload, loaded))
+        group = CountedQueries(workload.queries, measure(workload, loaded))
         expected, found = group.rows[0] * 1000, run_local(workload, loaded).aggregates.num_rows
         if max(expected, found) >= 40:
             compared += 1
@@ -244,10 +243,10 @@ def test_estimates_of_what_joins_under_negations_look_at_are_near_what_they_do(
     kernels = DeviceKernels(DeviceRequest())
     vars(kernels)["count_pairs"] = count_pairs
     columns = Columns(workload, events)
-    picked = Picked(columns, query.key, False, symbols, WINDOW * 10**6, kernels)
+    picked = SelectedEvents(columns, query.key, False, symbols, WINDOW * 10**6, kernels)
     context = RunContext()
     compiled = compile_tree(tree, query.pattern, query.conditions)
-    evaluation = Evaluation(picked, WINDOW * 10**6, "q", context)
+    evaluation = TreeEvaluation(picked, WINDOW * 10**6, "q", context)
     made = sum(len(part) for part in evaluation.matches(compiled.operator))
     looks = replace(COMPILED, vain=1.0, output=0.0)  # only what is looked at
     steps = steps_of(tree, query, measure(workload, events), (), looks)

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from optimizer.bind import load_bound
-from optimizer.cost.operations import DEFAULTS, NAMES, Operations, UnitCosts
-from optimizer.cost.stages import ONE_SLICE, Stages
+from optimizer.bind.binder import load_bound
+from optimizer.cost.stages import ONE_SLICE, SLICE_EVENTS, ReachClass, Stages, class_of, visits
+from optimizer.cost.unit_costs import DEFAULTS, NAMES, Operations, UnitCosts
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.plan import Plan
-from optimizer.reach import SLICE_EVENTS, ReachClass, class_of, visits
+from optimizer.plan.plan import Plan
 from optimizer.statistics import given
 from sharing.planner import make_plan
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given as examples
 
-from optimizer.bind import load_bound
-from optimizer.ir.pattern import Symbol, events
-from optimizer.ir.query import BoundWorkload, Query
-from optimizer.normalize import normalize_query
+from optimizer.bind.binder import load_bound
+from optimizer.ir.query import BoundWorkload, Query, Symbol, events
+from optimizer.rewrite.normalize import normalize_query
 from optimizer.statistics import (
     Defaults,
     KeyStatistics,
@@ -23,10 +22,15 @@ from optimizer.statistics import (
     missing,
     with_defaults,
 )
-from optimizer.statistics.document import StatisticsDocumentError, from_document, to_document
-from optimizer.statistics.predicates import joint_text, symbols_of
+from optimizer.statistics.statistics import (
+    StatisticsDocumentError,
+    from_document,
+    joint_text,
+    symbols_of,
+    to_document,
+)
 from tests.strategies import workloads
-from workloads import expressions as ex
+from workloads import syntax as ex
 
 STREAM: dict[str, Any] = {"time": "ts", "type": "kind", "sequence": "seq"}
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from engines.reference import matches_of, run
-from optimizer.bind import load_bound
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 
 _EVENT = re.compile(r"([A-Za-z]+)(\d+)('*)(?:\(([^)]*)\))?")

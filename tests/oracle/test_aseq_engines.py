@@ -8,11 +8,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import arrange
 from engines.counting import aseq, chopconnect, pretree
-from engines.counting.plan import Plan
-from engines.events import from_table
+from engines.counting.letters import CountingPlan
+from engines.input.event_table import from_table
 from tests.benchmarks.rivals import twostep
 from tests.oracle import notation
 
@@ -25,7 +25,7 @@ def counts(count, *patterns, stream, within="100 s", slide=0, **given):
     events = from_table(pa.Table.from_pylist(notation.rows(stream)), workload.stream)
     layout = arrange(events, (), False, False)
     width = workload.queries[0].window.ticks(events.tick)
-    plan = Plan(workload.queries)
+    plan = CountingPlan(workload.queries)
     found = count(plan, Columns(workload, events), layout, width, slide, False, **given)
     times = found.boundary if slide else layout.ticks[found.row]
     return [

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from engines.events import Events, column_kinds, read_events, read_table
-from engines.oracle import run_oracle
-from engines.results import Results
-from optimizer.bind import bind
+from engines.input.event_table import Events, column_kinds, read_events, read_table
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results
+from optimizer.bind.binder import bind
 from optimizer.ir.query import BoundWorkload
-from optimizer.trees.refusal import refusal
+from optimizer.trees.search import refusal
 from tests.running import run_local
 from workloads.loading import load_workload
 

@@ -19,22 +19,20 @@ import pyarrow as pa
 import pytest
 
 from engines.counting import chopconnect
-from engines.events import Events, from_table
-from engines.oracle import run_oracle
-from engines.results import Results
-from optimizer.bind import bind, load_bound
+from engines.input.event_table import Events, from_table
+from engines.reference.oracle import run_oracle
+from engines.results.tables import Results
+from optimizer.bind.binder import bind, load_bound
+from optimizer.explain.text import render_query, render_text
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.change import render_change
-from optimizer.physical.groups import CountingGroup
-from optimizer.physical.plan import Model, Plan, from_json, to_json
-from optimizer.physical.query_text import render_query
-from optimizer.physical.text import render_text
+from optimizer.plan.diff import render_change
+from optimizer.plan.plan import CountingGroup, Model, Plan, from_json, to_json
 from sharing.planner import make_plan
 from tests.benchmarks.ways import WAYS, case_of, counting
 from tests.running import How, run_local
 from workloads import bundled
-from workloads.document import to_document
 from workloads.loading import load_workload
+from workloads.workload import to_document
 
 HERE = Path(__file__).parent
 WORKLOADS = sorted(HERE.glob("*.yaml"))

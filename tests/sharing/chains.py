@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from optimizer.ir.pattern import Symbol
-from optimizer.ir.query import Window
-from sharing.benefit import Floats
-from sharing.candidates import Candidates
-from sharing.steps import QuerySteps, Setting, Step
+from optimizer.ir.query import Symbol, Window
+from sharing.counting.benefit import Floats
+from sharing.counting.candidates import Candidates, CountSetting, QuerySteps, Step
 
 SECOND = 10**9
-SETTING = Setting((), Window(SECOND))
+SETTING = CountSetting((), Window(SECOND))
 
 
-def query(name: str, text: str, setting: Setting = SETTING) -> QuerySteps:
+def query(name: str, text: str, setting: CountSetting = SETTING) -> QuerySteps:
     """`query("q1", "A B !X C")`: a step for each word; a negation belongs to the one before."""
     steps: list[Step] = []
     for word in text.split():
@@ -30,7 +28,7 @@ def query(name: str, text: str, setting: Setting = SETTING) -> QuerySteps:
     return QuerySteps(name, tuple(steps), setting)
 
 
-def queries(*texts: str, setting: Setting = SETTING) -> list[QuerySteps]:
+def queries(*texts: str, setting: CountSetting = SETTING) -> list[QuerySteps]:
     """Queries q1, q2, … of these texts."""
     return [query(f"q{i}", text, setting) for i, text in enumerate(texts, 1)]
 
@@ -60,7 +58,7 @@ def workloads(
         st.sampled_from(["", "", "", "", " !X", " !Y", " !X !Y"]),
     )
     text = st.lists(step, max_size=most_steps).map(" ".join)
-    setting = st.sampled_from([SETTING] * 3 + [Setting((), Window(2 * SECOND))])
+    setting = st.sampled_from([SETTING] * 3 + [CountSetting((), Window(2 * SECOND))])
     return st.lists(st.tuples(text, setting), max_size=most_queries).map(
         lambda drawn: [query(f"q{i}", t, s) for i, (t, s) in enumerate(drawn, 1)]
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from optimizer.bind import load_bound
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 
 TYPES = ("A", "B", "C", "D")

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer.bind import load_bound
+from optimizer.bind.binder import load_bound
+from optimizer.explain.text import PlanText, render_text
 from optimizer.ir.query import BoundWorkload
-from optimizer.physical.operator import CONSTRUCTING, Operator
-from optimizer.physical.plan import CountingGroup, Plan
-from optimizer.physical.text import Text, render_text
-from optimizer.physical.ways import Ways
-from sharing.obstacles import find_obstacles
+from optimizer.plan.lineage import QueryOperators
+from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Operator, Plan
+from sharing.counting.plan import find_obstacles
 from sharing.planner import make_plan
 
 TYPES = "ABCD"
@@ -75,7 +74,7 @@ def computing(plan: Plan) -> list[Operator]:
 def once_lines(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
     """What is said to be computed once, and for whom."""
     found = []
-    for line in list(Text(plan, verbose=True).once())[1:]:
+    for line in list(PlanText(plan, verbose=True).once())[1:]:
         match = re.match(r"  (.*): for ((?:q\d+, )*q\d+), (?:by|joined)", line)
         assert match is not None, line
         found.append((match[1], tuple(match[2].split(", "))))
@@ -88,7 +87,7 @@ def test_what_is_said_to_be_computed_once_is_one_operator_with_these_readers(
     document: dict[str, Any],
 ) -> None:
     _, plan = planned(document)
-    ways = Ways(plan)
+    ways = QueryOperators(plan)
     for what, names in once_lines(plan):
         same = [
             operator
@@ -112,8 +111,8 @@ def test_what_is_said_to_be_computed_once_is_one_operator_with_these_readers(
 @settings(max_examples=30, deadline=None)
 def test_queries_that_are_said_to_be_alone_share_no_operator(document: dict[str, Any]) -> None:
     _, plan = planned(document)
-    ways = Ways(plan)
-    lines = list(Text(plan, verbose=True).queries())
+    ways = QueryOperators(plan)
+    lines = list(PlanText(plan, verbose=True).queries())
     alone = set(plan.queries) - {
         name for line in lines for name in re.findall(r"^  (q\d+): ", line)
     }
@@ -141,7 +140,7 @@ def test_costs_and_benefits_add_up(document: dict[str, Any]) -> None:
     assert plan.objective >= -1e-9 * plan.cost.separate
     alone = make_plan(load_bound(document), document, sharing=False)
     assert alone.cost.shared == pytest.approx(plan.cost.separate, rel=1e-9)
-    ways = Ways(alone)
+    ways = QueryOperators(alone)
     assert all(len(ways.queries[o.id]) == 1 for o in computing(alone))
 
 
@@ -151,7 +150,7 @@ def test_groups_of_trees_are_the_queries_connected_by_common_operators(
     document: dict[str, Any],
 ) -> None:
     _, plan = planned(document)
-    ways = Ways(plan)
+    ways = QueryOperators(plan)
     trees = [g.queries for g in plan.groups if not isinstance(g, CountingGroup)]
     parts = {name: {name} for names in trees for name in names}
     for operator in computing(plan):
@@ -166,7 +165,7 @@ def test_groups_of_trees_are_the_queries_connected_by_common_operators(
 @settings(max_examples=30, deadline=None)
 def test_no_obstacle_stands_between_queries_that_share_it(document: dict[str, Any]) -> None:
     bound, plan = planned(document)
-    ways = Ways(plan)
+    ways = QueryOperators(plan)
     segments = [o for o in plan.operators if o.kind == "segment"]
     for obstacle in find_obstacles(bound.queries, plan.groups):
         for names, _ in obstacle.others:

@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 import pytest
 
 from engines import reference
-from optimizer.bind import load_bound
-from optimizer.ir.pattern import events as all_events
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import Query
+from optimizer.ir.query import events as all_events
 from workloads import bundled
 from workloads.errors import SheafError
 from workloads.generators import SpecError, generate_table
 from workloads.generators.query_groups import GROUPS, TICKERS, query_group
 from workloads.generators.spec import TICKS_PER_SECOND
 from workloads.loading import load_workload
-from workloads.model import Kind, Workload
+from workloads.workload import AttributeKind, Workload
 
 SOURCES = {
     "shop": {
@@ -55,8 +55,8 @@ def events(name: str) -> pa.Table:
     return generate_table(bundled.stream(name))
 
 
-def kinds(table: pa.Table) -> dict[str, Kind]:
-    names: dict[pa.DataType, Kind] = {
+def kinds(table: pa.Table) -> dict[str, AttributeKind]:
+    names: dict[pa.DataType, AttributeKind] = {
         pa.int64(): "int",
         pa.float64(): "float",
         pa.string(): "string",

@@ -9,7 +9,7 @@ import time
 import pytest
 import yaml
 
-from optimizer.bind import bind
+from optimizer.bind.binder import bind
 from workloads import bundled
 from workloads.errors import QueryError, SheafError
 from workloads.loading import parse_document

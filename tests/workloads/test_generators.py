@@ -18,10 +18,10 @@ import pytest
 
 from workloads.generators import (
     Attribute,
-    Choice,
     Constant,
     Integers,
     Keys,
+    OneOfValues,
     Phase,
     SpecError,
     StreamSpec,
@@ -49,8 +49,8 @@ RICH = replace(
         "price": Attribute(Uniform(0, 100), by_type={"A": Uniform(50, 60)}, nulls=0.1),
         "volume": Attribute(Integers(0, 1000)),
         "user": Attribute(Keys(300, skew=1.0, prefix="u"), nulls=0.05),
-        "side": Attribute(Choice(("buy", "sell"), (3, 1)), by_type={"C": Constant("none")}),
-        "rush": Attribute(None, by_type={"B": Choice((True, False))}),
+        "side": Attribute(OneOfValues(("buy", "sell"), (3, 1)), by_type={"C": Constant("none")}),
+        "rush": Attribute(None, by_type={"B": OneOfValues((True, False))}),
     },
 )
 
@@ -245,7 +245,7 @@ def test_skewed_keys_follow_zipf() -> None:
 
 
 def test_choices_follow_their_weights() -> None:
-    spec = replace(PLAIN, attributes={"x": Attribute(Choice((1.5, 2.5, 9.5), (1, 0, 3)))})
+    spec = replace(PLAIN, attributes={"x": Attribute(OneOfValues((1.5, 2.5, 9.5), (1, 0, 3)))})
     values = column(generate_table(spec), "x")
     assert set(values) == {1.5, 9.5}
     assert share_is(float(np.mean(values == 9.5)), 0.75, spec.events)
@@ -343,7 +343,7 @@ def test_a_csv_file_holds_the_stream(tmp_path: Path) -> None:
 
 
 def test_a_json_lines_file_holds_the_stream(tmp_path: Path) -> None:
-    awkward = Choice(('a "quoted" \\ one', "ünï\n", ""))
+    awkward = OneOfValues(('a "quoted" \\ one', "ünï\n", ""))
     spec = replace(RICH, events=3_000, attributes={**RICH.attributes, 'a "b"': Attribute(awkward)})
     path = write_events(spec, tmp_path / "events.jsonl", batch_rows=700)
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -435,9 +435,9 @@ def test_distributions_that_cannot_be_are_refused() -> None:
         (lambda: Integers(5, 5), "low < high"),
         (lambda: Keys(0), "1 to 10,000,000 keys, not 0"),
         (lambda: Keys(10, skew=-1), "skew of 0 or more"),
-        (lambda: Choice(()), "all str, all int"),
-        (lambda: Choice((1, "a")), "all str, all int"),
-        (lambda: Choice((1, 2), (1.0,)), "2 values but 1 weights"),
+        (lambda: OneOfValues(()), "all str, all int"),
+        (lambda: OneOfValues((1, "a")), "all str, all int"),
+        (lambda: OneOfValues((1, 2), (1.0,)), "2 values but 1 weights"),
         (lambda: Constant(math.nan), "finite"),
         (lambda: Attribute(None), "needs values"),
         (lambda: Attribute(Uniform(), {"A": Integers(0, 2)}), "one kind, not float, int"),

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from workloads.generators.distributions import (
-    Choice,
-    Constant,
-    Integers,
-    Keys,
-    Uniform,
-)
+from workloads.generators.distributions import Constant, Integers, Keys, OneOfValues, Uniform
 from workloads.generators.query_groups import TICKERS
 from workloads.generators.rates import uniform_rates
 from workloads.generators.spec import Attribute, StreamSpec
@@ -23,7 +17,7 @@ _GOODS = (
     ("Light", "light", 3.0, 2.0, Uniform(8, 25)),
 )
 _WITH_MODEL = ("kindle", "case", "light")
-_MODELS = Choice(("touch", "paperwhite", "oasis"), (5, 3, 2))
+_MODELS = OneOfValues(("touch", "paperwhite", "oasis"), (5, 3, 2))
 
 
 def _shop() -> StreamSpec:
@@ -33,7 +27,7 @@ def _shop() -> StreamSpec:
     others = {"Login": 2.0, "Cart": 3.0, "Rec": 3.0}
     items = {f"{v}{name}": item for name, item, *_ in _GOODS for v in "VB"}
     prices = {f"{v}{name}": price for name, *_, price in _GOODS for v in "VB"}
-    any_item = Choice(tuple(item for _, item, *_ in _GOODS))
+    any_item = OneOfValues(tuple(item for _, item, *_ in _GOODS))
     return StreamSpec(
         rates=views | purchases | others,
         events=50_000,
@@ -59,7 +53,9 @@ def _shop() -> StreamSpec:
             "model": Attribute(
                 None, {name: _MODELS for name, item in items.items() if item in _WITH_MODEL}
             ),
-            "campaign": Attribute(None, {"Rec": Choice(("spring", "mail", "partner"))}, nulls=0.2),
+            "campaign": Attribute(
+                None, {"Rec": OneOfValues(("spring", "mail", "partner"))}, nulls=0.2
+            ),
         },
     )
 
@@ -107,11 +103,11 @@ def _hospital() -> StreamSpec:
         sequence="seq",
         attributes={
             "id": Attribute(Keys(200)),
-            "ward": Attribute(Choice(("north", "south", "east", "west"))),
+            "ward": Attribute(OneOfValues(("north", "south", "east", "west"))),
             "temperature": Attribute(
                 None, {"Washing": Uniform(50, 90), "Disinfection": Uniform(70, 100)}
             ),
-            "passed": Attribute(None, {"Checking": Choice((True, False), (9, 1))}),
+            "passed": Attribute(None, {"Checking": OneOfValues((True, False), (9, 1))}),
         },
     )
 

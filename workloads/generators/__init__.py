@@ -11,11 +11,11 @@ write_events(spec, "events.parquet")
 
 from workloads.generators.columns import schema
 from workloads.generators.distributions import (
-    Choice,
     Constant,
     Distribution,
     Integers,
     Keys,
+    OneOfValues,
     SpecError,
     Uniform,
 )
@@ -27,11 +27,11 @@ from workloads.generators.stream import generate, generate_table
 
 __all__ = [
     "Attribute",
-    "Choice",
     "Constant",
     "Distribution",
     "Integers",
     "Keys",
+    "OneOfValues",
     "Phase",
     "SpecError",
     "StreamSpec",

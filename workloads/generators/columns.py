@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workloads.generators.distributions import (
+    ColumnKind,
     Distribution,
-    Kind,
     Values,
     cumulative,
     dtype_of,
@@ -24,7 +24,7 @@ from workloads.generators.spec import StreamSpec
 # Rows that are drawn together. Part of what a seed means: changing it changes every stream.
 BLOCK_ROWS = 65_536
 
-_ARROW: dict[Kind, pa.DataType] = {
+_ARROW: dict[ColumnKind, pa.DataType] = {
     "float": pa.float64(),
     "int": pa.int64(),
     "string": pa.string(),
@@ -135,7 +135,7 @@ class AttributeColumn:
 
     def __init__(self, spec: StreamSpec, name: str) -> None:
         self.name = name
-        self.kind: Kind = spec.attributes[name].kind
+        self.kind: ColumnKind = spec.attributes[name].kind
         self._seed = spec.seed
         self._sources: list[_Source] = []
         self._labels: list[pa.Array] = []

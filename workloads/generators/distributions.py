@@ -19,15 +19,15 @@ import pyarrow.compute as pc
 
 from workloads.errors import SheafError
 
-Kind = Literal["float", "int", "string", "bool"]
+ColumnKind = Literal["float", "int", "string", "bool"]
 Scalar: TypeAlias = bool | int | float | str
 Values: TypeAlias = npt.NDArray[Any]
 
 # A Zipf distribution keeps one double per key, a string key its label: this bounds both.
 MAX_KEYS = 10_000_000
 
-_KINDS: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "string"}
-_DTYPES: dict[Kind, type[np.generic]] = {
+_KINDS: dict[type, ColumnKind] = {bool: "bool", int: "int", float: "float", str: "string"}
+_DTYPES: dict[ColumnKind, type[np.generic]] = {
     "bool": np.bool_,
     "int": np.int64,
     "float": np.float64,
@@ -39,7 +39,7 @@ class SpecError(SheafError, ValueError):
     """A stream that cannot be generated, with what was given and what is allowed."""
 
 
-def dtype_of(kind: Kind) -> type[np.generic]:
+def dtype_of(kind: ColumnKind) -> type[np.generic]:
     """The numpy type that a draw of this kind has; strings are drawn as codes."""
     return _DTYPES[kind]
 
@@ -56,7 +56,7 @@ class Uniform:
             raise SpecError(f"Uniform needs finite low < high, not {self.low} and {self.high}")
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return "float"
 
     def draw(self, rng: np.random.Generator, count: int) -> Values:
@@ -80,7 +80,7 @@ class Integers:
             )
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return "int"
 
     def draw(self, rng: np.random.Generator, count: int) -> Values:
@@ -100,7 +100,7 @@ class Constant:
         _kind_of((self.value,))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return _kind_of((self.value,))
 
     def draw(self, rng: np.random.Generator, count: int) -> Values:
@@ -112,7 +112,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OneOfValues:
     """One of the given values, equally often or by the given weights."""
 
     values: tuple[Scalar, ...]
@@ -130,7 +130,7 @@ class Choice:
             cumulative(self.weights, "Choice weights")
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return _kind_of(self.values)
 
     def draw(self, rng: np.random.Generator, count: int) -> Values:
@@ -162,7 +162,7 @@ class Keys:
             raise SpecError(f"Keys needs a skew of 0 or more, not {self.skew}")
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return "int" if self.prefix is None else "string"
 
     def draw(self, rng: np.random.Generator, count: int) -> Values:
@@ -177,7 +177,7 @@ class Keys:
         return pc.binary_join_element_wise(self.prefix, numbers, "")
 
 
-Distribution: TypeAlias = Uniform | Integers | Constant | Choice | Keys
+Distribution: TypeAlias = Uniform | Integers | Constant | OneOfValues | Keys
 
 
 def cumulative(weights: Sequence[float], what: str) -> npt.NDArray[np.float64]:
@@ -208,7 +208,7 @@ def _strings(values: Sequence[Scalar]) -> pa.Array:
     return pa.array([value for value in values if isinstance(value, str)], pa.string())
 
 
-def _kind_of(values: Sequence[Scalar]) -> Kind:
+def _kind_of(values: Sequence[Scalar]) -> ColumnKind:
     kinds = {_KINDS.get(type(value)) for value in values}
     if len(kinds) != 1 or None in kinds:
         raise SpecError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from workloads.errors import did_you_mean
-from workloads.generators.distributions import Distribution, Kind, SpecError, cumulative
+from workloads.generators.distributions import ColumnKind, Distribution, SpecError, cumulative
 
 Unit = Literal["s", "ms", "us", "ns"]
 Arrivals = Literal["poisson", "regular"]
@@ -38,7 +38,7 @@ class Attribute:
             raise SpecError(f"nulls is a share between 0 and 1, not {self.nulls}")
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return next(self.distributions()).kind
 
     def distributions(self) -> Iterator[Distribution]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from api.app import create_app
-from api.embedded import serving
-from api.settings import Settings
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.settings import Settings
 from tests.api.pages.driver import Browser, browser, found_browser
 
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from api.app import create_app
-from api.embedded import serving
-from api.schemas import EXAMPLE_WORKLOAD
-from api.settings import Settings
-from api.tokens import read_tokens
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.middleware.tokens import read_tokens
+from api.http.schemas import EXAMPLE_WORKLOAD
+from api.http.settings import Settings
+from tests.api.jobs.test_stream_jobs import COMMAND as PRETEND_STREAM
 from tests.api.pages.driver import Browser
 from tests.api.service import AGGREGATES, at_work, finished, posted_job, posted_plan
-from tests.api.test_stream_jobs import COMMAND as PRETEND_STREAM
 from workloads import bundled
 from workloads.generators.query_groups import TICKERS, query_group
 

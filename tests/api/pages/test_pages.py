@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from api.app import create_app
-from api.embedded import serving
-from api.pages.routes import BLANK, as_yaml
-from api.planning import check_text
-from api.schemas import EXAMPLE_WORKLOAD
-from api.settings import Settings
-from api.tokens import read_tokens
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.middleware.tokens import read_tokens
+from api.http.pages.routes import BLANK, as_yaml
+from api.http.schemas import EXAMPLE_WORKLOAD
+from api.http.settings import Settings
+from api.planning.service import check_text
 from tests.api.service import is_problem, posted_job, posted_plan
 from workloads import bundled
 
@@ -81,7 +81,7 @@ def test_pages_take_nothing_from_elsewhere_and_have_no_scripts_within(client: ht
 
 
 def test_scripts_and_styles_name_no_host(client: httpx.Client) -> None:
-    folder = Path(__file__).parents[3] / "api" / "pages" / "static"
+    folder = Path(__file__).parents[3] / "api" / "http" / "pages" / "static"
     for path in folder.iterdir():
         addresses = re.findall(r"https?://[\w.]+", path.read_text())
         assert set(addresses) <= {"http://www.w3.org"}, path.name  # SVG's name, which nobody calls

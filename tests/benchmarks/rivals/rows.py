@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engines.columns.instances import Columns
-from engines.results import match_schema
-from engines.trees.buffers import Buffer, first_of, last_of
-from engines.trees.picked import Picked
-from engines.trees.rows import match_tables_of
-from optimizer.ir.pattern import events as components
+from engines.columns.columns import Columns
+from engines.matching.trees.buffers import Buffer, SelectedEvents, first_of, last_of
+from engines.matching.trees.run import match_tables_of
+from engines.results.tables import match_schema
 from optimizer.ir.query import Query
+from optimizer.ir.query import events as components
 from tests.benchmarks.rivals.outline import Way
 from tests.benchmarks.rivals.ways import Matches, find
 
@@ -27,11 +26,11 @@ def baseline_rows(query: Query, columns: Columns, way: Way) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def picked_for(query: Query, columns: Columns) -> tuple[Picked, int]:
+def picked_for(query: Query, columns: Columns) -> tuple[SelectedEvents, int]:
     """The events that a query looks at, and its window in their positions."""
     width = query.window.ticks(columns.events.tick)
     symbols = dict.fromkeys(event.symbol for event in components(query.pattern))
-    return Picked(columns, query.key, query.window.is_count, symbols, width), width
+    return SelectedEvents(columns, query.key, query.window.is_count, symbols, width), width
 
 
 def buffer_of(found: Matches) -> Buffer:

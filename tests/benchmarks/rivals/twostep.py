@@ -6,24 +6,30 @@ from functools import partial
 
 import numpy as np
 
-from engines.columns.instances import Columns
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
 from engines.counting.compile import Value
-from engines.counting.explore import Letters
-from engines.counting.plan import Plan
-from engines.counting.prepare import Counted, counted, joined, nothing, prepare
+from engines.counting.letters import (
+    CountingPlan,
+    CountResult,
+    capacity_for,
+    counted,
+    filled,
+    joined,
+    nothing,
+    prepare,
+)
 from engines.counting.pretree import refusal
-from engines.counting.room import capacity_for, filled
-from engines.counting.tables import by_letter, ints, where
-from optimizer.chains import Chain, chain_of
+from engines.counting.tables import Letters, by_letter, ints, where
+from optimizer.ir.chain import Chain, chain_of
 from tests.benchmarks.rivals.kernels import twostep as kernel
 
 __all__ = ["count", "refusal"]
 
 
 def count(
-    plan: Plan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
-) -> Counted | None:
+    plan: CountingPlan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
+) -> CountResult | None:
     """Construct and count the matches of the plan's queries. As `product.count`.
 
     The rows come query by query, those of each in order.

@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.evaluate import evaluate
-from engines.columns.vectors import EXACT_DOUBLE, Vector, broadcast
-from engines.trees.picked import Picked
-from workloads import expressions as ex
+from engines.columns.columns import EXACT_DOUBLE, Vector, broadcast, evaluate
+from engines.matching.trees.buffers import SelectedEvents
+from workloads import syntax as ex
 from workloads.errors import UnsupportedError
-from workloads.printer import print_expression
+from workloads.syntax import print_expression
 
 Doubles = npt.NDArray[np.float64]
 _NUMBERS = {"int", "float", "bool"}
 
 
-def sides_of(condition: ex.Comparison, picked: Picked) -> tuple[Doubles, Doubles]:
+def sides_of(condition: ex.Comparison, picked: SelectedEvents) -> tuple[Doubles, Doubles]:
     """Both sides for every event that is looked at, null as NaN."""
     left, right = (_value(side, picked) for side in (condition.left, condition.right))
     if left.kind != right.kind and not {left.kind, right.kind} <= _NUMBERS:
@@ -26,7 +25,7 @@ def sides_of(condition: ex.Comparison, picked: Picked) -> tuple[Doubles, Doubles
     return _doubles(left, condition), _doubles(right, condition)
 
 
-def _value(side: ex.Expression, picked: Picked) -> Vector:
+def _value(side: ex.Expression, picked: SelectedEvents) -> Vector:
     found = evaluate(side, lambda node: picked.vector(node.name), picked.columns.text_code)
     return broadcast(found, len(picked))
 

@@ -9,18 +9,17 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.grouped import Groups, ends
-from engines.trees.picked import Picked
-from kernels import joins
-from optimizer.ir.pattern import Pattern
-from optimizer.ir.query import Query
+from engines.columns.groups import EventGroups, ends
+from engines.matching.trees.buffers import SelectedEvents
+from kernels.joins import cpu as joins
+from optimizer.ir.query import Pattern, Query
 from tests.benchmarks.rivals.kernels.configurations import FoundGroups, find_by_configurations
 from tests.benchmarks.rivals.kernels.given import Comparisons, Events, Gaps
 from tests.benchmarks.rivals.kernels.nested import Nodes, find_nested
 from tests.benchmarks.rivals.kernels.stacks import find_by_stacks
 from tests.benchmarks.rivals.outline import Node, Outline, Way, outline
 from tests.benchmarks.rivals.values import Doubles, sides_of
-from workloads import expressions as ex
+from workloads import syntax as ex
 from workloads.syntax import Plus
 
 Rows = npt.NDArray[np.int32]
@@ -54,14 +53,14 @@ class Matches:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def columns(self) -> list[Rows | Groups]:
+    def columns(self) -> list[Rows | EventGroups]:
         """A column of places, or of groups of them, for each component."""
         return [
             self._group(column) if plus else np.ascontiguousarray(column)
             for column, plus in zip(self.rows.T, self.is_group, strict=True)
         ]
 
-    def _group(self, last: Rows) -> Groups:
+    def _group(self, last: Rows) -> EventGroups:
         """The groups that end with some members: from behind, one event of all at a time."""
         assert self.groups is not None
         member, before = self.groups.member, self.groups.before
@@ -76,10 +75,10 @@ class Matches:
         while (open_ := current >= 0).any():
             rows[at[open_]] = member[current[open_]]
             at, current = at - 1, np.where(open_, before[current], -1)
-        return Groups(offsets, rows)
+        return EventGroups(offsets, rows)
 
 
-def find(query: Query, picked: Picked, width: int, way: Way) -> Matches:
+def find(query: Query, picked: SelectedEvents, width: int, way: Way) -> Matches:
     """The matches of a query; raises `UnsupportedError` where the way does not take it."""
     given = outline(query, way)
     outer = given.nodes[0]
@@ -119,7 +118,7 @@ def _bound(given: Outline, backwards: bool) -> list[int]:
     return rank
 
 
-def _events(given: Outline, picked: Picked, values: list[Doubles]) -> Events:
+def _events(given: Outline, picked: SelectedEvents, values: list[Doubles]) -> Events:
     lists = [picked.of(event.symbol) for event in given.events]
     return Events(
         picked.moment,
@@ -130,7 +129,9 @@ def _events(given: Outline, picked: Picked, values: list[Doubles]) -> Events:
     )
 
 
-def _tests(given: Outline, picked: Picked, order: list[int]) -> tuple[list[Doubles], Comparisons]:
+def _tests(
+    given: Outline, picked: SelectedEvents, order: list[int]
+) -> tuple[list[Doubles], Comparisons]:
     """The conditions, each with the component that is bound last."""
     number = given.number
     values: list[Doubles] = []

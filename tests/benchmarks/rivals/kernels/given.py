@@ -2,7 +2,7 @@
 
 Components have numbers: those of a sequence in their order, and what is negated behind them. An
 event is a place in the order of all that is looked at; `moment` and `position` are as in
-`kernels.joins`.
+`kernels.joins.cpu`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Comparisons(NamedTuple):
     """What is asked when a component is bound: those of c are `starts[c] : starts[c + 1]`.
 
     Its value of row `own` must stand to that of row `their` of the component `other`, bound
-    before, as `kind` says (the constants of `kernels.joins`).
+    before, as `kind` says (the constants of `kernels.joins.cpu`).
     """
 
     starts: np.ndarray
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
 @numba.njit(cache=True, inline="always")
 def holds(kind: int, a: float, b: float) -> bool:
-    """As the tests of `kernels.joins`: nothing holds for NaN."""
+    """As the tests of `kernels.joins.cpu`: nothing holds for NaN."""
     if kind == 0:
         fits = a == b
     elif kind == 1:

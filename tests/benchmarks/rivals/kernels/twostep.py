@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from kernels.counters import boundary_from, first_after, total_count, total_value
-from kernels.groups import Groups, Rows
+from kernels.groups import Groups, ResultRows
 from kernels.values import NUMBER, combine, neutral
 
 BATCH = 4096  # matches that are constructed before they are aggregated
@@ -42,12 +42,12 @@ def construct(
     query: int,
     width: int,
     slide: int,
-    out: Rows,
+    out: ResultRows,
 ) -> int:
     """Fill `out` with the rows of all windows; returns how many, or -1 where `out` is too small.
 
-    As `kernels.aseq.count_prefixes`; a row is made per trigger at each group with a last event of
-    the pattern. Counts are exact: nobody constructs 2^63 matches.
+    As `kernels.prefixes.cpu.count_prefixes`; a row is made per trigger at each group with a last
+    event of the pattern. Counts are exact: nobody constructs 2^63 matches.
     """
     matches = np.empty((BATCH, int(stacks.components[0])), np.int64)
     return int(_construct(*groups, *stacks, query, width, slide, matches, *out))

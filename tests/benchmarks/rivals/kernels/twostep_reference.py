@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from kernels.evaluations import looks
-from kernels.groups import Groups, Rows
+from kernels.groups import Groups, ResultRows
 from kernels.values import MAX, MIN, NUMBER, SUM
 from tests.benchmarks.rivals.kernels.twostep import Stacks
 
@@ -19,7 +19,7 @@ def construct(
     query: int,
     width: int,
     slide: int,
-    out: Rows,
+    out: ResultRows,
 ) -> int:
     """As `tests.benchmarks.rivals.kernels.twostep.construct`."""
     rows = 0

@@ -1,0 +1,285 @@
+"""`sheaf job`: plans that run in a service, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+from typing import Literal as OneOf
+
+import typer
+
+from api.cli.commands.service import (
+    Json,
+    Server,
+    connected,
+    moment,
+    on_a_terminal,
+    print_json,
+    print_rows,
+)
+from api.cli.commands.stream_options import (
+    STREAMS,
+    Buckets,
+    Checkpoint,
+    Every,
+    Files,
+    Finish,
+    Like,
+    Once,
+)
+from api.cli.terminal.preview import operator_lines
+
+if TYPE_CHECKING:
+    from api.client import Client, Event
+    from api.http.schemas import JobOut, StreamOut
+
+job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
+
+Id = Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")]
+
+
+@job.command("launch")
+def launch(
+    plan: Annotated[
+        str, typer.Argument(metavar="PLAN", help="The id of a plan, as the service has it.")
+    ],
+    events: Annotated[str, typer.Option(metavar="PATH", help="Events, as the service sees them.")],
+    out: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where results are written besides.")
+    ] = None,
+    mode: Annotated[
+        OneOf["batch", "stream"], typer.Option(help="Stored events, or live ones.")
+    ] = "batch",
+    engine: Annotated[OneOf["spark", "local"], typer.Option(help="What runs it.")] = "spark",
+    device: Annotated[OneOf["auto", "cpu", "opencl"], typer.Option(help="What computes.")] = "auto",
+    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until it is over; without --server always.")
+    ] = False,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
+    buckets: Buckets = None,
+    files: Files = None,
+    like: Like = None,
+    on_error: Annotated[
+        OneOf["stop", "skip"] | None,
+        typer.Option(help="At a row that is no event.", rich_help_panel=STREAMS),
+    ] = None,
+    once: Once = False,
+    finish: Finish = False,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Run a plan over events."""
+    given = {
+        "checkpoint": checkpoint,
+        "every": every,
+        "buckets": buckets,
+        "files": files,
+        "like": like,
+        "on_error": on_error,
+        "once": once or None,
+        "finish": finish or None,
+    }
+    stream = {name: value for name, value in given.items() if value is not None}
+    with connected(server) as client:
+        found = client.launch(
+            plan, events, out, mode=mode, engine=engine,
+            device=device, master=master, stream=stream or None,
+        )  # fmt: skip
+        if wait or server is None:
+            found = _waited(client, found.id)
+    _show(found, as_json)
+
+
+@job.command("list")
+def list_all(
+    status: Annotated[
+        OneOf["queued", "running", "succeeded", "failed", "cancelled"] | None,
+        typer.Option(help="Only these."),
+    ] = None,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """All jobs, in the order they came."""
+    with connected(server) as client:
+        found = list(client.jobs(status))
+    if as_json:
+        print_json(found)
+        return
+    print_rows(
+        f"{len(found)} jobs",
+        ("id", "status", "plan", "mode", "events", "created", "finished"),
+        (
+            (j.id, j.status, j.plan, j.mode, j.events, moment(j.created), moment(j.finished))
+            for j in found
+        ),
+    )
+
+
+@job.command("show")
+def show(id: Id, server: Server = None, as_json: Json = False) -> None:
+    """One job: its status, how far it is, and why it failed if it did."""
+    with connected(server) as client:
+        found = client.job(id)
+    _show(found, as_json)
+
+
+@job.command("watch")
+def watch(id: Id, server: Server = None, as_json: Json = False) -> None:
+    """Wait for a job to be over; fails where it does."""
+    with connected(server) as client:
+        found = _waited(client, id)
+    _show(found, as_json)
+
+
+@job.command("follow")
+def follow(
+    id: Id,
+    rows: Annotated[bool, typer.Option(help="Also what it finds.")] = True,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Print what happens to a job, and what it finds, until it is over."""
+    with connected(server) as client:
+        for event in client.follow(id, rows):
+            if as_json:
+                said = {"id": event.id, "event": event.name, "data": event.data}
+                typer.echo(json.dumps(said, ensure_ascii=False))
+                continue
+            for line in _told(event):
+                typer.echo(line)
+
+
+@job.command("change")
+def change(
+    id: Id,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan.")],
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Have a stream that runs go on with another plan: queries come and go."""
+    with connected(server) as client:
+        found = client.change_plan(id, plan)
+    if as_json:
+        print_json(found)
+        return
+    words = {"kept": "go on", "afresh": "start afresh", "removed": "are gone"}
+    for name, word in words.items():
+        if queries := getattr(found, name):
+            typer.echo(f"{', '.join(queries)} {word}")
+
+
+@job.command("operators")
+def operators(
+    id: Id,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also symbols and events, which are columns of others.")
+    ] = False,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """The operators of a job's plan: CPU and rows so far beside what was predicted, and state."""
+    with connected(server) as client:
+        found = client.operators(id)
+    if as_json:
+        print_json(found)
+        return
+    for line in operator_lines(found, everything):
+        typer.echo(line)
+
+
+@job.command("log")
+def log(id: Id, server: Server = None) -> None:
+    """What the job's process printed."""
+    with connected(server) as client:
+        typer.echo(client.log(id), nl=False)
+
+
+@job.command("cancel")
+def cancel(id: Id, server: Server = None) -> None:
+    """End a job that waits or runs; drop one that is over, with its results."""
+    with connected(server) as client:
+        client.cancel(id)
+
+
+def _waited(client: Client, id: str) -> JobOut:
+    """The job when it has succeeded, with what it is at on a terminal meanwhile."""
+    from rich.console import Console
+
+    if not on_a_terminal():
+        return client.wait(id)
+    with Console(stderr=True).status("waiting") as status:
+        return client.wait(id, progress=lambda now: status.update(_now(now)))
+
+
+def _now(job: JobOut) -> str:
+    place = f", number {job.position} in the queue" if job.position else ""
+    tasks = f", {job.progress.done} of {job.progress.known} parts" if job.progress else ""
+    return f"{job.id} {job.status}: {job.stage}{place}{tasks}"
+
+
+def _told(event: Event) -> Iterator[str]:
+    """An event in a line for each thing it says."""
+    from api.cli.terminal.tables import cell
+
+    if event.name in ("aggregates", "matches"):
+        for row in event.data["rows"]:
+            place = f"{row['query']} {cell(row['key'])} at {row['time']}: "
+            if "match" in row:
+                yield place + cell(row["match"])
+            else:
+                yield f"{place}{row['aggregate']} = {cell(row['value'])}"
+    elif event.name == "end":
+        yield f"over: {event.data['status']}"
+    else:
+        facts = {name: value for name, value in event.data.items() if value not in (None, [], {})}
+        yield f"{event.name}: " + ", ".join(f"{name} {cell(v)}" for name, v in facts.items())
+
+
+def _show(found: JobOut, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    facts: list[tuple[str, object]] = [
+        ("status", found.status if found.reason is None else f"{found.status}: {found.reason}"),
+        ("plan", f"{found.plan} of {found.workload}, version {found.workload_version}"),
+        ("source", found.source.path),
+        ("runs on", f"{found.engine}, device {found.device}, master {found.master}"),
+        ("created", moment(found.created)),
+        ("started", moment(found.started)),
+        ("finished", moment(found.finished)),
+        ("events", found.events),
+        ("seconds", _listed(found.seconds)),
+        ("rows", _listed(found.rows)),
+        ("files", ", ".join(found.files or ()) or None),
+        *_stream_facts(found.stream),
+        ("stopped", ", ".join((found.stopped or {}).values()) or None),
+        ("dropped", _listed(found.dropped)),
+    ]
+    print_rows(found.id, ("", ""), [fact for fact in facts if fact[1] not in (None, "")])
+
+
+def _stream_facts(stream: StreamOut | None) -> list[tuple[str, object]]:
+    if stream is None:
+        return []
+    seconds = f" in {stream.seconds:,.3g} s" if stream.batches else ""
+    return [
+        ("batches", f"{stream.batches:,}{seconds}"),
+        ("up to", stream.until),
+        ("state", f"{stream.state / 1e6:,.3g} MB" if stream.state else None),
+        ("waiting", stream.waiting or None),
+        ("too late", stream.late or None),
+        ("no events", stream.bad or None),
+        ("restarts", stream.restarts or None),
+    ]
+
+
+def _listed(numbers: dict[str, float] | dict[str, int] | None) -> str | None:
+    if numbers is None:
+        return None
+    return ", ".join(
+        f"{name} {number:,.3g}" if isinstance(number, float) else f"{name} {number:,}"
+        for name, number in numbers.items()
+    )

@@ -1,0 +1,212 @@
+"""`sheaf plan`: what will run, and why."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from typing import Literal as OneOf
+
+import typer
+
+from api.cli.workload_files import open_workload
+from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    from optimizer.cost.unit_costs import UnitCosts
+    from optimizer.plan.plan import Plan
+    from optimizer.statistics import Statistics as Known
+    from workloads.workload import Statistics
+
+Solver = OneOf["greedy", "cpsat", "exhaustive"]
+Model = OneOf["aseq", "measured"]
+Format = OneOf["text", "json", "svg"]
+
+
+def plan(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    events: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Events to sample statistics from.")
+    ] = None,
+    statistics: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Statistics in place of the workload's, as a run writes them."
+        ),
+    ] = None,
+    solver: Annotated[Solver, typer.Option(help="How to choose what to share.")] = "greedy",
+    model: Annotated[Model, typer.Option(help="How to estimate costs.")] = "measured",
+    format: Annotated[Format, typer.Option(help="How to show the plan.")] = "text",
+    old: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="OLD.json",
+            help="A plan to start from, and to compare with; or the report of a run, to plan by "
+            "what it measured.",
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only this query's way. Text.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Leave nothing out of long lists. Text.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each stage of planning gave. Text.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse to assume what statistics do not tell.")
+    ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A service that plans it and keeps the plan; WORKLOAD may be a plan's id there. "
+            "Events are as the service sees them.",
+        ),
+    ] = None,
+) -> None:
+    """Show the plan of a workload."""
+    from engines.calibration.machine_costs import known
+    from optimizer.statistics import given, with_defaults
+    from sharing.planner import PlanOptions, make_plan
+    from sharing.planner import plan as stages_of
+    from workloads.workload import to_document
+
+    if (query is not None or verbose or explain) and format != "text":
+        raise SheafError("--query, --explain and --verbose are for --format text")
+    if events is not None and statistics is not None:
+        raise SheafError("--events and --statistics both say what is known; give one of them")
+    report = None if old is None else read_report(old)
+    previous = None if old is None or report is not None else read_plan(old)
+    if server is not None:
+        if old is not None or strict or explain:
+            raise SheafError(
+                "--from, --strict and --explain are for plans that are made without --server"
+            )
+        served = _served(server, workload, events, statistics, solver, model)
+        typer.echo(show(served, format, query, verbose), nl=False)
+        return
+    parsed, bound = open_workload(workload)
+    known_: Statistics | None = None
+    if statistics is not None:
+        known_ = given(read_statistics(statistics), bound.queries)
+    elif events is not None:
+        from engines.input.batches import check_columns
+        from engines.input.event_table import column_kinds, from_table, read_table
+        from engines.statistics.measure import measure
+        from optimizer.bind.binder import bind
+
+        table = read_table(events)
+        check_columns(table.schema, parsed.stream, events)
+        bound = bind(parsed, column_kinds(table.schema))
+        known_ = measure(bound, from_table(table, parsed.stream, events))
+    costs = known()
+    if report is not None:
+        from engines.statistics.from_report import from_report
+
+        def planner(statistics: Known, unit_costs: UnitCosts) -> Plan:
+            document = to_document(parsed)
+            return make_plan(bound, document, statistics=statistics, unit_costs=unit_costs)
+
+        before = with_defaults(given(known_ or bound.statistics, bound.queries), bound.queries)
+        known_, costs = from_report(report, bound, before, costs, planner)
+        typer.echo(f"known: measured by a run of {report['events']:,} events", err=True)
+    options = PlanOptions(solver, model, earlier=previous, strict=strict, unit_costs=costs)
+    stages = stages_of(bound, known_, options, to_document(parsed))
+    made = stages.plan
+    if explain:
+        from sharing.stages_text import render_stages
+
+        typer.echo(render_stages(stages))
+    typer.echo(show(made, format, query, verbose), nl=False)
+    if previous is not None:
+        from optimizer.plan.diff import render_change
+
+        typer.echo(render_change(previous, made), nl=False, err=True)
+
+
+def _served(
+    server: str,
+    workload: str,
+    events: str | None,
+    statistics: Path | None,
+    solver: Solver,
+    model: Model,
+) -> Plan:
+    """A plan that a service has or makes."""
+    from api.cli.commands.service import connected
+    from api.cli.workload_files import find_workload
+    from workloads.workload import statistics_document
+
+    with connected(server) as client:
+        if workload.startswith("plan-") and not Path(workload).exists():
+            return client.get_plan(workload).physical
+        open_workload(workload)  # its errors are said with their places in the file
+        given = None if statistics is None else statistics_document(read_statistics(statistics))
+        kept = client.post_workload(find_workload(workload))
+        made = client.plan(kept.id, solver=solver, model=model, statistics=given, sample=events)
+    typer.echo(f"{made.id} of {made.workload}, version {made.workload_version}", err=True)
+    return made.physical
+
+
+def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = False) -> str:
+    """The plan in the format asked for; as text, all of it or one query's way."""
+    match format:
+        case "text" if query is not None:
+            from optimizer.explain.text import render_query
+
+            return render_query(plan, query, verbose)
+        case "text":
+            from optimizer.explain.text import render_text
+
+            return render_text(plan, verbose)
+        case "svg":
+            from optimizer.explain.svg import render_svg
+
+            return render_svg(plan)
+        case "json":
+            from optimizer.plan.plan import to_json
+
+            return json.dumps(to_json(plan), indent=2, ensure_ascii=False) + "\n"
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """The report of a run, which is the last line of what it said; None where a file has none."""
+    from engines.statistics.from_report import is_report
+
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None  # which reading it as a plan says
+    for part in (text, text.rpartition("\n")[2]):
+        with suppress(json.JSONDecodeError):
+            if is_report(document := json.loads(part)):
+                return dict(document)
+    return None
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan from the JSON that `--format json` wrote, which may have been edited."""
+    from optimizer.plan.load_plan import load_plan
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise SheafError(f"'{path}' is not a plan: it is not JSON") from error
+    return load_plan(document)
+
+
+def read_statistics(path: Path) -> Statistics:
+    """Statistics from a file such as `run --statistics` writes."""
+    import yaml
+
+    from optimizer.statistics.statistics import from_written
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SheafError(f"'{path}' holds no statistics: {error}") from error
+    return from_written(document)

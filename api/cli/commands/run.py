@@ -1,0 +1,344 @@
+"""`sheaf run`: a workload over stored events."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from typing import Literal as OneOf
+
+import typer
+
+from api.cli.commands.spark import SparkOptions, check_spark_sink, interruptible, settings_of
+from api.cli.commands.stream import LiveOptions, run_live
+from api.cli.commands.stream_options import (
+    STREAMS,
+    Buckets,
+    Checkpoint,
+    Every,
+    Files,
+    Finish,
+    Like,
+    Once,
+)
+from api.cli.sinks import check_sink
+from api.cli.terminal.preview import ROWS_SHOWN, show, tell_faults
+from api.cli.terminal.progress import progress_bar
+from api.cli.workload_files import open_workload
+from api.jobs.devices import Device, chosen_device
+from engines.execution import Engine, EventSource, Execution, Monitor, RowSink
+from workloads.errors import SheafError
+from workloads.syntax import UNITS
+from workloads.workload import OnLimit, PartialLimit
+
+if TYPE_CHECKING:
+    from engines.execution import RunReport
+    from engines.input.event_table import Events
+    from engines.statistics.running import RunningStatistics
+    from optimizer.plan.plan import Plan
+    from optimizer.statistics import Statistics
+    from workloads.workload import Workload
+
+OnError = OneOf["stop", "skip"]
+SPARK = "Spark"
+STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
+
+
+def run(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    events: Annotated[
+        str, typer.Option(metavar="PATH", help="Parquet, CSV or JSON lines: file, folder or glob.")
+    ],
+    engine: Annotated[Engine, typer.Option(help="What computes.")] = "local",
+    device: Annotated[Device, typer.Option(help="What it computes on.")] = "auto",
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PLAN.json", help="Run exactly this plan, as 'plan --format json' wrote it."
+        ),
+    ] = None,
+    no_sharing: Annotated[
+        bool, typer.Option("--no-sharing", help="Run every query on its own.")
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where to: .parquet, .csv or .jsonl; with Spark also a folder (PATH/), or "
+            "table:NAME.",
+        ),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark's master: local[N], spark://…, yarn, k8s://…; local[*] if none.",
+            rich_help_panel=SPARK,
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark's.", rich_help_panel=SPARK),
+    ] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="At a row that is no event: stop, or leave it out and count it.")
+    ] = "stop",
+    disorder: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How late events can be, such as '10 s'. Local engine."),
+    ] = None,
+    slice_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--slice", metavar="EVENTS", min=1, help="Events in memory at a time. Local engine."
+        ),
+    ] = None,
+    statistics: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.yaml",
+            help="Write what was seen of the stream, for 'plan --statistics'. Local engine.",
+        ),
+    ] = None,
+    adaptive: Annotated[
+        bool,
+        typer.Option(help="Find matches by other trees when the stream changes. Local engine."),
+    ] = True,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Say by which trees matches are found, and why these change. Local engine.",
+        ),
+    ] = False,
+    partial_limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Partial matches of one key that an operator of a query may hold. Local engine.",
+        ),
+    ] = None,
+    on_limit: Annotated[
+        OnLimit, typer.Option(help="At that limit: stop the query, or drop its oldest.")
+    ] = "stop",
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Follow a folder that grows, or kafka://HOST:PORT/TOPIC. Spark engine.",
+            rich_help_panel=STREAMS,
+        ),
+    ] = False,
+    checkpoint: Checkpoint = None,
+    once: Once = False,
+    finish: Finish = False,
+    every: Every = None,
+    buckets: Buckets = None,
+    files: Files = None,
+    schema: Like = None,
+) -> None:
+    """Run a workload over events; without --out, show the first rows."""
+    from engines.program import RunOptions
+    from engines.report import report_document
+    from engines.run import run as run_plan
+
+    spark = SparkOptions(master or "local[*]", settings_of(conf or []))
+    live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
+    _check_options(
+        engine,
+        {"--disorder": disorder, "--slice": slice_rows, "--statistics": statistics},
+        {"--master": master, "--conf": conf, "--stream": stream or None},
+        on_error,
+    )
+    late = None if disorder is None else _nanoseconds(disorder)
+    if not stream:
+        live.refuse()
+        if out is not None and engine == "spark":
+            check_spark_sink(out)
+        elif out is not None:
+            check_sink(out)
+    began = time.perf_counter()
+    used = chosen_device(device) if spark.is_local else spark.device(device)
+    parsed, made = _planned(workload, plan, events, engine, used, not no_sharing)
+    planning = round(time.perf_counter() - began, 4)
+    partial = parsed.partial
+    if partial_limit is not None:
+        partial = PartialLimit(partial_limit, on_limit)
+    if partial is not None and engine != "local":
+        raise SheafError(
+            "a limit on partial matches is for the local engine; leave out --partial-limit, "
+            "and 'limits' in the workload"
+        )
+    options = RunOptions(
+        device=None if plan is None or device == "auto" else used,
+        insist=device == "opencl",
+        adaptive=adaptive,
+        partial=partial,
+    )
+    execution = Execution(engine, options, slice_rows, spark.where)
+    source = EventSource(events, on_error, late, schema)
+    if stream:
+        report = run_live(made, source, out, live, execution)
+    else:
+        report = _run(run_plan, parsed, made, source, out, execution, statistics)
+        _show(report, verbose)
+    if not stream and not any(report.numbers) and Path(events).exists():
+        from api.cli.missing_types import absent_types
+        from optimizer.bind.binder import bind
+
+        if (why := absent_types(bind(parsed), events)) is not None:
+            typer.echo(f"note: {why}", err=True)
+    report.seconds = {"plan": planning, **report.seconds}
+    typer.echo(json.dumps(report_document(made, report)), err=True)
+    if report.ledger.stopped:
+        raise typer.Exit(STOPPED)
+
+
+def _check_options(
+    engine: Engine,
+    for_local: dict[str, object],
+    for_spark: dict[str, object],
+    on_error: OnError,
+) -> None:
+    """Refuse options that the engine does not have."""
+    for name, value in for_local.items():
+        if engine != "local" and value is not None:
+            raise SheafError(f"{name} is for the local engine")
+    for name, value in for_spark.items():
+        if engine != "spark" and value is not None:
+            raise SheafError(f"{name} is for --engine spark")
+    if engine == "oracle" and on_error != "stop":
+        raise SheafError("--on-error is for the local engine and for Spark")
+
+
+def _planned(
+    workload: str,
+    plan: Path | None,
+    events: str,
+    engine: Engine,
+    device: OneOf["cpu", "opencl"],
+    sharing: bool,
+) -> tuple[Workload, Plan]:
+    """The workload, and the plan that is given for it or made on a sample of the events."""
+    from api.cli.commands.plan import read_plan
+    from api.planning.plan_on_events import plan_on_events
+    from optimizer.plan.plan import PlanError
+    from workloads.workload import to_document
+
+    parsed, _ = open_workload(workload)
+    document = to_document(parsed)
+    if plan is not None:
+        made = read_plan(plan)
+        if dict(made.document) != document:
+            raise PlanError(
+                f"{made.id} is not a plan of this workload: the two differ in "
+                f"{_difference(made.document, document)}; make it again from the workload"
+            )
+        return parsed, made
+    made = plan_on_events(parsed, None if engine == "oracle" else events, sharing, device)
+    return parsed, made
+
+
+def _difference(one: Mapping[str, object], other: Mapping[str, object]) -> str:
+    return ", ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
+
+
+class _Progress(Monitor):
+    """A bar on the terminal, and Spark's own page."""
+
+    def __init__(self, told: Callable[[float], None], gathered: RunningStatistics | None) -> None:
+        self._told, self._gathered = told, gathered
+
+    def on_progress(self, part: float) -> None:
+        self._told(part)
+
+    def on_page(self, address: str) -> None:
+        typer.echo(f"Spark's own page: {address}", err=True)
+
+    def on_events(self, events: Events) -> None:
+        if self._gathered is not None:
+            self._gathered.add(events)
+
+
+def _run(
+    run_plan: Callable[..., RunReport],
+    workload: Workload,
+    plan: Plan,
+    source: EventSource,
+    out: str | None,
+    execution: Execution,
+    statistics: Path | None,
+) -> RunReport:
+    """Run a plan over stored events."""
+    from engines.limits import BadRowError
+    from engines.statistics.running import RunningStatistics
+    from optimizer.bind.binder import bind
+
+    gathered = None if statistics is None else RunningStatistics(bind(workload))
+    with ExitStack() as stack:
+        if execution.engine == "spark":
+            stack.enter_context(interruptible())
+        bar = stack.enter_context(progress_bar(workload.name))
+        monitor = _Progress(bar, gathered)
+        try:
+            report = run_plan(plan, source, RowSink(out, ROWS_SHOWN), execution, monitor)
+        except BadRowError as error:
+            raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
+    for name in report.files:
+        typer.echo(name)
+    if statistics is not None and gathered is not None:
+        write_statistics(gathered.statistics(), statistics)
+        typer.echo(str(statistics))
+    return report
+
+
+def _show(report: RunReport, verbose: bool) -> None:
+    """The first rows, and what a user should know of how they came about."""
+    if report.first is not None:
+        show(report.first, typer.echo, report.numbers)
+    if report.unbounded:
+        typer.echo(
+            f"note: all events were in memory for {', '.join(report.unbounded)}: a window counted "
+            "in events that slides, or that matches wait for, can stay open to the end",
+            err=True,
+        )
+    if report.faults is not None:
+        tell_faults(report.faults)
+    for decision in report.decisions if verbose else ():
+        typer.echo(str(decision), err=True)
+    for sentence in report.fallbacks:
+        typer.echo(f"note: not as planned: {sentence}", err=True)
+    for reason in report.ledger.stopped.values():
+        typer.echo(f"error: {reason}", err=True)
+    if (dropped := report.ledger.dropped).total():
+        each = ", ".join(f"{number:,} of {query}" for query, number in sorted(dropped.items()))
+        typer.echo(f"note: partial matches were dropped at the limit: {each}", err=True)
+
+
+def write_statistics(statistics: Statistics, path: Path) -> None:
+    """Keep statistics in the form that `plan --statistics` and a workload take."""
+    import yaml
+
+    from optimizer.statistics.statistics import to_written
+
+    text = yaml.safe_dump(to_written(statistics), sort_keys=False, allow_unicode=True, width=100)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SheafError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def _nanoseconds(text: str) -> int:
+    """An amount of time such as `10 s`."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text)
+    if found is None or found[2] not in UNITS:
+        raise SheafError(
+            f"--disorder is '{text}'; write an amount and a unit, such as '10 s' "
+            f"(units are {', '.join(UNITS)})"
+        )
+    return round(float(found[1]) * UNITS[found[2]])

@@ -1,0 +1,216 @@
+"""`sheaf run --stream` and `sheaf stream`: a workload over events that keep coming."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engines.execution import Command, EventSource, Execution, Monitor, Replacement
+from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    from engines.execution import RunReport
+    from engines.spark.stream.checkpoint import Takeover
+    from engines.spark.stream.job import StreamProgress
+    from optimizer.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """What the options say about a stream."""
+
+    checkpoint: str | None = None
+    once: bool = False
+    finish: bool = False
+    every: float | None = None
+    buckets: int | None = None
+    files: int | None = None
+    schema: str | None = None
+
+    def refuse(self) -> None:
+        """Raise where there is no stream that they could be about."""
+        if self != LiveOptions():
+            raise SheafError(
+                "--checkpoint, --once, --finish, --every, --buckets, --files and --schema are for "
+                "--stream"
+            )
+
+
+def run_live(
+    plan: Plan, source: EventSource, out: str | None, live: LiveOptions, execution: Execution
+) -> RunReport:
+    """Run until there is nothing more, or until it is stopped."""
+    from engines.execution import RowSink
+    from engines.run import run
+    from engines.spark.stream.job import StreamOptions
+
+    if live.checkpoint is None or out is None:
+        raise SheafError("--stream needs --checkpoint DIR, for its state, and --out DIR, for rows")
+    if live.finish and not live.once:
+        raise SheafError("--finish ends a stream that ends by itself: give --once too")
+    options = StreamOptions(
+        live.checkpoint,
+        out,
+        buckets=live.buckets,
+        files_per_batch=live.files,
+        every=live.every,
+        once=live.once,
+    )
+    execution = replace(execution, stream=options, finish=live.finish)
+    with _shown() as show, _asked_to_end() as asked:
+        monitor = _Watching(live.checkpoint, plan, asked, show)
+        report = run(plan, source, RowSink(out), execution, monitor)
+    if report.about["late"]:
+        late = report.about["late"]
+        typer.echo(f"{late:,} events came too late; they are in {out}/late", err=True)
+    if report.skipped:
+        first = report.about.get("first_bad")
+        typer.echo(f"left out {report.skipped:,} rows; the first: {first}", err=True)
+    return report
+
+
+class _Watching(Monitor):
+    """Shows a stream on the terminal, and hands on what is asked of it through its checkpoint."""
+
+    def __init__(
+        self,
+        checkpoint: str,
+        plan: Plan,
+        asked: Event,
+        show: Callable[[StreamProgress], None],
+    ) -> None:
+        self._checkpoint, self._plan, self._asked, self._show = checkpoint, plan, asked, show
+
+    def on_page(self, address: str) -> None:
+        typer.echo(f"Spark's own page: {address}", err=True)
+
+    def on_start(self, takeover: Takeover) -> None:
+        if takeover.afresh:
+            typer.echo(f"note: {', '.join(takeover.afresh)} start afresh", err=True)
+
+    def on_batch(self, progress: StreamProgress) -> None:
+        self._show(progress)
+
+    def command(self) -> Command:
+        from engines.spark.stream import updates
+
+        if self._asked.is_set():
+            return "stop"
+        update = updates.asked(self._checkpoint)
+        if update is None:
+            return None
+        try:
+            plan = self._planned(update.document)
+        except SheafError as error:
+            updates.answer(self._checkpoint, update, {"error": str(error)})
+            return None
+
+        def answer(outcome: Takeover | Exception) -> None:
+            if isinstance(outcome, SheafError):
+                updates.answer(self._checkpoint, update, {"error": str(outcome)})
+                return
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._plan = plan
+            said = {"kept": outcome.kept, "afresh": outcome.afresh, "removed": outcome.removed}
+            typer.echo(f"note: {told_of(said)}", err=True)
+            updates.answer(self._checkpoint, update, said)
+
+        return Replacement(plan, answer)
+
+    def _planned(self, document: Mapping[str, Any]) -> Plan:
+        """A plan of other queries, with as much of the one that runs as they still have."""
+        from engines.calibration.machine_costs import known
+        from optimizer.bind.binder import bind
+        from sharing.planner import make_plan
+        from workloads.loading import load_workload
+        from workloads.workload import to_document
+
+        workload = load_workload(document)
+        return make_plan(
+            bind(workload),
+            to_document(workload),
+            sharing=self._plan.sharing,
+            earlier=self._plan,
+            unit_costs=known(),
+        )
+
+
+def told_of(said: Mapping[str, Any]) -> str:
+    """What became of a stream's queries, in a sentence."""
+    words = {"kept": "go on", "afresh": "start afresh", "removed": "are gone"}
+    parts = [f"{', '.join(said[kind])} {word}" for kind, word in words.items() if said[kind]]
+    return "; ".join(parts)
+
+
+commands = typer.Typer(no_args_is_help=True, help="Look after streams that run.")
+
+
+@commands.callback()
+def about() -> None:
+    """Look after streams that run."""
+
+
+@commands.command()
+def update(
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Of the stream.")],
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the stream.")] = 600,
+) -> None:
+    """Have a stream that runs go on with other queries, from the end of its batch."""
+    from api.cli.workload_files import open_workload
+    from engines.spark.stream.updates import ask
+    from workloads.workload import to_document
+
+    parsed, _ = open_workload(workload)
+    said = ask(checkpoint, to_document(parsed), timeout)
+    if "error" in said:
+        raise SheafError(said["error"])
+    typer.echo(told_of(said))
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[StreamProgress], None]]:
+    """A line on the terminal that says how it goes; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+
+    def text(progress: StreamProgress) -> str:
+        rows = progress.aggregates + progress.matches
+        parts = [
+            f"batch {progress.batch}",
+            f"{progress.read:,} events in",
+            f"{rows:,} rows out",
+            f"{progress.seconds:.1f} s",
+            f"state {progress.state / 2**20:.1f} MB",
+        ]
+        if progress.until is not None:
+            parts.append(f"up to {progress.until_shown}")
+        if progress.late:
+            parts.append(f"{progress.late:,} too late")
+        return " · ".join(parts)
+
+    with Console(stderr=True).status("starting; Ctrl-C ends it") as status:
+        yield lambda progress: status.update(text(progress))
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[Event]:
+    """Is set by Ctrl-C or a request to end, which must not cut off a word with the JVM."""
+    asked = Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

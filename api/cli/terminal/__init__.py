@@ -1,0 +1,1 @@
+"""Tables, values and progress on a terminal."""

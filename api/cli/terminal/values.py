@@ -1,0 +1,28 @@
+"""Result rows as plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def rows(table: pa.Table, offset: int, limit: int) -> list[dict[str, Any]]:
+    """Rows of a result table as JSON has them: `key` and `match` as objects, times in ISO 8601."""
+    import pyarrow as pa
+
+    from engines.results.json_text import iso_texts
+
+    page = table.slice(offset, limit)
+    for index, field in enumerate(page.schema):
+        if pa.types.is_temporal(field.type):
+            texts = iso_texts(page.column(index).combine_chunks())
+            page = page.set_column(index, field.name, texts)
+    found: list[dict[str, Any]] = page.to_pylist()
+    for row in found:
+        for name in ("key", "match"):
+            if row.get(name) is not None:
+                row[name] = json.loads(row[name])
+    return found

@@ -1,0 +1,41 @@
+"""What a WORKLOAD on the command line is: a file's path, or the name of a bundled workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workloads.errors import SheafError, WorkloadError
+from workloads.loading import read_workload
+from workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from optimizer.ir.query import BoundWorkload
+
+
+def find_workload(given: str) -> Path:
+    """The workload's file; a file of that name goes before a bundled workload."""
+    path = Path(given)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise SheafError(f"'{given}' is a folder, not a workload file")
+    # Imported here because it brings numpy along, which only those who name one should wait for.
+    from workloads import bundled
+
+    if given in bundled.names():
+        return bundled.path(given)
+    raise SheafError(
+        f"there is no file '{given}', and no bundled workload of that name; "
+        f"bundled are {', '.join(bundled.names())}"
+    )
+
+
+def open_workload(given: str) -> tuple[Workload, BoundWorkload]:
+    """The workload, parsed and bound; raises `WorkloadError` with every finding of both."""
+    from optimizer.bind.binder import bind
+
+    workload, findings = read_workload(find_workload(given))
+    if workload is None:
+        raise WorkloadError(findings)
+    return workload, bind(workload, None, findings)

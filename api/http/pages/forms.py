@@ -1,0 +1,135 @@
+"""`/pages/…`: what editors and forms ask for that no other call gives."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
+
+from api.http.problems import ProblemError
+from api.http.routes.state import computing, handed, jobs, roots, settings
+from api.jobs.queue import Jobs
+from api.jobs.roots import Roots
+from api.planning.process_pool import INLINE_BYTES
+from api.planning.service import CheckedWorkload, check_text
+from optimizer.ir.query import events
+from workloads.errors import Diagnostic, WorkloadError
+
+router = APIRouter(prefix="/pages")
+
+ENDINGS = (".parquet", ".csv", ".jsonl", ".json", ".ndjson")
+MOST_FILES = 300
+MOST_LOOKED_AT = 5_000  # entries of folders, so that a large tree does not hold anyone up
+DEPTH = 4
+
+
+@router.post("/check")
+async def check(request: Request) -> dict[str, Any]:
+    """Every mistake in a workload's text, at its line and column there; nothing is kept."""
+    body = await request.body()
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise ProblemError("invalid-json", f"byte {error.start} is not UTF-8") from error
+    most = settings(request).max_queries
+
+    def checked() -> CheckedWorkload:
+        if len(body) <= INLINE_BYTES:
+            return check_text(text, most)
+        return computing(request).call(check_text, text, most)
+
+    try:
+        bound, _ = await run_in_threadpool(checked)
+    except WorkloadError as error:
+        lines = text.splitlines()
+        return {"ok": False, "findings": [placed(found, lines) for found in error.diagnostics]}
+    types = {event.symbol.type for query in bound.queries for event in events(query.pattern)}
+    return {
+        "ok": True,
+        "findings": [],
+        "name": bound.name,
+        "queries": len(bound.queries),
+        "types": len(types),
+    }
+
+
+def placed(found: Diagnostic, lines: list[str]) -> dict[str, Any]:
+    """A finding with its line and column in the whole text, as far as they can be told."""
+    line, column = found.file_line, None
+    if found.source is not None and found.source.strip() and found.column is not None:
+        if line is None:  # a query that is not in block style: where its words are
+            line = next((n for n, text in enumerate(lines, 1) if found.source in text), None)
+        if line is not None and line <= len(lines):
+            start = lines[line - 1].find(found.source)
+            column = start + found.column if start >= 0 else None
+    return {
+        "message": found.message,
+        "hint": found.hint,
+        "query": found.query,
+        "line": line,
+        "column": column,
+        "width": found.width,
+    }
+
+
+@router.get("/files")
+def files(
+    roots: Annotated[Roots, handed(roots)],
+    under: Annotated[str, Query(max_length=1000)] = "",
+) -> dict[str, Any]:
+    """Files of events where sources may be, for a form to offer: the first of many."""
+    found: list[str] = []
+    for folder in roots.folders:
+        for path in _walk(folder):
+            shown = _shown(path)
+            if under in shown:
+                found.append(shown)
+            if len(found) >= MOST_FILES:
+                return {"files": found, "more": True}
+    return {"files": found, "more": False}
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files with events' endings, not far down, and none that are hidden."""
+    looked = 0
+    for place, folders, names in os.walk(folder):
+        inside = Path(place)
+        deep = len(inside.relative_to(folder).parts) >= DEPTH
+        folders[:] = [] if deep else sorted(n for n in folders if not n.startswith((".", "_")))
+        looked += len(names) + len(folders)
+        for name in sorted(names):
+            if name.endswith(ENDINGS) and not name.startswith("."):
+                yield inside / name
+        if looked > MOST_LOOKED_AT:
+            return
+
+
+def _shown(path: Path) -> str:
+    """As a job takes it: relative to where the service was started, if it is there."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+@router.get("/jobs/{id}/measures")
+def measures(
+    id: str,
+    jobs: Annotated[Jobs, handed(jobs)],
+    after: Annotated[int, Query(ge=0, le=10**12)] = 0,
+) -> dict[str, Any]:
+    """What a job's process measured as it went on, behind the first so many bytes."""
+    path = jobs.folder(jobs.records.get(id).id).measures
+    if not path.exists():
+        return {"measures": [], "next": after}
+    with path.open("rb") as file:
+        file.seek(after)
+        text = file.read()
+    whole = text[: text.rfind(b"\n") + 1]  # the last line may be half written
+    return {
+        "measures": [json.loads(line) for line in whole.splitlines()],
+        "next": after + len(whole),
+    }

@@ -1,0 +1,243 @@
+"""The pages: each looks up what it shows, and leaves the rest to its template and script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import yaml
+from fastapi import APIRouter, Query, Request, Response
+
+from api.http.pages.render import PageRoute, page
+from api.http.routes.state import handed, jobs, settings, store
+from api.http.settings import Settings
+from api.http.views import plan_summary, workload_summary
+from api.jobs.model import Job
+from api.jobs.queue import Jobs
+from api.store import Store
+from workloads import bundled
+
+router = APIRouter(route_class=PageRoute)
+
+ON_A_PAGE = 20
+MAX_LISTED = 12  # beside something else
+
+Cursor = Annotated[str | None, Query(max_length=40)]
+StoreIn = Annotated[Store, handed(store)]
+JobsIn = Annotated[Jobs, handed(jobs)]
+
+STARTING_POINTS = {
+    "shop": "A shop's click stream: purchase paths, counted and found",
+    "stocks": "Prices as they tick: rises, falls, and what follows",
+    "hospital": "Instruments and what must not be left out between uses",
+}
+BLANK = """\
+name: my_workload
+stream:
+  time: ts            # the column with an event's time
+  unit: ms            # of whole numbers in it: s, ms, us or ns
+  type: kind          # the column with an event's type
+queries:
+  - |
+    QUERY first
+    PATTERN SEQ(Login l, Payment p)
+    PARTITION BY user
+    AGG COUNT(*), SUM(p.amount)
+    WITHIN 10 min
+"""
+
+
+@router.get("/")
+def workloads_page(request: Request, store: StoreIn, cursor: Cursor = None) -> Response:
+    found = store.workloads(ON_A_PAGE, cursor, newest=True)
+    return page(
+        request,
+        "workloads.html",
+        workloads=[workload_summary(stored) for stored in found.items],
+        next=found.next,
+        first=cursor is None,
+        bundled=[(name, STARTING_POINTS.get(name, "")) for name in bundled.names()],
+    )
+
+
+@router.get("/workloads/new")
+def new_workload_page(
+    request: Request, start: Annotated[str | None, Query(alias="from", max_length=100)] = None
+) -> Response:
+    text = BLANK if start is None else bundled.path(start).read_text()
+    names = bundled.names()
+    return page(
+        request, "editor.html", workload=None, text=text, start=start, bundled=names, summary=None
+    )
+
+
+@router.get("/workloads/{id}")
+def workload_page(
+    request: Request,
+    id: str,
+    store: StoreIn,
+    settings: Annotated[Settings, handed(settings)],
+    version: Annotated[int | None, Query(ge=1, le=10**9)] = None,
+) -> Response:
+    stored = store.workload(id, version)
+    plans = store.plans(id, MAX_LISTED, newest=True)
+    return page(
+        request,
+        "editor.html",
+        workload=workload_summary(stored),
+        latest=stored.latest,
+        text=as_yaml(stored.document),
+        versions=[workload_summary(v) for v in store.versions(id)[:MAX_LISTED]],
+        plans=[plan_summary(plan) for plan in plans.items],
+        more_plans=plans.next is not None,
+        seconds=settings.planning_seconds,
+    )
+
+
+@router.get("/plans")
+def plans_page(
+    request: Request,
+    store: StoreIn,
+    workload: Annotated[str | None, Query(max_length=200)] = None,
+    cursor: Cursor = None,
+) -> Response:
+    found = store.plans(workload, ON_A_PAGE, cursor, newest=True)
+    return page(
+        request,
+        "plans.html",
+        plans=[plan_summary(plan) for plan in found.items],
+        workload=workload,
+        next=found.next,
+        first=cursor is None,
+    )
+
+
+@router.get("/plans/{id}")
+def plan_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Response:
+    stored = store.plan(id)
+    others = store.plans(stored.workload, MAX_LISTED + 1, newest=True)
+    return page(
+        request,
+        "plan.html",
+        plan=plan_summary(stored),
+        facts=facts(stored.document),
+        others=[plan_summary(plan) for plan in others.items if plan.id != id],
+        jobs=[job for job in jobs.records.page(200, newest=True).items if job.request.plan == id][
+            :MAX_LISTED
+        ],
+    )
+
+
+@router.get("/compare")
+def compare_page(
+    request: Request,
+    store: StoreIn,
+    a: Annotated[str | None, Query(max_length=100)] = None,
+    b: Annotated[str | None, Query(max_length=100)] = None,
+) -> Response:
+    chosen = [store.plan(id) for id in (a, b) if id]
+    found = store.plans(None, 100, newest=True)
+    return page(
+        request,
+        "compare.html",
+        a=plan_summary(chosen[0]) if a else None,
+        b=plan_summary(chosen[-1]) if b else None,
+        facts={plan.id: facts(plan.document) for plan in chosen},
+        plans=[plan_summary(plan) for plan in found.items],
+    )
+
+
+@router.get("/jobs")
+def jobs_page(request: Request, jobs: JobsIn, cursor: Cursor = None) -> Response:
+    found = jobs.records.page(ON_A_PAGE, cursor, newest=True)
+    return page(request, "jobs.html", jobs=found.items, next=found.next, first=cursor is None)
+
+
+@router.get("/jobs/new")
+def new_job_page(
+    request: Request,
+    store: StoreIn,
+    settings: Annotated[Settings, handed(settings)],
+    plan: Annotated[str | None, Query(max_length=100)] = None,
+) -> Response:
+    chosen = None if plan is None else plan_summary(store.plan(plan))
+    name = None if chosen is None else store.workload(chosen.workload).name
+    return page(
+        request,
+        "launch.html",
+        plan=chosen,
+        plans=[plan_summary(p) for p in store.plans(None, 100, newest=True).items],
+        bundled=name if name in bundled.names() else None,
+        roots=[str(folder) for folder in settings.roots],
+    )
+
+
+@router.get("/jobs/{id}")
+def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Response:
+    job = jobs.records.get(id)
+    plans = store.plans(job.request.workload, ON_A_PAGE, newest=True).items
+    return page(
+        request,
+        "job.html",
+        job=job,
+        queries=kinds_by_query(store, job),
+        others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
+    )
+
+
+def kinds_by_query(store: Store, job: Job) -> list[tuple[str, str]]:
+    """The queries of a job's plan, each with what its rows are, as far as the plan says."""
+    document = store.plan(job.request.plan).document
+    outputs = [o.get("detail", {}) for o in document["operators"] if o["kind"] == "output"]
+    kinds = {detail["query"]: detail.get("rows", "") for detail in outputs if "query" in detail}
+    return [(name, kinds.get(name, "")) for name in document["queries"]]
+
+
+def facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan comes to, in numbers: costs, what sharing saves, and how far that is proven."""
+    separate, shared = document["cost"]["separate"], document["cost"]["shared"]
+    objective, bound = document["objective"], document["bound"]
+    return {
+        "objective": objective,
+        "bound": bound,
+        "gap": 0.0 if bound <= objective or bound == 0 else (bound - objective) / bound,
+        "saved": 0.0 if separate == 0 else (separate - shared) / separate,
+        "candidates": len(document["candidates"]),
+        "chosen": len(document["chosen"]),
+        "groups": len(document["groups"]),
+        "together": sum(len(group["queries"]) > 1 for group in document["groups"]),
+        "assumed": document["assumed"],
+        "obstacles": document["obstacles"],
+        "spread": _spread(document.get("spark", {})),
+    }
+
+
+def _spread(layout: Mapping[str, Any]) -> str:
+    """How Spark spreads the events of a plan, in words."""
+    spreads = {"time": "by time, as stored", "shuffle": "by a shuffle"}
+    spread = spreads.get(layout.get("spread", "auto"), "as the events are stored")
+    buckets = layout.get("buckets")
+    return spread if buckets is None else f"{spread}, in {buckets:,} buckets of each key"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they are read."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", value, style="|" if "\n" in value else None
+    )
+
+
+def _nothing(dumper: yaml.SafeDumper, value: None) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:null", "")
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(type(None), _nothing)
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    """A workload's document as people write it."""
+    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -1,0 +1,252 @@
+"""`/v1/jobs`: run a plan over events, follow it, fetch what came out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+from fastapi import Request as HttpRequest
+from fastapi.responses import PlainTextResponse
+
+from api.cli.sinks import check_sink
+from api.http.problems import ProblemError, responses
+from api.http.routes.paging import LINK, Cursor, Limit, listed
+from api.http.routes.state import computing, handed, jobs, roots, settings, store
+from api.http.schemas import JobChange, JobChanged, JobIn, JobOut, OperatorsOut, StreamIn
+from api.http.settings import Settings
+from api.http.views import job_out, operators_out
+from api.jobs.devices import chosen_device
+from api.jobs.model import Job, LiveJobOptions, Request, Status
+from api.jobs.queue import Jobs
+from api.jobs.roots import Roots
+from api.jobs.streaming import checked
+from api.planning.process_pool import ProcessPool
+from api.store import Store, StoredPlan
+from engines.limits import StateError
+from optimizer.plan.plan import VERSION
+from workloads.errors import UnsupportedError
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+LOCAL_MASTER = re.compile(r"local(\[([0-9]{1,4}|\*)\])?")
+_LOG: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"example": "Traceback (most recent call last): …"}}}
+}
+MAX_LOG = 1_000_000  # bytes
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=responses(
+        "not-found", "path-not-allowed", "invalid-request", "queue-full", "not-implemented"
+    ),
+)
+def post_job(
+    wanted: JobIn,
+    http: HttpRequest,
+    response: Response,
+    store: Annotated[Store, handed(store)],
+    jobs: Annotated[Jobs, handed(jobs)],
+    roots: Annotated[Roots, handed(roots)],
+    settings: Annotated[Settings, handed(settings)],
+) -> JobOut:
+    """Put a job in the queue; it runs in a process of its own when its turn comes."""
+    _check_master(wanted.master, settings)
+    live = _live(wanted, roots)
+    _check_place(wanted.source.path, live, roots, settings)
+    chosen_device(wanted.device)  # a device that is not there is said at once
+    if wanted.sink is not None and live is not None:
+        _check_place(wanted.sink.path, live, roots, settings)
+    elif wanted.sink is not None:
+        roots.check(str(Path(wanted.sink.path).parent))
+        check_sink(wanted.sink.path)
+        if Path(wanted.sink.path).resolve() == Path(wanted.source.path).resolve():
+            raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
+    plan = store.plan(wanted.plan)
+    _check_version(plan)
+    request = Request(
+        plan=plan.id,
+        workload=plan.workload,
+        version=plan.version,
+        source=wanted.source.path,
+        sink=wanted.sink.path if wanted.sink else None,
+        engine=wanted.engine,
+        device=wanted.device,
+        master=wanted.master,
+        live=live,
+    )
+    job = jobs.submit(request, getattr(http.state, "idempotency_key", None))
+    response.headers["location"] = f"/v1/jobs/{job.id}"
+    return job_out(job, None)
+
+
+@router.get("", response_model=list[JobOut], responses={200: LINK})
+def list_jobs(
+    request: HttpRequest,
+    jobs: Annotated[Jobs, handed(jobs)],
+    status: Status | None = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Jobs in the order they came, all or those of one status."""
+
+    def shown(job: Job) -> JobOut:
+        return job_out(job, jobs.progress(job), jobs.account(job))
+
+    return listed(request, jobs.records.page(limit, cursor, status), shown)
+
+
+@router.get("/{id}", responses=responses("not-found"))
+def get_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> JobOut:
+    """One job: its status, how far it is, and why it failed if it did."""
+    job = jobs.records.get(id)
+    return job_out(job, jobs.progress(job), jobs.account(job))
+
+
+@router.get("/{id}/operators", responses=responses("not-found"))
+def get_operators(
+    id: str, store: Annotated[Store, handed(store)], jobs: Annotated[Jobs, handed(jobs)]
+) -> OperatorsOut:
+    """The operators of the job's plan: rows in and out and CPU so far, beside what was predicted.
+
+    A segment is counted within its counter and has no numbers of its own. What two slices or tasks
+    need of stored events counts twice behind the scan.
+    """
+    job = jobs.records.get(id)
+    operators = store.plan(job.request.plan).document["operators"]
+    return operators_out(job, operators, jobs.counts(job), jobs.account(job))
+
+
+@router.get(
+    "/{id}/log",
+    response_class=PlainTextResponse,
+    responses={**responses("not-found"), **_LOG},
+)
+def get_log(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
+    """What the job's process printed, and the traceback if it failed; the last of it if long."""
+    log = jobs.folder(jobs.records.get(id).id).log
+    return PlainTextResponse(last_of(log, MAX_LOG) if log.exists() else "")
+
+
+@router.delete(
+    "/{id}", status_code=204, responses={202: {"model": JobOut}, **responses("not-found")}
+)
+def delete_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
+    """Cancel a job that waits or runs (202), or drop one that is over, with its results (204).
+
+    A stream that is cancelled keeps its rows and its checkpoint until it is dropped.
+    """
+    if jobs.forget(id):
+        return Response(status_code=204)
+    job = jobs.cancel(id)
+    body = job_out(job, None, jobs.account(job)).model_dump_json()
+    return Response(body, status_code=202, media_type="application/json")
+
+
+@router.patch(
+    "/{id}",
+    status_code=202,
+    responses=responses("not-found", "invalid-request", "incompatible", "job-over"),
+)
+def patch_job(
+    id: str,
+    wanted: JobChange,
+    store: Annotated[Store, handed(store)],
+    jobs: Annotated[Jobs, handed(jobs)],
+    computing: Annotated[ProcessPool, handed(computing)],
+) -> JobChanged:
+    """Have a stream go on with another plan, from the end of its batch.
+
+    Queries that stay keep their state. Those that are new begin with the next events.
+    """
+    job, plan = jobs.records.get(id), store.plan(wanted.plan)
+    if job.request.live is None:
+        raise ProblemError("invalid-request", "only a stream can go on with another plan")
+    if job.is_over:
+        raise ProblemError("job-over", f"the job {id} is {job.status}")
+    document = plan.document
+    checkpoint = str(jobs.checkpoint(job).absolute())
+    try:
+        said = computing.call(checked, asdict(job.request), document, checkpoint)
+    except (StateError, UnsupportedError) as error:
+        raise ProblemError("incompatible", str(error)) from error
+    changed = jobs.update(id, plan.id, plan.workload, plan.version, said)
+    return JobChanged(
+        job=id,
+        plan=plan.id,
+        workload_version=changed.request.version,
+        **{name: list(names) for name, names in said.items()},
+    )
+
+
+def _live(wanted: JobIn, roots: Roots) -> LiveJobOptions | None:
+    """How a stream is to run; None for a job over stored events."""
+    if wanted.mode == "batch":
+        if wanted.stream is not None:
+            raise ProblemError("invalid-request", "stream: it is for mode 'stream'")
+        return None
+    if wanted.engine != "spark":
+        raise ProblemError("invalid-request", "engine: a stream runs on 'spark'")
+    given = wanted.stream or StreamIn()
+    if given.finish and not given.once:
+        raise ProblemError("invalid-request", "stream.finish: it needs stream.once")
+    for path in filter(None, (given.checkpoint, given.like)):
+        roots.check(path.path)
+    return LiveJobOptions(
+        checkpoint=given.checkpoint.path if given.checkpoint else None,
+        every=given.every,
+        buckets=given.buckets,
+        files=given.files,
+        like=given.like.path if given.like else None,
+        on_error=given.on_error,
+        once=given.once,
+        finish=given.finish,
+    )
+
+
+def _check_place(path: str, live: LiveJobOptions | None, roots: Roots, settings: Settings) -> None:
+    """Refuse a path outside the roots, and brokers that nobody has allowed."""
+    from engines.spark.stream.kafka import KAFKA, topic_of
+
+    if not path.startswith(KAFKA):
+        roots.check(path)
+        return
+    if live is None:
+        raise ProblemError("invalid-request", "source: a topic is read with mode 'stream'")
+    servers, _ = topic_of(path)
+    if not set(servers.split(",")) <= set(settings.brokers):
+        allowed = ", ".join(settings.brokers) or "none"
+        raise ProblemError(
+            "path-not-allowed",
+            f"the service may use these brokers: {allowed} (set with SHEAF_BROKERS)",
+        )
+
+
+def _check_version(plan: StoredPlan) -> None:
+    """Refuse a plan that another version of Sheaf made."""
+    if plan.document["version"] != VERSION:
+        raise ProblemError(
+            "invalid-request",
+            f"{plan.id} has version {plan.document['version']}, and this Sheaf runs {VERSION}; "
+            "make it again from its workload",
+        )
+
+
+def _check_master(master: str, settings: Settings) -> None:
+    """Refuse to send events to a Spark that nobody has allowed."""
+    if not LOCAL_MASTER.fullmatch(master) and master not in settings.masters:
+        allowed = ", ".join(["local[…]", *settings.masters])
+        raise ProblemError(
+            "invalid-request", f"master is '{master}', and may be {allowed} (SHEAF_MASTERS)"
+        )
+
+
+def last_of(path: Path, size: int) -> str:
+    """The end of a file, which may be much longer."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read().decode(errors="replace")

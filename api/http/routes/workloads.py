@@ -1,0 +1,273 @@
+"""`/v1/workloads`: post a workload, look at it, plan it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import yaml
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from api.http.metrics import Metrics
+from api.http.problems import ProblemError, responses
+from api.http.routes.paging import LINK, Cursor, Limit, listed
+from api.http.routes.state import (
+    computing,
+    handed,
+    metrics,
+    remembered,
+    roots,
+    settings,
+    store,
+    tasks,
+)
+from api.http.schemas import (
+    EXAMPLE_WORKLOAD,
+    ExplainOut,
+    PlanIn,
+    PlanOut,
+    TaskOut,
+    WorkloadOut,
+    WorkloadSummary,
+)
+from api.http.views import plan_body, task_out, workload_body, workload_out, workload_summary
+from api.jobs.roots import Roots
+from api.planning.process_pool import INLINE_BYTES, CancelToken, ProcessPool
+from api.planning.service import (
+    CheckedWorkload,
+    check_document,
+    check_text,
+    explain_bound,
+    explain_document,
+    plan_document,
+)
+from api.store import Store, StoredPlan, StoredWorkload
+from engines.calibration.machine_costs import known
+
+router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
+
+JSON_TYPES = ("application/json", "text/json")
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+
+_SCHEMA = {"type": "object", "required": ["stream", "queries"]}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "A workload document: name, stream, statistics, queries.",
+        "content": {
+            "application/json": {"schema": _SCHEMA, "example": EXAMPLE_WORKLOAD},
+            "application/yaml": {
+                "schema": _SCHEMA,
+                "example": yaml.safe_dump(EXAMPLE_WORKLOAD, sort_keys=False),
+            },
+        },
+    }
+}
+
+ASYNC = re.compile(r"(^|[,\s])respond-async\b")
+
+VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default the latest.")]
+
+
+@router.post(
+    "",
+    status_code=201,
+    openapi_extra=_BODY,
+    responses=responses("invalid-json", "too-large", "unsupported-media-type", "invalid-workload"),
+)
+async def post_workload(
+    request: Request, response: Response, store: Annotated[Store, handed(store)]
+) -> WorkloadOut:
+    """Check a workload and keep it; all of its errors are reported together.
+
+    A changed workload of the same name is a new version of it.
+    """
+    stored = await run_in_threadpool(store.add_workload, *await _checked(request))
+    response.headers["location"] = f"/v1/workloads/{stored.id}"
+    return workload_out(stored)
+
+
+@router.put(
+    "/{id}",
+    openapi_extra=_BODY,
+    responses=responses(
+        "not-found", "invalid-json", "too-large", "unsupported-media-type", "invalid-workload"
+    ),
+)
+async def put_workload(
+    id: str, request: Request, store: Annotated[Store, handed(store)]
+) -> WorkloadOut:
+    """Change a workload: a new version, unless the latest says the same."""
+    name = (await run_in_threadpool(store.workload, id)).name
+    bound, document = await _checked(request)
+    if bound.name != name:
+        raise ProblemError(
+            "invalid-request",
+            f"the document is named '{bound.name}', and the workload '{name}'; "
+            "post it to have it under its own name",
+        )
+    return workload_out(await run_in_threadpool(store.add_workload, bound, document))
+
+
+async def _checked(request: Request) -> CheckedWorkload:
+    """The workload in a request's body; a large one is checked where that can be ended."""
+    most = settings(request).max_queries
+
+    def check(how: Callable[[Any, int], CheckedWorkload], given: Any) -> CheckedWorkload:
+        if len(body) <= INLINE_BYTES:
+            return how(given, most)
+        return computing(request).call(how, given, most)
+
+    media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
+    body = await request.body()
+    if media in YAML_TYPES:
+        return _sayable(await run_in_threadpool(check, check_text, _text(body)))
+    if media in JSON_TYPES:
+        return _sayable(await run_in_threadpool(check, check_document, _document(body)))
+    raise ProblemError(
+        "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
+    )
+
+
+@router.get("", response_model=list[WorkloadSummary], responses={200: LINK})
+def list_workloads(
+    request: Request,
+    store: Annotated[Store, handed(store)],
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """The latest version of all workloads, in the order they first came."""
+    return listed(request, store.workloads(limit, cursor), workload_summary)
+
+
+@router.get("/{id}", response_model=WorkloadOut, responses=responses("not-found"))
+def get_workload(
+    id: str, store: Annotated[Store, handed(store)], version: VersionIn = None
+) -> Response:
+    """One workload with its queries and its document."""
+    return Response(workload_body(store.workload(id, version)), media_type="application/json")
+
+
+@router.get("/{id}/versions", responses=responses("not-found"))
+def list_versions(id: str, store: Annotated[Store, handed(store)]) -> list[WorkloadSummary]:
+    """All versions of a workload, the latest first."""
+    return [workload_summary(stored) for stored in store.versions(id)]
+
+
+@router.get("/{id}/explain", responses=responses("not-found", "planning-too-long", "busy"))
+def explain_workload(
+    id: str,
+    store: Annotated[Store, handed(store)],
+    computing: Annotated[ProcessPool, handed(computing)],
+    version: VersionIn = None,
+) -> ExplainOut:
+    """Every query's normal form, what queries have in common, and why some of it is not shared."""
+    stored = store.workload(id, version)
+    if is_small(stored):
+        found = explain_bound(stored.bound, stored.document)
+    else:
+        found = computing.call(explain_document, dict(stored.document))
+    return ExplainOut(workload=stored.id, workload_version=stored.version, **found)
+
+
+@router.post(
+    "/{id}/plans",
+    status_code=201,
+    response_model=PlanOut,
+    responses={
+        202: {"model": TaskOut, "description": "It is being made, as was preferred"},
+        **responses(
+            "not-found", "path-not-allowed", "invalid-request", "planning-too-long", "busy"
+        ),
+    },
+)
+def post_plan(
+    id: str,
+    request: Request,
+    store: Annotated[Store, handed(store)],
+    roots: Annotated[Roots, handed(roots)],
+    computing: Annotated[ProcessPool, handed(computing)],
+    metrics: Annotated[Metrics, handed(metrics)],
+    wanted: PlanIn | None = None,
+    prefer: Annotated[
+        str, Header(description="`respond-async` answers at once with a task to look at.")
+    ] = "",
+) -> Response:
+    """Plan a workload; an empty body takes the defaults."""
+    wanted = wanted or PlanIn()
+    stored = store.workload(id, wanted.version)
+    if wanted.sample is not None:
+        roots.check(wanted.sample.path)
+    asked = (dict(stored.document), wanted, roots.folders, settings(request).max_candidates)
+    start = time.perf_counter()
+
+    def keep(made: Mapping[str, Any]) -> StoredPlan:
+        metrics.planned(made, time.perf_counter() - start)
+        return store.add_plan(stored, made)
+
+    if ASYNC.search(prefer):
+
+        def work(watched: CancelToken) -> str:
+            return keep(computing.call(plan_document, *asked, watched=watched)).id
+
+        task = tasks(request).begin(stored.id, stored.version, work)
+        body = task_out(task, settings(request).planning_seconds).model_dump_json()
+        headers = {"location": f"/v1/tasks/{task.id}", "preference-applied": "respond-async"}
+        return Response(body, 202, headers, "application/json")
+    # A sample's file may have changed; all else that a plan depends on is in the question.
+    question = (stored.id, stored.version, wanted.model_dump_json(exclude={"version"}), known())
+    again = remembered(request).get(question) if wanted.sample is None else None
+    if again is not None:
+        plan = store.plan(again)
+    elif is_quick(stored, wanted) and not computing.is_warm:
+        plan = keep(plan_document(*asked))
+    else:
+        plan = keep(computing.call(plan_document, *asked))
+    remembered(request).put(question, plan.id)
+    headers = {"location": f"/v1/plans/{plan.id}"}
+    return Response(plan_body(plan), 201, headers, "application/json")
+
+
+def _sayable(checked: CheckedWorkload) -> CheckedWorkload:
+    """The same, unless there is half a character in it, which an escape such as \\ud800 can be."""
+    try:
+        json.dumps(checked[1], ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ProblemError("invalid-request", "it has a lone surrogate in it") from error
+    return checked
+
+
+def is_quick(workload: StoredWorkload, wanted: PlanIn) -> bool:
+    """Whether a plan is made sooner than a process that could make it starts."""
+    return wanted.solver == "greedy" and wanted.sample is None and is_small(workload)
+
+
+def is_small(workload: StoredWorkload) -> bool:
+    """Whether a workload can be worked on at once."""
+    return len(json.dumps(dict(workload.document))) <= INLINE_BYTES
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProblemError("invalid-json", f"byte {error.start} is not UTF-8") from error
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(_text(body))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ProblemError("invalid-json", f"{error.msg} at {place}") from error
+    except RecursionError as error:
+        raise ProblemError("invalid-json", "it is nested too deep") from error
+    if not isinstance(document, dict):
+        raise ProblemError(
+            "invalid-request", "a workload is an object with name, stream and queries"
+        )
+    return document

@@ -1,0 +1,244 @@
+"""What is stored and computed, as what goes over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel
+
+from api.cli.terminal.values import rows
+from api.http.schemas import (
+    AggregateRow,
+    CostOut,
+    GroupStateOut,
+    HoldingOut,
+    JobOut,
+    Location,
+    MatchRow,
+    OperatorCounts,
+    OperatorsOut,
+    PlanOut,
+    PlanSummary,
+    ProgressOut,
+    QueryOut,
+    ResultsOut,
+    StreamOut,
+    TaskOut,
+    TreeDecision,
+    WorkloadOut,
+    WorkloadSummary,
+)
+from api.jobs.account import COUNTED, JobAccount
+from api.jobs.counts import JobCounts
+from api.jobs.model import Job
+from api.jobs.operators import job_operators
+from api.jobs.rows import Rows, table_of
+from api.planning.tasks import Task
+from api.store import StoredPlan, StoredWorkload
+from optimizer.ir.query import Aggregation, Query, events, print_pattern
+from optimizer.plan.operators import print_window
+
+T = TypeVar("T", StoredWorkload, StoredPlan)
+
+
+def _while_stored(view: Callable[[T], BaseModel]) -> Callable[[T], bytes]:
+    """A view as JSON, made once for as long as the store holds what it is of."""
+    made: WeakKeyDictionary[T, bytes] = WeakKeyDictionary()
+
+    def body(stored: T) -> bytes:
+        found = made.get(stored)
+        if found is None:
+            made[stored] = found = (
+                view(stored).model_dump_json(exclude_none=True, by_alias=True).encode()
+            )
+        return found
+
+    return body
+
+
+def workload_summary(stored: StoredWorkload) -> WorkloadSummary:
+    return WorkloadSummary(
+        id=stored.id,
+        name=stored.name,
+        version=stored.version,
+        created=stored.created,
+        changed=stored.changed,
+        queries=stored.queries,
+    )
+
+
+def workload_out(stored: StoredWorkload) -> WorkloadOut:
+    queries = stored.bound.queries
+    return WorkloadOut(
+        id=stored.id,
+        name=stored.name,
+        version=stored.version,
+        latest=stored.latest,
+        created=stored.created,
+        changed=stored.changed,
+        queries=[_query_out(query) for query in queries],
+        types=sorted({event.symbol.type for query in queries for event in events(query.pattern)}),
+        document=dict(stored.document),
+    )
+
+
+workload_body = _while_stored(workload_out)
+
+
+def _query_out(query: Query) -> QueryOut:
+    return QueryOut(
+        name=query.name,
+        kind="aggregate" if isinstance(query.output, Aggregation) else "detection",
+        pattern=print_pattern(query.pattern),
+        key=list(query.key),
+        window=print_window(query.window),
+    )
+
+
+def plan_summary(stored: StoredPlan) -> PlanSummary:
+    document = stored.document
+    return PlanSummary(
+        id=stored.id,
+        workload=stored.workload,
+        workload_version=stored.version,
+        created=stored.created,
+        solver=document["solver"],
+        model=document["model"],
+        sharing=document.get("sharing", True),
+        status=document["status"],
+        queries=len(document["queries"]),
+        cost=CostOut(**document["cost"]),
+    )
+
+
+def plan_out(stored: StoredPlan) -> PlanOut:
+    of = {"workload": stored.workload, "workload_version": stored.version}
+    return PlanOut(**{**stored.document, **of})
+
+
+plan_body = _while_stored(plan_out)
+
+
+def task_out(task: Task, limit: float) -> TaskOut:
+    end = task.finished or datetime.now(UTC)
+    return TaskOut(
+        id=task.id,
+        workload=task.workload,
+        workload_version=task.version,
+        status=task.status,
+        stage=task.stage,
+        seconds=(end - task.started).total_seconds() if task.started else 0.0,
+        limit=limit,
+        reason=task.reason,
+        plan=task.plan,
+        created=task.created,
+        finished=task.finished,
+    )
+
+
+def job_out(
+    job: Job, progress: tuple[int, int] | None, account: JobAccount | None = None
+) -> JobOut:
+    """A job; `account` is what one that is a stream has done."""
+    request, done = job.request, job.done
+    out = JobOut(
+        id=job.id,
+        plan=request.plan,
+        workload=request.workload,
+        workload_version=request.version,
+        source=Location(path=request.source),
+        sink=Location(path=request.sink) if request.sink else None,
+        mode=request.mode,
+        engine=request.engine,
+        device=request.device,
+        master=request.master,
+        status=job.status,
+        position=job.position,
+        stage=job.stage,
+        reason=job.reason,
+        progress=ProgressOut(done=progress[0], known=progress[1]) if progress else None,
+        created=job.created,
+        started=job.started,
+        finished=job.finished,
+    )
+    if account is not None:
+        out.stream = _stream_out(account, job.restarts)
+        out.events = out.stream.events
+        out.rows = {"aggregates": out.stream.aggregates, "matches": out.stream.matches}
+    elif done is not None:
+        out.events = done.events
+        out.seconds = dict(done.seconds)
+        out.rows = {kind: done.total(kind) for kind in done.rows}
+        out.files = list(done.files) or None
+        out.stopped = dict(done.stopped) or None
+        out.dropped = dict(done.dropped) or None
+    return out
+
+
+def operators_out(
+    job: Job,
+    operators: Sequence[Mapping[str, Any]],
+    counts: JobCounts | None,
+    account: JobAccount | None,
+) -> OperatorsOut:
+    """The operators of the job's plan with what was predicted and counted of each."""
+    here = {o["detail"]["query"] for o in operators if o["kind"] == "output"}
+    rows = {} if counts is None else counts.rows
+    found = job_operators(operators, counts)
+    report = {} if counts is None else counts.report
+    measured = [each.account.cpu_seconds for each in found if each.account.cpu_seconds is not None]
+    predicted = [
+        each.account.predicted_seconds
+        for each in found
+        if each.account.predicted_seconds is not None
+    ]
+    return OperatorsOut(
+        job=job.id,
+        plan=job.request.plan,
+        status=job.status,
+        until=None if account is None or account.last is None else account.last.until,
+        operators=[
+            OperatorCounts(
+                **asdict(each.account),
+                state=None if each.state is None else HoldingOut(**asdict(each.state)),
+            )
+            for each in found
+        ],
+        gone={name: number for name, number in rows.items() if name not in here},
+        cpu_seconds=report.get("cpu_seconds") or (sum(measured) if measured else None),
+        predicted_seconds=sum(predicted) if predicted else None,
+        unclaimed_seconds=report.get("unclaimed_seconds"),
+        fallbacks=report.get("fallbacks") or [],
+        trees=[TreeDecision(**tree) for tree in report.get("trees") or ()],
+    )
+
+
+def _stream_out(account: JobAccount, restarts: int) -> StreamOut:
+    totals, last = account.totals, account.last
+    sums = {name: getattr(totals, name) for name in ("batches", "seconds", *COUNTED)}
+    out = StreamOut(**sums, restarts=restarts)
+    if last is not None:
+        out.batch, out.batch_seconds, out.until = last.number, last.seconds, last.until
+        out.state, out.waiting = last.state, last.waiting
+        out.groups = [GroupStateOut(**group) for group in last.groups]
+    return out
+
+
+def results_out(job: Job, found: Rows, query: str | None, offset: int, limit: int) -> ResultsOut:
+    """One page of each kind of row; `key` and `match` as objects, timestamps in ISO 8601."""
+    kinds = ("aggregates", "matches")
+    pages = {
+        kind: rows(table_of(found, kind, query, offset, offset + limit), 0, limit) for kind in kinds
+    }
+    return ResultsOut(
+        job=job.id,
+        total={kind: found.total(kind, query) for kind in kinds},
+        offset=offset,
+        limit=limit,
+        aggregates=[AggregateRow(**row) for row in pages["aggregates"]],
+        matches=[MatchRow(**row) for row in pages["matches"]],
+    )

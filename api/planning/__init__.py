@@ -1,0 +1,1 @@
+"""Planning for the service: checked workloads, processes that plan, plans made before."""

@@ -1,1 +1,0 @@
-"""HTTP routes: each validates, calls one function, and leaves errors to `api.problems`."""

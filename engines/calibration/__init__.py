@@ -1,0 +1,1 @@
+"""What operations cost on this machine, measured by trials."""

@@ -1,0 +1,473 @@
+"""Aggregate queries counted batch by batch, with a state that can be saved between any two.
+
+The state is what the window still holds: of each key the groups of events that a later window can
+reach, as the symbols they are instances of and the values that are aggregated. It knows nothing of
+counters, so it is the same for every engine, device and plan: each batch, the plan's engine makes
+the counters of the keys that it brings news of anew. As an Arrow table it has one row for each key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.columns.layout import ArrangedEvents
+from engines.counting.chopconnect import connected_rows
+from engines.counting.letters import (
+    CountingPlan,
+    CountResult,
+    LetterGroups,
+    RelevantEvents,
+    counted,
+    counted_by_query,
+    joined_queries,
+    may_overflow,
+    nothing,
+    spoken,
+    with_letters,
+)
+from engines.counting.pretree import tree_rows
+from engines.counting.product import CompiledTables, parts_of, room_for, run_product
+from engines.counting.rows import Selected, result_tables
+from engines.devices import DeviceKernels, DeviceRequest
+from engines.limits import StateError
+from engines.program import CountingUnit, RunContext
+from engines.results.json_text import KeyTexts
+from kernels.groups import Groups, ResultRows
+from optimizer.ir.automaton import Symbols
+from optimizer.ir.query import whole_ticks
+from workloads.errors import TooLargeError
+
+Int64s = npt.NDArray[np.int64]
+STATE_VERSION = b"2"
+NEVER = -(2**62)  # before any time
+
+
+@dataclass(frozen=True)
+class LiveCounterState:
+    """What is left of earlier batches, a run of groups for each key."""
+
+    keys: pa.Array  # strings; one null where there is no key
+    events: Int64s  # by run: all events of the key so far, which ranks are counted from
+    last: Int64s  # by run: the time of the last of them
+    since: Int64s  # by run: the last time or rank that rows have been given for
+    run: Int64s  # row pointers by run
+    position: Int64s  # by group
+    event: Int64s  # row pointers by group
+    codes: Int64s  # by event: numbers of `sets`
+    inputs: npt.NDArray[np.float64]  # (attribute, event)
+    sets: tuple[Symbols, ...]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class _Counter:
+    """A unit that counts over the state, with tables that are kept while its letters stay."""
+
+    def __init__(self, unit: CountingUnit, inputs: Mapping[str, int]) -> None:
+        self.unit, self.plan, self.compiled = unit, CountingPlan(unit.queries), CompiledTables()
+        self.symbols = frozenset(self.plan.symbols)
+        # Where its values stand among those of all units.
+        self.inputs = np.array([inputs[name] for name in self.plan.inputs], np.int64)
+
+    def read(self, new: RelevantEvents) -> int:
+        """How many events of a batch it speaks of."""
+        sizes = np.bincount(new.codes, minlength=len(new.sets))
+        return sum(int(n) for n, s in zip(sizes, new.sets, strict=True) if s & self.symbols)
+
+    def count(
+        self, prepared: LetterGroups, batch: _Arrived, width: int, slide: int, device: DeviceRequest
+    ) -> CountResult:
+        """The rows that no earlier batch has given."""
+        plan, unit = self.plan, self.unit
+        dual = may_overflow(plan, prepared, width)
+        match unit.engine:
+            case "product":
+                return self._product(prepared, batch, width, slide, dual, device)
+            case "aseq":
+                rows = tree_rows(plan, prepared, width, slide, dual, None)
+            case "pretree":
+                rows = tree_rows(plan, prepared, width, slide, dual)
+            case "chopconnect":
+                rows = connected_rows(plan, prepared, width, slide, dual, unit.lengths)
+            case _:
+                raise AssertionError(f"{unit.engine} has no state of symbols")
+        run = batch.group_run[rows.group]
+        if slide:
+            new = rows.boundary > batch.since[run]
+        else:
+            new = rows.group >= batch.run[run] + batch.begun[run]
+        return counted(prepared, None, ResultRows(*(column[new] if len(column) else column
+                                              for column in rows)), dual)  # fmt: skip
+
+    def _product(
+        self,
+        prepared: LetterGroups,
+        batch: _Arrived,
+        width: int,
+        slide: int,
+        dual: bool,
+        device: DeviceRequest,
+    ) -> CountResult:
+        plan, kernels = self.plan, DeviceKernels(device)
+        found = []
+        for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
+            start, rows = run_product(
+                plan,
+                prepared,
+                part,
+                batch.begun,
+                batch.since,
+                width,
+                slide,
+                dual,
+                self.compiled,
+                kernels,
+            )
+            found.append(counted_by_query(prepared, None, start, rows, dual))
+        return found[0] if len(found) == 1 else joined_queries(found)
+
+
+class LiveCounter:
+    """Units of one key, window and slide, counted over one state.
+
+    Batches come in the order of time, and events of one time in one batch.
+    """
+
+    def __init__(
+        self, units: Sequence[CountingUnit], tick: int, context: RunContext | None = None
+    ) -> None:
+        self.queries = tuple(query for unit in units for query in unit.queries)
+        window, slide = self.queries[0].window, self.queries[0].slide or 0
+        self._is_count = window.is_count
+        self._width = window.ticks(tick)
+        self._slide = slide if window.is_count else whole_ticks(slide, tick, "slide")
+        self._plan = CountingPlan(self.queries)
+        self._counters = [_Counter(unit, self._plan.inputs) for unit in units]
+        self._context = context or RunContext()
+        self.clear()
+
+    def clear(self) -> None:
+        """Start afresh."""
+        none = np.zeros(0, np.int64)
+        start = np.zeros(1, np.int64)
+        inputs = np.zeros((len(self._plan.inputs), 0))
+        keys = pa.array([], pa.string())
+        self.state = LiveCounterState(keys, none, none, none, start, none, start, none, inputs, ())
+
+    @property
+    def due(self) -> int | None:
+        """The first time that may give rows, or let go of all state, if no further event comes."""
+        if self._is_count or not len(self.state.position):
+            return None
+        gone = int(self.state.position.max()) + self._width
+        if not self._slide:
+            return gone
+        return min(gone, (int(self.state.since.min()) // self._slide + 1) * self._slide)
+
+    def add(
+        self, arranged: ArrangedEvents, until: int | None, outputs: Mapping[str, str] | None = None
+    ) -> list[pa.Table]:
+        """The rows of each query that are certain once all events up to `until` have come.
+
+        None means that no more will come. `outputs` are the operators that rows are charged to.
+        """
+        account = self._context.account
+        with account.charge(self._counters[0].unit.operator):
+            new = spoken(self._plan, arranged.columns, arranged.layout)
+            batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
+        limit = self._limit(batch, until)
+        tables = []
+        for counter in self._counters:
+            with account.charge(counter.unit.operator):
+                found = self._count(counter, batch, limit)
+            account.count(counter.unit.operator, counter.read(new), len(found.group))
+            places = _Places(batch, found, self._slide, self._is_count)
+            tables += result_tables(counter.unit.queries, found, places, account, outputs)
+        self.state = batch.left(limit - self._width, limit)
+        return tables
+
+    def save(self) -> pa.Table:
+        """The state, a row for each key."""
+        s = self.state
+        runs, events = _int32(s.run), _int32(s.event[s.run])
+        inputs = {
+            f"input_{i}": pa.ListArray.from_arrays(events, pa.array(values))
+            for i, values in enumerate(s.inputs)
+        }
+        numbers = {
+            "events": s.events,
+            "last": s.last,
+            "since": s.since,
+            "position": s.position,
+            "size": np.diff(s.event),
+            "code": s.codes,
+        }
+        least = {name: int(values.min()) if len(values) else 0 for name, values in numbers.items()}
+        small = {name: _small(values, least[name]) for name, values in numbers.items()}
+        for name, pointers in (("position", runs), ("size", runs), ("code", events)):
+            small[name] = pa.ListArray.from_arrays(pointers, small[name])
+        names = [sorted(map(str, symbols)) for symbols in s.sets]
+        about = {
+            "version": STATE_VERSION,
+            "sets": json.dumps(names),
+            "inputs": json.dumps(self._inputs),
+            "least": json.dumps(least),
+        }
+        return pa.table({"key": s.keys, **small, **inputs}).replace_schema_metadata(about)
+
+    def restore(self, table: pa.Table) -> None:
+        """Go on with a saved state, of these queries or of others over the same key and window.
+
+        What the state does not know, a query that was not there or a value that was not aggregated,
+        counts from here on.
+        """
+        about = table.schema.metadata or {}
+        if about.get(b"version") != STATE_VERSION:
+            raise StateError(
+                f"the state has version {about.get(b'version')!r}, and this Sheaf reads "
+                f"{STATE_VERSION!r}; start afresh, or go on with the Sheaf that wrote it"
+            )
+        known = {str(symbol): symbol for symbol in self._plan.symbols}
+        names = json.loads(about[b"sets"])
+        sets = tuple(frozenset(known[n] for n in found if n in known) for found in names)
+        table = table.combine_chunks()
+
+        least = json.loads(about[b"least"])
+
+        def whole(column: str) -> Int64s:
+            values: Int64s = table.column(column).to_numpy().astype(np.int64) + least[column]
+            return values
+
+        def flat(column: str) -> Int64s:
+            values: Int64s = _lists(table, column).flatten().to_numpy().astype(np.int64)
+            values += least[column]
+            return values
+
+        sizes = flat("size")
+        kept = json.loads(about[b"inputs"])
+        codes = flat("code")
+        inputs = np.full((len(self._inputs), len(codes)), np.nan)
+        for i, name in enumerate(self._inputs):
+            if name in kept:
+                inputs[i] = _lists(table, f"input_{kept.index(name)}").flatten().to_numpy()
+        self.state = LiveCounterState(
+            _strings(table.column("key")),
+            whole("events"),
+            whole("last"),
+            whole("since"),
+            _lists(table, "position").offsets.to_numpy().astype(np.int64),
+            flat("position"),
+            np.append(0, np.cumsum(sizes)),
+            codes,
+            inputs,
+            sets,
+        )
+
+    @property
+    def _inputs(self) -> list[str]:
+        return list(self._plan.inputs)
+
+    def _count(self, counter: _Counter, batch: _Arrived, limit: Int64s) -> CountResult:
+        plan = counter.plan
+        # Of what the state holds for all counters, the symbols that this one speaks of.
+        sets = [symbols & counter.symbols for symbols in batch.sets]
+        named = with_letters(plan, batch.codes, sets, batch.event)
+        if named is None:
+            raise TooLargeError(
+                "too many different sets of symbols occur at one time to be counted batch by "
+                "batch; run over all events at once"
+            )
+        letters, stay_letter, move_letter = named
+        groups = Groups(
+            run=batch.run,
+            limit=limit,
+            position=batch.position,
+            stay_letter=stay_letter,
+            event=batch.event,
+            move_letter=move_letter,
+            inputs=batch.inputs[counter.inputs],
+        )
+        prepared = LetterGroups(len(plan.queries), batch.last_row, groups, letters)
+        if not len(groups.position):
+            return nothing(plan)
+        unit = counter.unit
+        device = self._context.device_of(unit.device)
+        return counter.count(prepared, batch, self._width, self._slide, device)
+
+    def _limit(self, batch: _Arrived, until: int | None) -> Int64s:
+        """Up to which boundary rows are due, by run."""
+        if self._is_count:
+            return batch.rank
+        if until is not None:
+            return np.full(len(batch.run) - 1, until, np.int64)
+        return np.full(len(batch.run) - 1, batch.latest + self._width, np.int64)
+
+
+class _Arrived:
+    """A batch appended to what was left of earlier ones: runs of groups, old ones first in each.
+
+    A run is there for every key that is known or new.
+    """
+
+    def __init__(
+        self,
+        state: LiveCounterState,
+        new: RelevantEvents,
+        arranged: ArrangedEvents,
+        key: tuple[str, ...],
+        is_count: bool,
+    ) -> None:
+        layout = arranged.layout
+        self.arranged, self._is_count = arranged, is_count
+        # Ranks count all events of a key; for times, only keys that queries speak of matter.
+        partitions = np.arange(len(layout.starts) - 1) if is_count else np.unique(new.partition)
+        texts = KeyTexts(arranged.columns.events, layout, key).of(partitions)
+        place = _places(state.keys, texts)
+        fresh = place < 0
+        place[fresh] = len(state) + np.arange(int(fresh.sum()))
+        self.keys = pa.concat_arrays([state.keys, texts.filter(pa.array(fresh))])
+        self.partition_run = np.full(len(layout.starts) - 1, -1, np.int64)
+        self.partition_run[partitions] = place
+        self.run_partition = np.full(len(self.keys), -1, np.int64)
+        self.run_partition[place] = partitions
+        grown = len(self.keys) - len(state)
+        self.before = np.append(state.events, np.zeros(grown, np.int64))
+        self.last = np.append(state.last, np.full(grown, NEVER, np.int64))
+        self.since = np.append(state.since, np.full(grown, NEVER, np.int64))
+        ends = layout.starts[partitions + 1]
+        self.events = self.before.copy()
+        self.events[place] += ends - layout.starts[partitions]
+        self.rank = np.maximum(self.since, 0)
+        position = new.position
+        if is_count:
+            self.rank[place] = layout.position[ends - 1] + self.before[place]
+            position = position + self.before[self.partition_run[new.partition]]
+        self.latest = int(layout.ticks.max(initial=NEVER))
+        if not is_count:
+            self.latest = max(self.latest, int(state.position.max(initial=NEVER)))
+        self.last_before = self.last.copy()
+        self.last[place] = layout.ticks[ends - 1]
+        self._append(state, new, position)
+
+    def _append(self, state: LiveCounterState, new: RelevantEvents, position: Int64s) -> None:
+        old_run = np.repeat(np.arange(len(state)), np.diff(state.run))
+        run = np.append(old_run, self.partition_run[new.partition])
+        order = np.argsort(run, kind="stable")
+        sizes = np.append(np.diff(state.event), np.diff(new.event))[order]
+        starts = np.append(state.event[:-1], new.event[:-1] + len(state.codes))[order]
+        self.event = np.append(0, np.cumsum(sizes))
+        events = np.repeat(starts - self.event[:-1], sizes) + np.arange(int(self.event[-1]))
+        sets = list(state.sets)
+        numbers = {symbols: i for i, symbols in enumerate(sets)}
+        for symbols in new.sets:
+            if symbols not in numbers:
+                numbers[symbols] = len(sets)
+                sets.append(symbols)
+        self.sets = tuple(sets)
+        renumbered = [numbers[symbols] for symbols in new.sets]
+        codes = np.array(renumbered, np.int64)[new.codes] if len(renumbered) else new.codes
+        self.codes = np.append(state.codes, codes)[events]
+        self.inputs = np.append(state.inputs, new.inputs, axis=1)[:, events]
+        self.position = np.append(state.position, position)[order]
+        self.run = np.searchsorted(run[order], np.arange(len(self.keys) + 1))
+        self.begun = np.append(np.diff(state.run), np.zeros(len(self.keys) - len(state), np.int64))
+        self.group_run = run[order]
+        # The last layout row of each group; those of earlier batches have none.
+        last = np.append(np.full(len(old_run), -1), new.used[new.event[1:] - 1])[order]
+        self.last_row = np.repeat(last, sizes)
+
+    def left(self, horizon: Int64s, since: Int64s) -> LiveCounterState:
+        """What later windows can reach: the groups behind `horizon`."""
+        kept = self.position > horizon[self.group_run]
+        runs = np.bincount(self.group_run[kept], minlength=len(self.keys))
+        # A key that holds nothing is forgotten, unless its ranks go on.
+        stays = np.ones(len(runs), bool) if self._is_count else runs > 0
+        sizes = np.diff(self.event)
+        events = np.repeat(kept, sizes)
+        return LiveCounterState(
+            self.keys.filter(pa.array(stays)),
+            self.events[stays],
+            self.last[stays],
+            since[stays],
+            np.append(0, np.cumsum(runs[stays])),
+            self.position[kept],
+            np.append(0, np.cumsum(sizes[kept])),
+            self.codes[events],
+            self.inputs[:, events],
+            self.sets,
+        )
+
+
+class _Places:
+    """Key, time and sequence of results: of this batch's events, or of boundaries."""
+
+    def __init__(self, batch: _Arrived, counted: CountResult, slide: int, is_count: bool) -> None:
+        self.columns = batch.arranged.columns
+        self._batch, self._counted = batch, counted
+        self._slide, self._is_count = slide, is_count
+
+    def key(self, rows: Selected) -> pa.Array:
+        group = self._counted.group[rows]
+        return self._batch.keys.take(pa.array(self._batch.group_run[group]))
+
+    def time(self, rows: Selected) -> pa.Array:
+        events, layout = self.columns.events, self._batch.arranged.layout
+        counted, batch = self._counted, self._batch
+        if not self._slide:
+            return events.times(layout.ticks[counted.last[counted.group[rows]]])
+        if not self._is_count:
+            return events.times(counted.boundary[rows])
+        run = batch.group_run[counted.group[rows]]
+        partition = batch.run_partition[run]
+        here = counted.boundary[rows] - batch.before[run]
+        row = layout.rows_until(partition, here) - 1
+        # The last event up to the boundary may be one of an earlier batch.
+        earlier = row < layout.starts[partition]
+        ticks = np.where(earlier, batch.last_before[run], layout.ticks[np.maximum(row, 0)])
+        return events.times(ticks)
+
+    def seq(self, rows: Selected) -> pa.Array:
+        sequence = self.columns.events.sequence
+        group = self._counted.group[rows]
+        if sequence is None or self._slide:
+            return pa.nulls(len(group), pa.int64())
+        return pa.array(sequence[self._batch.arranged.layout.order[self._counted.last[group]]])
+
+
+def _places(known: pa.Array, keys: pa.Array) -> Int64s:
+    """Where each key stands among the known ones; -1 where it does not."""
+    if pa.types.is_string(keys.type) and keys.null_count:  # the one run of a stream without a key
+        return np.zeros(len(keys), np.int64) if len(known) else np.full(len(keys), -1, np.int64)
+    found = pc.fill_null(pc.index_in(keys, value_set=known), -1)
+    places: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return places
+
+
+def _small(values: Int64s, least: int) -> pa.Array:
+    """How much more numbers are than the least of them, in as few bytes as hold it.
+
+    From `NEVER` to a time far ahead is more than a number holds: it wraps, and back when read.
+    """
+    above = (values - least).view(np.uint64)
+    return pa.array(above.astype(np.min_scalar_type(int(above.max(initial=0)))))
+
+
+def _int32(pointers: Int64s) -> pa.Array:
+    return pa.array(pointers.astype(np.int32))
+
+
+def _lists(table: pa.Table, column: str) -> pa.ListArray:
+    chunks = table.column(column)
+    return chunks.chunk(0) if chunks.num_chunks else pa.array([], chunks.type)
+
+
+def _strings(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks().cast(pa.string())

@@ -1,0 +1,1 @@
+"""Events from files: batches, columns, faults in rows, lateness."""

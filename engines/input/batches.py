@@ -1,0 +1,552 @@
+"""Events of files in batches: the columns that queries need, and how late events may be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engines.input.event_table import (
+    LARGEST_TICK,
+    TIMES,
+    Fault,
+    Faults,
+    column_kinds,
+    columns_hint,
+    format_of,
+    list_files,
+)
+from engines.input.line_files import CsvFile, JsonFile, ReadProgress
+from engines.limits import EventsError
+from optimizer.ir.query import (
+    Aggregation,
+    BoundWorkload,
+    Query,
+    ReturnAlias,
+    ReturnAttribute,
+    events,
+)
+from workloads import syntax as ex
+from workloads.syntax import All
+from workloads.workload import NANOSECONDS, AttributeKind, Stream, print_nanoseconds
+
+
+def needed_columns(workload: BoundWorkload, names: Iterable[str]) -> list[str]:
+    """Those of `names` that the workload needs, in their order."""
+    given = list(names)
+    if any(_needs_all(query) for query in workload.queries):
+        return given
+    used = named_columns(workload)
+    return [name for name in given if name in used]
+
+
+def named_columns(workload: BoundWorkload) -> set[str]:
+    """The names that a workload's stream and its queries call columns by."""
+    stream = workload.stream
+    used = {name for name in (stream.time, stream.type, stream.sequence) if name is not None}
+    for query in workload.queries:
+        used |= set(_attributes(query))
+        for event in events(query.pattern):
+            condition = stream.types.get(event.symbol.type)
+            if condition is not None:
+                used |= set(_names(condition))
+    return used
+
+
+def _needs_all(query: Query) -> bool:
+    """Whole events are returned, or simultaneous ones put in order by all that they hold."""
+    if any(isinstance(event.quantifier, All) for event in events(query.pattern)):
+        return True
+    output = query.output
+    return not isinstance(output, Aggregation) and any(
+        isinstance(item, ReturnAlias) for item in output.items
+    )
+
+
+def _attributes(query: Query) -> Iterator[str]:
+    yield from query.key
+    for event in events(query.pattern):
+        for predicate in event.symbol.predicates:
+            yield from _names(predicate)
+    for condition in query.conditions:
+        yield from _names(condition)
+    if isinstance(query.output, Aggregation):
+        for aggregate in query.output.items:
+            if aggregate.operand is not None:
+                yield aggregate.operand.name
+        if query.output.having is not None:
+            yield from _names(query.output.having)
+        return
+    for item in query.output.items:
+        if isinstance(item, ReturnAttribute):
+            yield item.attribute
+        elif not isinstance(item, ReturnAlias):
+            yield from _names(item.value)
+
+
+def _names(expression: ex.Expression) -> Iterator[str]:
+    return (node.name for node in ex.walk(expression) if isinstance(node, ex.Attribute))
+
+
+BATCH_ROWS = 131_072
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some events of a file in the order they are stored in: their ticks and row numbers."""
+
+    table: pa.Table
+    ticks: Int64s
+    file: str
+    rows: Int64s  # the file's first is 1
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def take(self, keep: Int64s) -> Batch:
+        return Batch(self.table.take(pa.array(keep)), self.ticks[keep], self.file, self.rows[keep])
+
+
+class FileSource:
+    """The files under a path; `schema` has the union of their columns.
+
+    Raises `EventsError` where a file as a whole is no stream of events; what is wrong with single
+    rows goes to `faults`. `progress` hears how much has been read, from 0 to 1. Where a `schema` is
+    given, columns are read as it says, whatever they look like here.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        stream: Stream,
+        faults: Faults,
+        batch_rows: int = BATCH_ROWS,
+        progress: Callable[[float], None] = lambda part: None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        self.path, self._stream, self.faults = path, stream, faults
+        self._batch_rows, self._told = batch_rows, progress
+        files = list_files(path)
+        sizes = np.array([Path(file).stat().st_size for file in files], np.float64)
+        before = np.cumsum(sizes) - sizes
+        total = max(float(sizes.sum()), 1.0)
+        self._share = {
+            file: (float(start) / total, float(size) / total)
+            for file, start, size in zip(files, before, sizes, strict=True)
+        }
+        base = path if Path(path).is_dir() else None
+        parquet = _open_parquet([f for f in files if format_of(f) == "parquet"], base)
+        self._files: list[EventFile] = [
+            ParquetFile(file, *parquet[file], self._progress)
+            if file in parquet
+            else _open_lines(file, stream, self._progress)
+            for file in files
+        ]
+        self.schema = self._unified() if schema is None else schema
+
+    @property
+    def tick(self) -> int:
+        """Nanoseconds in one tick of the events' time."""
+        if self._stream.time not in self.schema.names:
+            return NANOSECONDS[self._stream.unit]
+        kind = self.schema.field(self._stream.time).type
+        if pa.types.is_timestamp(kind):
+            return NANOSECONDS[kind.unit]
+        return 86_400 * 10**9 if pa.types.is_date(kind) else NANOSECONDS[self._stream.unit]
+
+    @property
+    def kinds(self) -> dict[str, AttributeKind] | None:
+        """The kind of each column; None where all files are empty, and may stand for any."""
+        return column_kinds(self.schema) if any(len(f.schema) for f in self._files) else None
+
+    def assume(self, names: Iterable[str]) -> None:
+        """Take it that there are columns of these names, where all files are empty."""
+        if self.kinds is None:
+            more = sorted(set(names) - {*self.schema.names, "time"})
+            self.schema = pa.schema([*self.schema, *((name, pa.null()) for name in more)])
+
+    @property
+    def files(self) -> Sequence[EventFile]:
+        """The files, each of which can be read in another process too."""
+        return self._files
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """The events, with the given columns of `schema`."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for file in self._files:
+            pieces = file.read(schema, self._batch_rows)
+            yield from checked(pieces, file.name, self._stream, self.faults, self._batch_rows)
+
+    @property
+    def read(self) -> dict[str, int]:
+        """Bytes of the files, and how many of their row groups are read: all of them."""
+        groups = sum(file.row_groups for file in self._files if isinstance(file, ParquetFile))
+        size = sum(Path(file.name).stat().st_size for file in self._files)
+        return {"bytes": size, "row_groups": groups, "of": groups}
+
+    def take_spent(self) -> int:
+        """Nanoseconds of CPU that threads have read for since it was last asked."""
+        return take_spent(self._files)
+
+    def _progress(self, file: str, part: float) -> None:
+        start, size = self._share[file]
+        self._told(start + size * part)
+
+    def _unified(self) -> pa.Schema:
+        for file in self._files:
+            check_columns(file.schema, self._stream, file.name)
+        schemas = [file.schema for file in self._files if len(file.schema)]
+        if not schemas:
+            roles = {self._stream.time: pa.int64(), self._stream.type: pa.string()}
+            roles[self._stream.sequence] = pa.int64()
+            return pa.schema([(name, kind) for name, kind in roles.items() if name is not None])
+        try:
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise EventsError(
+                f"'{self.path}': a column has different types in different files: "
+                f"{str(error).splitlines()[0]}; make them agree"
+            ) from error
+        for name in (self._stream.time, self._stream.sequence):
+            # Where no row has a value, each says so.
+            if name is not None and pa.types.is_null(schema.field(name).type):
+                place = schema.get_field_index(name)
+                schema = schema.set(place, pa.field(name, pa.int64()))
+        return schema
+
+
+def checked(
+    pieces: Iterable[ParsedRows], file: str, stream: Stream, faults: Faults, batch_rows: int
+) -> Iterator[Batch]:
+    """Pieces of a file as batches of events; what is wrong with rows goes to `faults`."""
+    read = 0
+    for table, rows, wrong in pieces:
+        faults.report(file, [replace(f, row=f.row + read) for f in wrong])
+        for start in range(0, table.num_rows, batch_rows):
+            part = table.slice(start, batch_rows)
+            numbers = rows[start : start + batch_rows] + read + 1
+            batch = _timed(part, file, numbers, stream, faults)
+            if len(batch):
+                yield batch
+        read += table.num_rows + len(wrong)
+
+
+def _timed(table: pa.Table, file: str, rows: Int64s, stream: Stream, faults: Faults) -> Batch:
+    """The rows that have a time, and a number where the stream has a sequence."""
+    column = table.column(stream.time)
+    ticks, bad = ticks_of(column)
+    wrong = [
+        Fault(int(rows[i]), "time out of range", "the time is out of range", stream.time)
+        if column[int(i)].is_valid
+        else _null(rows, i, stream.time, "time")
+        for i in np.flatnonzero(bad)
+    ]
+    if (name := stream.sequence) is not None and table.column(name).null_count:
+        missing = np.asarray(pc.is_null(table.column(name))) & ~bad
+        wrong += [_null(rows, i, name, "sequence number") for i in np.flatnonzero(missing)]
+        bad |= missing
+    batch = Batch(table, ticks, file, rows)
+    if not bad.any():
+        return batch
+    faults.report(file, wrong)
+    return batch.take(np.flatnonzero(~bad))
+
+
+def _null(rows: Int64s, place: np.int64, name: str, what: str) -> Fault:
+    message = f"it is null; every event needs a {what}: fill it in or drop the row"
+    return Fault(int(rows[place]), f"null {what}", message, name)
+
+
+def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """Times as ticks, and which rows have none."""
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.date32()).cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        column = column.cast(pa.int64())
+    bad = np.zeros(len(column), np.bool_)
+    if column.null_count:
+        bad |= np.asarray(pc.is_null(column))
+        column = pc.fill_null(column, 0)
+    values = np.asarray(column)
+    outside = (values >= LARGEST_TICK) | (values <= -LARGEST_TICK)
+    if outside.any():
+        values = np.where(outside, 0, values)
+        bad |= outside
+    return values.astype(np.int64, copy=False), bad
+
+
+def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
+    """Raise what no row of the file can be right with."""
+    if not len(schema):
+        return
+    if repeated := [name for name in schema.names if schema.names.count(name) > 1]:
+        raise EventsError(f"'{file}': two columns are called '{repeated[0]}'; rename one")
+    roles = ((stream.time, "time"), (stream.type, "type"), (stream.sequence, "sequence"))
+    for name, role in roles:
+        if name is not None and name not in schema.names:
+            raise EventsError(
+                f"'{file}': no column '{name}', which the stream declares as its {role} column; "
+                + columns_hint(name, schema)
+            )
+    kind = schema.field(stream.time).type
+    tests = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date, pa.types.is_null)
+    if not any(test(kind) for test in tests):
+        raise EventsError(
+            f"'{file}': the time column '{stream.time}' has type {kind}, which is no time; {TIMES}"
+        )
+    if stream.sequence is not None:
+        kind = schema.field(stream.sequence).type
+        if not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+            raise EventsError(
+                f"'{file}': the sequence column '{stream.sequence}' has type {kind}; "
+                "number the events with integers"
+            )
+    for name, declared in stream.attributes.items():
+        if declared in ("int", "float") and name in schema.names:
+            kind = schema.field(name).type
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                raise EventsError(
+                    f"'{file}': the column '{name}' has type {kind}, and the stream declares "
+                    f"{declared}; store numbers, or declare string"
+                )
+
+
+# --- files -------------------------------------------------------------------------------------
+
+ParsedRows = tuple[pa.Table, Int64s, list[Fault]]  # rows, their numbers from 0, and faults from 1
+ParsedKeys = dict[str, Any]  # values that a file's folders are named for
+
+
+class LinesFile:
+    """CSV or JSON lines; `part` is from a byte to before another."""
+
+    def __init__(self, name: str, lines: CsvFile | JsonFile) -> None:
+        self.name, self._lines = name, lines
+        self.schema = lines.schema
+
+    def is_splittable(self) -> bool:
+        """Can it be read in parts?"""
+        return self._lines.is_splittable()
+
+    def rows_before(self, start: int) -> int:
+        """How many data rows begin before a byte."""
+        blocks = self._lines.blocks(0, start) if start else ()
+        return sum(bool(line.strip()) for block in blocks for line in block.split(b"\n"))
+
+    def read(
+        self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
+    ) -> Iterator[ParsedRows]:
+        if len(self.schema):
+            try:
+                for block in filter(bytes.strip, self._lines.blocks(*(part or ()))):
+                    yield self._lines.parse(block, schema)
+            except OSError as error:
+                raise _unreadable(self.name, error) from error
+
+
+class ParquetFile:
+    """Parquet; `part` is from a row group to before another."""
+
+    def __init__(
+        self, name: str, schema: pa.Schema, keys: ParsedKeys, progress: ReadProgress
+    ) -> None:
+        self.name, self.schema = name, schema
+        self.keys, self._progress = keys, progress
+        self.spent = 0  # nanoseconds of CPU, of the thread that reads ahead
+        self.row_groups = 0  # that have been read
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
+
+    def _spend(self, nanoseconds: int) -> None:
+        self.spent += nanoseconds
+
+    def read(
+        self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
+    ) -> Iterator[ParsedRows]:
+        inside = [n for n in schema.names if n in self.schema.names and n not in self.keys]
+        done = 0
+        try:
+            # Page by page: a scan of a dataset would take a whole row group into memory.
+            with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
+                rows = max(file.metadata.num_rows, 1)
+                groups = None if part is None else list(range(*part))
+                self.row_groups += file.num_row_groups if groups is None else len(groups)
+                # In one thread, whose time is known: there is another for what is done with it.
+                coming = file.iter_batches(batch_rows, groups, inside, use_threads=False)
+                for batch in _ahead(coming, self._spend):
+                    done += batch.num_rows
+                    self._progress(self.name, done / rows)
+                    table = self._with_keys(pa.Table.from_batches([batch]))
+                    yield _cast(table, schema), np.arange(batch.num_rows), []
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+            raise _unreadable(self.name, error, " as Parquet") from error
+
+    def _with_keys(self, table: pa.Table) -> pa.Table:
+        for name, value in self.keys.items():
+            kind = self.schema.field(name).type
+            table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
+        return table
+
+
+def _ahead(
+    batches: Iterator[pa.RecordBatch], spend: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
+    """The same batches, each read by a thread while the one before it is worked on.
+
+    `spend` gets the nanoseconds of CPU that the thread took for each.
+    """
+
+    def read() -> tuple[pa.RecordBatch | None, int]:
+        before = time.thread_time_ns()
+        return next(batches, None), time.thread_time_ns() - before
+
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(read)
+        while True:
+            batch, spent = coming.result()
+            spend(spent)
+            if batch is None:
+                return
+            coming = reader.submit(read)
+            yield batch
+
+
+def _untold(file: str, part: float) -> None:
+    """Progress that nobody wants to hear of."""
+
+
+EventFile: TypeAlias = LinesFile | ParquetFile
+
+
+def take_spent(files: Iterable[EventFile]) -> int:
+    """Nanoseconds of CPU that threads have read files for since it was last asked."""
+    spent = 0
+    for file in files:
+        if isinstance(file, ParquetFile):
+            spent, file.spent = spent + file.spent, 0
+    return spent
+
+
+def _open_lines(file: str, stream: Stream, progress: ReadProgress) -> LinesFile:
+    kind = CsvFile if format_of(file) == "csv" else JsonFile
+    try:
+        return LinesFile(file, kind(file, stream, progress))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _open_parquet(files: list[str], base: str | None) -> dict[str, tuple[pa.Schema, ParsedKeys]]:
+    """Each file's columns, and the values of those that are in the names of its folders."""
+    opened: dict[str, tuple[pa.Schema, ParsedKeys]] = {}
+    if not files:
+        return opened
+    file = files[0]
+    try:
+        if not any("=" in folder for file in files for folder in Path(file).parent.parts):
+            for file in files:
+                opened[file] = (pq.read_schema(file), {})
+            return opened
+        from pyarrow import dataset  # which brings pandas along: half a second
+
+        data = dataset.dataset(
+            files, format="parquet", partitioning="hive", partition_base_dir=base
+        )
+        for file, fragment in zip(files, data.get_fragments(), strict=True):
+            schema = fragment.physical_schema
+            found = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {name: value for name, value in found.items() if name not in schema.names}
+            for name in keys:
+                schema = schema.append(data.schema.field(name))
+            opened[file] = (schema, keys)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise _unreadable(file, error, " as Parquet") from error
+    return opened
+
+
+def _unreadable(file: str, error: Exception, how: str = "") -> EventsError:
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return EventsError(f"'{file}' cannot be read{how}: {why}")
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+class Lateness:
+    """Leaves out, or refuses, events that come more than `bound` ticks after a later one.
+
+    Without a bound events must come in order, but only where there are too many to sort them all;
+    a `strict` bound holds for any number.
+    """
+
+    def __init__(
+        self, bound: int | None, strict: bool, tick: int, column: str, faults: Faults
+    ) -> None:
+        self.bound, self.strict = bound or 0, strict
+        self._is_stated, self._tick = bound is not None, tick
+        self._column, self._faults = column, faults
+        self.latest: int | None = None  # time that was seen
+
+    @property
+    def complete(self) -> int:
+        """All events before this time have come."""
+        assert self.latest is not None
+        return self.latest - self.bound
+
+    def on_time(self, batch: Batch) -> Batch:
+        """The events of the next batch that are not too late."""
+        before = batch.ticks[:1] if self.latest is None else np.array([self.latest])
+        latest = np.maximum.accumulate(np.concatenate([before, batch.ticks]))
+        self.latest = int(latest[-1])
+        late = np.flatnonzero(batch.ticks < latest[:-1] - self.bound)
+        if not len(late):
+            return batch
+        self._faults.report(
+            batch.file,
+            [
+                Fault(
+                    int(batch.rows[i]),
+                    "late",
+                    self._text(int(latest[i] - batch.ticks[i])),
+                    self._column,
+                )
+                for i in late
+            ],
+        )
+        return batch.take(np.delete(np.arange(len(batch)), late))
+
+    def _text(self, by: int) -> str:
+        amount = print_nanoseconds(by * self._tick)
+        if self._is_stated:
+            stated = print_nanoseconds(self.bound * self._tick)
+            return f"the event comes {amount} after a later one, and at most {stated} was stated"
+        return (
+            f"the event comes {amount} after a later one, and there are too many events to sort "
+            "them all: state how late they can be (--disorder), let more of them be read at once "
+            "(--slice), or sort the file by time"
+        )
+
+    def all_on_time(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            kept = self.on_time(batch)
+            if len(kept):
+                yield kept

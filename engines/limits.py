@@ -1,0 +1,56 @@
+"""Limits on the partial matches that a query holds, and the errors that a run ends with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from workloads.errors import SheafError, TooLargeError, UnsupportedError
+from workloads.workload import PartialLimit
+
+__all__ = ["Ledger", "PartialLimit", "PartialLimitError"]
+
+
+class EventsError(SheafError):
+    """Events that cannot be read; says which file, row and column, and what to do."""
+
+
+class BadRowError(EventsError):
+    """One row that cannot be an event; says which file, row and column."""
+
+
+class ResultsError(SheafError):
+    """Results that cannot be written."""
+
+
+class StateError(SheafError):
+    """A saved state that cannot be gone on with."""
+
+
+def named_error(error: UnsupportedError, query: str) -> SheafError:
+    """The error with the query's name in front, where it does not say it yet."""
+    text = str(error)
+    if text.startswith(f"query {query} "):
+        return error
+    kind = TooLargeError if isinstance(error, TooLargeError) else UnsupportedError
+    return kind(f"query {query}: {text}")
+
+
+class PartialLimitError(SheafError):
+    """A query has reached the limit, and is to be stopped."""
+
+    def __init__(self, query: str, found: str, limit: PartialLimit) -> None:
+        super().__init__(
+            f"query {query} is stopped: {found}, and the limit is {limit.most:,}; raise the limit, "
+            "let the oldest be dropped (--on-limit drop-oldest), shorten its window, partition it "
+            "by a key, or add conditions"
+        )
+
+
+@dataclass
+class Ledger:
+    """What limits did to the queries of a run: those that are stopped, with the reason, and how
+    many partial matches of others were dropped."""
+
+    stopped: dict[str, str] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)

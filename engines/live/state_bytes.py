@@ -1,0 +1,85 @@
+"""Several Arrow tables as one sequence of bytes, with a version, and checked when read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from engines.limits import StateError
+
+_MAGIC = b"sheaf-state-2\n"
+_DIGEST = 16  # bytes
+_LENGTH = 4  # bytes that say how long the header is
+
+
+def to_bytes(
+    tables: Mapping[str, pa.Table], about: Mapping[str, Any]
+) -> tuple[bytes, dict[str, int]]:
+    """The tables under their names, with what is said about them; and the bytes of each."""
+    out = pa.BufferOutputStream()
+    parts, sizes = [], {}
+    for name, table in tables.items():
+        before = out.tell()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        parts.append((name, out.tell()))
+        sizes[name] = out.tell() - before
+    header = json.dumps({"about": about, "parts": parts}).encode()
+    pieces = (len(header).to_bytes(_LENGTH, "big"), header, out.getvalue())
+    return b"".join([_MAGIC, _digest(*pieces), *pieces]), sizes
+
+
+def from_bytes(blob: bytes | memoryview) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """What `to_bytes` was given; raises `StateError` where these bytes are something else."""
+    given = memoryview(blob)
+    at = len(_MAGIC)
+    if given[:at] != _MAGIC:
+        raise StateError(
+            "the saved state was not written by this version of Sheaf; start afresh, or go on "
+            "with the version that wrote it"
+        )
+    digest, body = given[at : at + _DIGEST], given[at + _DIGEST :]
+    if _digest(body) != digest:
+        raise StateError("the saved state is damaged; go back to an earlier one, or start afresh")
+    size = _LENGTH + int.from_bytes(body[:_LENGTH], "big")
+    header = json.loads(bytes(body[_LENGTH:size]))
+    content = pa.py_buffer(body[size:])
+    tables, start = {}, 0
+    for name, end in header["parts"]:
+        tables[name] = pa.ipc.open_stream(content.slice(start, end - start)).read_all()
+        start = end
+    return tables, header["about"]
+
+
+def joined(parts: Mapping[str, bytes | memoryview]) -> bytes:
+    """Several sequences of bytes as one; each has to tell by itself whether it is damaged."""
+    header = json.dumps({name: len(part) for name, part in parts.items()}).encode()
+    size = len(header).to_bytes(_LENGTH, "big")
+    return b"".join([size, zlib.crc32(header).to_bytes(_LENGTH, "big"), header, *parts.values()])
+
+
+def parted(blob: bytes) -> dict[str, memoryview]:
+    """What `joined` was given."""
+    given = memoryview(blob)
+    size, check = (int.from_bytes(given[at : at + _LENGTH], "big") for at in (0, _LENGTH))
+    at = 2 * _LENGTH + size
+    header = bytes(given[2 * _LENGTH : at])
+    if zlib.crc32(header) != check:
+        raise StateError("the saved state is damaged; go back to an earlier one, or start afresh")
+    found = {}
+    for name, length in json.loads(header).items():
+        found[name] = given[at : at + length]
+        at += length
+    return found
+
+
+def _digest(*pieces: bytes | memoryview | pa.Buffer) -> bytes:
+    found = hashlib.blake2b(digest_size=_DIGEST)
+    for piece in pieces:
+        found.update(piece)
+    return found.digest()

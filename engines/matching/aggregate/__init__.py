@@ -1,0 +1,1 @@
+"""Constructed matches, aggregated window by window."""

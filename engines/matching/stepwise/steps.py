@@ -1,0 +1,316 @@
+"""Partial matches as columns of row numbers, and the steps that extend or filter them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import reduce
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+
+from engines.columns.columns import Mask, Vector, evaluate, truth
+from engines.columns.groups import EventGroups, aggregate
+from engines.columns.layout import Rows
+from optimizer.ir.query import PositionGap, Symbol
+from workloads import syntax as ex
+from workloads.errors import TooLargeError
+
+if TYPE_CHECKING:
+    from engines.columns.layout import ArrangedEvents
+
+
+class Slot(Enum):
+    """The columns of a frame besides its aliases."""
+
+    LOW = auto()  # the rows that a further component can be bound to: from here
+    HIGH = auto()  # to before here
+    OPENING = auto()  # the region's first row
+    CLOSING = auto()  # the row behind its last
+    LAST = auto()  # the row behind the last that a negation in an AND looks at
+    SEED = auto()  # the row of the frame that this enumeration started from
+    START = auto()  # the windows that a match is in: from this one
+    STOP = auto()  # to before this one
+
+
+Name: TypeAlias = str | Slot
+
+
+class Frame:
+    """Partial matches: a row number for each single component, a group for each other one.
+
+    A frame that extends another holds only what is new, and for each of its rows the row of the
+    other (`index`; None where they are the same). What it is asked for it gathers from there and
+    keeps.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        columns: dict[Name, Rows],
+        groups: dict[str, EventGroups] | None = None,
+        base: Frame | None = None,
+        index: Rows | None = None,
+    ) -> None:
+        self.size = size
+        self.base, self.index = base, index
+        self._columns, self._groups = columns, groups or {}
+
+    def column(self, name: Name) -> Rows:
+        """A column of the frame or of the one it extends."""
+        found = self._columns.get(name)
+        if found is None:
+            assert self.base is not None, name
+            found = self.base.column(name)
+            if self.index is not None:
+                found = found[self.index]
+            self._columns[name] = found
+        return found
+
+    def group(self, alias: str) -> EventGroups:
+        found = self._groups.get(alias)
+        if found is None:
+            assert self.base is not None, alias
+            found = self.base.group(alias)
+            if self.index is not None:
+                found = found.take(self.index)
+            self._groups[alias] = found
+        return found
+
+    def binds(self, alias: str) -> bool:
+        """Not so for the alias of a part of an OR that did not match."""
+        own = alias in self._columns or alias in self._groups
+        return own or (self.base is not None and self.base.binds(alias))
+
+    def is_group(self, alias: str) -> bool:
+        if alias in self._columns:
+            return False
+        return alias in self._groups or (self.base is not None and self.base.is_group(alias))
+
+    def first(self, alias: str) -> Rows:
+        """The first row that an alias is bound to."""
+        return self.group(alias).first if self.is_group(alias) else self.column(alias)
+
+    def last(self, alias: str) -> Rows:
+        return self.group(alias).last if self.is_group(alias) else self.column(alias)
+
+    def extended(
+        self,
+        index: Rows | None,
+        columns: dict[Name, Rows],
+        groups: dict[str, EventGroups] | None = None,
+    ) -> Frame:
+        """A frame over rows of this one, with further columns."""
+        size = self.size if index is None else len(index)
+        return Frame(size, columns, groups, self, index)
+
+    def take(self, keep: Rows) -> Frame:
+        """The given rows of the frame."""
+        return Frame(
+            len(keep),
+            {name: column[keep] for name, column in self._columns.items()},
+            {alias: group.take(keep) for alias, group in self._groups.items()},
+            self.base,
+            keep if self.index is None else self.index[keep],
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is done at once, and how much is too much."""
+
+    chunk: int = 1 << 18  # partial matches that are looked at together
+    join: int = 30_000_000  # extensions of one partial match
+    results: int = 30_000_000  # rows that a query returns
+    work: int = 20_000_000_000  # partial matches that a query makes in all
+    search: int = 8  # candidates that are tried before a search by value is worth it
+
+
+class QueryScan:
+    """One query over arranged events."""
+
+    def __init__(self, arranged: ArrangedEvents, width: int, query: str, limits: Limits) -> None:
+        self.arranged, self.layout, self.columns = arranged, arranged.layout, arranged.columns
+        self.width, self.query, self.limits = width, query, limits
+        self.reach_low, self.reach_high = arranged.reach(width)
+        self._work = 0
+
+    def chunks(self, sizes: Rows, what: str) -> Iterator[slice]:
+        """Ranges of partial matches that together have no more than a chunk of extensions."""
+        total = np.cumsum(sizes)
+        if not len(total) or not total[-1]:
+            return
+        self.count_work(int(total[-1]))
+        if total[-1] <= self.limits.chunk:
+            yield slice(0, len(sizes))
+            return
+        largest = int(sizes.max())
+        if largest > self.limits.join:
+            self.refuse(f"one partial match has {largest:,} extensions by {what}")
+        done, start = 0, 0
+        while start < len(sizes):
+            end = int(np.searchsorted(total, done + self.limits.chunk, "right"))
+            end = max(end, start + 1)
+            yield slice(start, end)
+            start, done = end, int(total[end - 1])
+
+    def count_work(self, partial_matches: int) -> None:
+        self._work += partial_matches
+        if self._work > self.limits.work:
+            self.refuse(f"it has made {self._work:,} partial matches")
+
+    def refuse(self, why: str) -> None:
+        """Raise the error that says what grew too large, and what to do."""
+        refuse(self.query, why)
+
+
+def refuse(query: str, why: str) -> NoReturn:
+    """Raise the error that says what of a query grew too large, and what to do."""
+    raise TooLargeError(
+        f"query {query} is too large for the local engine: {why}; "
+        "shorten its window, partition it by a key, or add conditions"
+    )
+
+
+def gap_low(gap: PositionGap, scan: QueryScan, frame: Frame) -> Rows:
+    """The first row of a gap, for each partial match."""
+    if gap.before is None:
+        return frame.column(Slot.OPENING)
+    return scan.layout.after[reduce(np.maximum, [frame.last(alias) for alias in gap.before])]
+
+
+def gap_high(gap: PositionGap, scan: QueryScan, frame: Frame) -> Rows:
+    """The row behind the last of a gap."""
+    if gap.after is None:
+        return frame.column(Slot.LAST if gap.anywhere else Slot.CLOSING)
+    return scan.layout.block[reduce(np.minimum, [frame.first(alias) for alias in gap.after])]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The aliases that can be bound to a match's first event, and those that can to its last."""
+
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+
+    def of(self, frame: Frame) -> tuple[Rows, Rows]:
+        """The first and the last row of each match."""
+        return (
+            reduce(np.minimum, [frame.first(alias) for alias in self.first]),
+            reduce(np.maximum, [frame.last(alias) for alias in self.last]),
+        )
+
+
+@dataclass(frozen=True)
+class MatchRegion:
+    """Open the window of a match that is returned: from last - w to first + w, both exclusive."""
+
+    extent: Extent
+
+    def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]:
+        first, last = self.extent.of(frame)
+        columns: dict[Name, Rows] = {
+            Slot.OPENING: scan.reach_low[last],
+            Slot.CLOSING: scan.reach_high[first],
+            Slot.LAST: scan.layout.after[last],
+        }
+        yield frame.extended(None, columns)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Keep the matches whose merely existing components lie in the window."""
+
+    extent: Extent
+
+    def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]:
+        first, last = self.extent.of(frame)
+        inside = (first >= frame.column(Slot.OPENING)) & (last < frame.column(Slot.CLOSING))
+        yield frame if inside.all() else frame.take(np.flatnonzero(inside))
+
+
+def value(expression: ex.Expression, scan: QueryScan, frame: Frame) -> Vector:
+    """The value of an expression for each partial match."""
+
+    def attribute(node: ex.Attribute) -> Vector:
+        return scan.arranged.vector(node.name).take(frame.first(node.alias))
+
+    def call(node: ex.Call) -> Vector:
+        assert isinstance(node.argument, ex.Attribute)
+        group = frame.group(node.argument.alias)
+        values = scan.arranged.vector(node.argument.name).take(group.rows)
+        return aggregate(node.function, values, group)
+
+    return evaluate(expression, attribute, scan.columns.text_code, call)
+
+
+def holds(condition: ex.Expression, scan: QueryScan, frame: Frame) -> Mask:
+    """Where a condition holds; for each event of a group that it speaks of event by event."""
+    if ex.has_group_call(condition):
+        return _tested(condition, scan, frame)
+    owner: Rows | None = None
+    each = frame
+    for alias in sorted(ex.aliases(condition)):
+        if each.is_group(alias):
+            group = each.group(alias)
+            owner = group.owner if owner is None else owner[group.owner]
+            each = each.extended(group.owner, {alias: group.rows})
+    found = _tested(condition, scan, each)
+    if owner is None:
+        return found
+    everywhere = np.ones(frame.size, bool)
+    everywhere[owner[~found]] = False
+    return everywhere
+
+
+def _tested(condition: ex.Expression, scan: QueryScan, frame: Frame) -> Mask:
+    found: Mask = np.broadcast_to(truth(value(condition, scan, frame)), frame.size)
+    return found
+
+
+class Step(Protocol):
+    """Something done to a frame of partial matches; what is left of it comes in parts."""
+
+    def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]: ...
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """The steps in order; `reads` are the aliases of an enclosing pattern that they look at.
+
+    `chain` are the symbols of a plain sequence, where all that matters is whether it occurs.
+    """
+
+    steps: tuple[Step, ...]
+    kept: tuple[str, ...]
+    unkept: tuple[str, ...]
+    extent: Extent
+    reads: frozenset[str] = frozenset()
+    chain: tuple[Symbol, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Keep the partial matches for which a condition holds."""
+
+    condition: ex.Expression
+
+    def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]:
+        found = holds(self.condition, scan, frame)
+        yield frame if found.all() else frame.take(np.flatnonzero(found))
+
+
+def run_steps(steps: tuple[Step, ...], scan: QueryScan, seed: Frame) -> Iterator[Frame]:
+    """The frames that all steps leave, depth first, so that only one part of each is held."""
+    stack: list[Iterator[Frame]] = [iter((seed,))]
+    while stack:
+        frame = next(stack[-1], None)
+        if frame is None:
+            stack.pop()
+        elif not frame.size:
+            continue
+        elif len(stack) > len(steps):
+            yield frame
+        else:
+            stack.append(steps[len(stack) - 1].apply(scan, frame))

@@ -1,0 +1,1 @@
+"""Result rows: tables, JSON text, sorted files."""

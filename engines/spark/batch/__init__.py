@@ -1,0 +1,1 @@
+"""A workload over stored events as one Spark job."""

@@ -1,0 +1,154 @@
+"""Columns of events on their way through Spark, and rows of results on theirs.
+
+Spark knows fewer types than Arrow (no nanoseconds, no empty columns), and takes `a` and `A` for
+one column. So columns travel as c0, c1, … in types that both know, and get name and type back
+where they arrive.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from engines.results.tables import Results
+from workloads.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import StructType
+
+# Aggregate rows and match rows in one table, times as ticks; and what a task has to report.
+PACKED = (
+    ("query", "string"),
+    ("key", "string"),
+    ("time", "bigint"),
+    ("seq", "bigint"),
+    ("aggregate", "string"),
+    ("value", "double"),
+    ("count", "bigint"),
+    ("exact", "boolean"),
+    ("start", "bigint"),
+    ("end", "bigint"),
+    ("match", "string"),
+    ("report", "binary"),
+)
+PACKED_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in PACKED)
+_ARROW = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+}
+
+
+def packed_type(kind: pa.DataType) -> pa.DataType:
+    """The type that values travel in."""
+    if at.is_dictionary(kind):
+        return packed_type(kind.value_type)
+    if at.is_date32(kind) or at.is_time32(kind):
+        return pa.int32()
+    if at.is_temporal(kind) or at.is_unsigned_integer(kind):
+        return pa.int64()
+    if at.is_null(kind) or at.is_large_string(kind) or at.is_string_view(kind):
+        return pa.string()
+    if at.is_float16(kind):
+        return pa.float32()
+    return pa.binary() if at.is_large_binary(kind) else kind
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """How Spark calls packed columns."""
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    fields = [pa.field(f"c{i}", packed_type(f.type)) for i, f in enumerate(schema)]
+    try:
+        return from_arrow_schema(pa.schema(fields))
+    except PySparkTypeError as error:
+        raise UnsupportedError(
+            f"Spark does not take a column of the events: {error}; use the local engine"
+        ) from error
+
+
+def pack(table: pa.Table) -> pa.Table:
+    """The same values as columns c0, c1, … of types that Spark has."""
+    columns = [_packed(column) for column in table.columns]
+    return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
+
+
+def _packed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = packed_type(column.type)
+    # Not safe: unsigned numbers of 64 bits go as signed ones and come back as what they were.
+    return column if kind == column.type else column.cast(kind, safe=False)
+
+
+def unpack(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Columns c0, c1, … with the names and types of `schema`."""
+    columns = []
+    for i, field in enumerate(schema):
+        column = table.column(f"c{i}")
+        empty = at.is_null(field.type)
+        columns.append(pa.nulls(len(column)) if empty else column.cast(field.type, safe=False))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def ticks(column: Column, kind: pa.DataType, spark_kind: str) -> Column:
+    """The time column as a number of ticks; `kind` is its type once it has arrived."""
+    from pyspark.sql import functions as sf
+
+    if spark_kind == "date":
+        return sf.unix_date(column).cast("bigint")
+    if not spark_kind.startswith("timestamp"):
+        return column.cast("bigint")
+    moment = column.cast("timestamp")  # in UTC, which the session is in
+    of = {"s": sf.unix_seconds, "ms": sf.unix_millis, "us": sf.unix_micros}[kind.unit]
+    return of(moment)
+
+
+# --- results -------------------------------------------------------------------------------------
+
+
+def packed_results(results: Results) -> pa.Table:
+    """Rows of both kinds in one table."""
+    tables = []
+    for table in (results.aggregates, results.matches):
+        columns = []
+        for name, kind in PACKED:
+            if name not in table.column_names:
+                columns.append(pa.nulls(table.num_rows, _ARROW[kind]))
+                continue
+            column = table.column(name)
+            if at.is_date32(column.type):
+                column = column.cast(pa.int32())
+            columns.append(column.cast(_ARROW[kind]))
+        tables.append(pa.Table.from_arrays(columns, [name for name, _ in PACKED]))
+    return pa.concat_tables(tables)
+
+
+def packed_report(report: bytes) -> pa.RecordBatch:
+    """A row that has nothing but a report."""
+    columns = [pa.nulls(1, _ARROW[kind]) for _, kind in PACKED[:-1]]
+    return pa.RecordBatch.from_arrays(
+        [*columns, pa.array([report], pa.binary())], [name for name, _ in PACKED]
+    )
+
+
+def unpacked_time(column: Column, kind: pa.DataType) -> Column:
+    """Ticks as times of Spark's own types."""
+    from pyspark.sql import functions as sf
+
+    if at.is_date32(kind):
+        return sf.date_from_unix_date(column.cast("int"))
+    if not at.is_timestamp(kind):
+        return column
+    if kind.unit == "ns":
+        raise UnsupportedError(
+            "a Spark table has no times in nanoseconds; write the results to files, or store the "
+            "events' times in microseconds"
+        )
+    of = {"s": sf.timestamp_seconds, "ms": sf.timestamp_millis, "us": sf.timestamp_micros}
+    moment = of[kind.unit](column)
+    return moment if kind.tz is not None else moment.cast("timestamp_ntz")

@@ -1,0 +1,1 @@
+"""What Spark needs to run here: Java, sessions, workers with our code and compiled kernels."""

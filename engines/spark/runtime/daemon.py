@@ -1,0 +1,21 @@
+"""Spark's daemon of Python workers, with what they need loaded before they are forked from it.
+
+Each worker would load it again otherwise, some seconds of a core each time. Nothing may be called
+here that starts threads: a fork leaves them behind.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+from pyspark import daemon
+
+from engines.live import bucket
+from engines.spark.stream import processor, sink
+from kernels.panes import cpu as panes
+from kernels.product import cpu as product
+from kernels.reversible import cpu as reversible
+
+LOADED = (pd, bucket, processor, sink, panes, product, reversible)
+
+if __name__ == "__main__":
+    daemon.manager()

@@ -1,0 +1,1 @@
+"""A workload over a live stream as one Spark job."""

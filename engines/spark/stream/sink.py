@@ -1,0 +1,121 @@
+"""Where the rows of a live stream go: Parquet files that appear complete, each batch's once.
+
+Tasks write beside the folders that are read; when all of a batch's are done, its files are renamed
+into them, under the number of the batch. A batch that runs again after a crash has the same rows,
+and its files take the place of those that were there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engines.account import Account
+from engines.limits import ResultsError
+from engines.spark.stream.source import bytes_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_STAGING = "_staging"  # readers leave out what begins so
+_SINKS = ("sink-aggregates", "sink-matches")  # operators of plans; late events are no rows of one
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A folder with one folder for each kind of rows."""
+
+    folder: str
+    kinds: tuple[str, ...]
+
+    def prepare(self) -> None:
+        """Make the folders."""
+        try:
+            for kind in self.kinds:
+                (Path(self.folder) / kind).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ResultsError(f"'{self.folder}' cannot be written to: {error.strerror}") from error
+
+    def write(self, found: DataFrame, batch: int) -> list[dict[str, Any]]:
+        """Write the rows of a batch, in place of those that an earlier try has written.
+
+        Gives what is told of them.
+        """
+        self.clear(batch)
+        writer = Writer(str(self.staging(batch).absolute()), self.kinds)
+        about = [json.loads(row[0]) for row in found.mapInArrow(writer, "about string").collect()]
+        self.publish(batch)
+        return about
+
+    def staging(self, batch: int) -> Path:
+        return Path(self.folder) / _STAGING / str(batch)
+
+    def clear(self, batch: int) -> None:
+        """Before tasks write: what an earlier try has left."""
+        shutil.rmtree(self.staging(batch), ignore_errors=True)
+        self.staging(batch).mkdir(parents=True)
+
+    def publish(self, batch: int) -> None:
+        """After all tasks have written."""
+        staged = {kind: set[str]() for kind in self.kinds}
+        for file in sorted(self.staging(batch).glob("*.parquet")):
+            kind, _, part = file.name.partition("-")
+            file.replace(Path(self.folder) / kind / _name(batch, part))
+            staged[kind].add(_name(batch, part))
+        for kind, names in staged.items():
+            for file in (Path(self.folder) / kind).glob(_name(batch, "*")):
+                if file.name not in names:
+                    file.unlink()
+        shutil.rmtree(self.staging(batch), ignore_errors=True)
+
+
+def _name(batch: int, part: str) -> str:
+    return f"{batch:09d}-{part}"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What a task does: writes the tables of a partition and passes on what is told of them."""
+
+    staging: str
+    kinds: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        drafts: dict[str, Path] = {}
+        writers: dict[str, Any] = {}
+        account = Account()
+        with ExitStack() as stack:
+            for batch in batches:
+                for kind in self.kinds:
+                    with account.charge(f"sink-{kind}"):
+                        for value in batch.column(kind).drop_null():
+                            table = bytes_table(value.as_buffer())
+                            if kind not in writers:
+                                drafts[kind] = Path(self.staging) / f"{kind}.{uuid.uuid4().hex}"
+                                writer = pq.ParquetWriter(
+                                    drafts[kind], table.schema, compression="zstd"
+                                )
+                                writers[kind] = stack.enter_context(writer)
+                            writers[kind].write_table(table)
+                yield batch.select(["about"])
+        for kind, draft in drafts.items():
+            with account.charge(f"sink-{kind}"):
+                draft.replace(draft.with_name(f"{kind}-{part:05d}.parquet"))
+        sinks = (f"sink-{kind}" for kind in drafts)
+        spent = {id: account.nanoseconds[id] for id in sinks if id in _SINKS}
+        if spent:
+            said = {"account": {"rows_in": {}, "rows_out": {}, "nanoseconds": spent}}
+            yield pa.RecordBatch.from_pydict({"about": [json.dumps(said)]})

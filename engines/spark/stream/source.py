@@ -1,0 +1,284 @@
+"""Events that keep coming, from a folder that grows or from Kafka, packed by bucket.
+
+Spark follows the folder and keeps account of its files; what is in them is read here, by the same
+readers as in every other engine, so that a row means the same everywhere. To the buckets events
+travel as Arrow, many in one row: nothing is done for each of them but the reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.input.batches import FileSource
+from engines.input.event_table import ENDINGS, Events, Fault, Faults, OnError, from_table
+from engines.input.line_files import parse_json
+from engines.limits import EventsError
+from engines.live.bucket import HOME, buckets_of
+from engines.spark.stream.kafka import KAFKA, source_options, topic_of
+from workloads.workload import NANOSECONDS, AttributeKind, Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKED = "route string, bucket int, latest bigint, events binary"
+ACCOUNT = ""  # the route of what is told about the events
+ROWS_AT_ONCE = 2**20  # packed at once
+# Spark counts watermarks from 1970 on; times before it are seen by none, so all are moved ahead.
+SHIFT = 2**52  # milliseconds
+_MILLISECOND = 10**6
+
+_TYPES: Mapping[AttributeKind, pa.DataType] = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+}
+
+
+@dataclass(frozen=True)
+class LiveSource:
+    """Where events come from, and the columns they have; `path` is a folder or a Kafka topic.
+
+    A folder's files get into it complete, by renaming: one that is still written to is read as it
+    is at that moment, once.
+    """
+
+    path: str
+    stream: Stream
+    schema: pa.Schema
+    tick: int
+    on_error: OnError = "stop"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def frame(self, session: SparkSession, files_per_batch: int | None) -> DataFrame:
+        """One column, `path` or `value`, of which `Packer` makes events."""
+        if self.path.startswith(KAFKA):
+            options = {**source_options(self.path), **self.options}
+            return session.readStream.format("kafka").options(**options).load().select("value")
+        reader = (
+            session.readStream.format("binaryFile")
+            .schema("path string, modificationTime timestamp, length long, content binary")
+            .option("recursiveFileLookup", "true")
+            # Otherwise files of last week are left out without a word.
+            .option("maxFileAge", "36500d")
+            .option("pathGlobFilter", "{" + ",".join("*" + ending for ending in ENDINGS) + "}")
+        )
+        if files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", files_per_batch)
+        return reader.load(str(Path(self.path).absolute())).select("path")
+
+
+def open_live_source(
+    path: str,
+    stream: Stream,
+    like: str | None = None,
+    known: pa.Schema | None = None,
+    on_error: OnError = "stop",
+    options: Mapping[str, str] | None = None,
+) -> LiveSource:
+    """Look at what is there of a stream.
+
+    The columns are those of `like`, a file of events, else of what is in the folder; where there is
+    nothing yet, those that the stream declares under `attributes`. Columns that are `known`, from
+    the checkpoint of an earlier run, keep their types.
+    """
+    is_kafka = path.startswith(KAFKA)
+    if is_kafka:
+        topic_of(path)
+    elif not Path(path).is_dir():
+        raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
+    found: pa.Schema | None = None
+    if like is not None:
+        found = FileSource(like, stream, Faults("skip")).schema
+    elif known is None and not is_kafka and (first := _first_file(Path(path))) is not None:
+        found = FileSource(first, stream, Faults("skip")).schema
+    schema = _settled(found if found is not None else _declared(stream, path, known), known)
+    events = from_table(schema.empty_table(), stream, path)
+    return LiveSource(
+        path,
+        stream,
+        events.table.schema,
+        events.tick,
+        on_error,
+        options or {},
+    )
+
+
+def _first_file(folder: Path) -> str | None:
+    files = (file for file in sorted(folder.rglob("*")) if file.name.endswith(ENDINGS))
+    return next((str(file) for file in files if not file.name.startswith((".", "_"))), None)
+
+
+def _declared(stream: Stream, path: str, known: pa.Schema | None) -> pa.Schema:
+    if known is not None:
+        return known
+    if not stream.attributes:
+        raise EventsError(
+            f"'{path}' has no events yet to tell their columns from; give a file of events like "
+            "those that will come (--schema), or declare the columns under attributes"
+        )
+    kinds: dict[str, pa.DataType] = {stream.time: pa.int64()}
+    if stream.sequence is not None:
+        kinds[stream.sequence] = pa.int64()
+    if stream.type is not None:
+        kinds[stream.type] = pa.string()
+    for name, kind in stream.attributes.items():
+        wanted = _TYPES.get(kind, pa.timestamp(stream.unit))
+        kinds[name] = wanted if name != stream.time or kind == "time" else pa.int64()
+    return pa.schema(list(kinds.items()))
+
+
+def _settled(found: pa.Schema, known: pa.Schema | None) -> pa.Schema:
+    """One type for each column, for ever: the known one, and a number where no value has been."""
+    fields = [] if known is None else list(known)
+    names = set() if known is None else set(known.names)
+    for column in found:
+        if column.name not in names:
+            unknown = pa.types.is_null(column.type)
+            fields.append(pa.field(column.name, pa.float64() if unknown else column.type))
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Reads files, or messages, and packs their events by route and bucket; runs on executors."""
+
+    source: LiveSource
+    columns: pa.Schema
+    routes: Mapping[str, tuple[str, ...]]
+    buckets: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        faults = Faults(self.source.on_error)
+        tables: list[pa.Table] = []
+        number = 0
+        for table in self._tables(batches, faults):
+            tables.append(table)
+            number += table.num_rows
+            if number >= ROWS_AT_ONCE:
+                yield self._packed(tables, faults)
+                tables, number = [], 0
+        if tables or faults.total:
+            yield self._packed(tables, faults)
+
+    def _tables(self, batches: Iterable[pa.RecordBatch], faults: Faults) -> Iterator[pa.Table]:
+        stream, names = self.source.stream, self.columns.names
+        for batch in batches:
+            if batch.schema.names == ["value"]:
+                yield self._messages(batch.column(0).drop_null(), faults)
+                continue
+            for place in batch.column(0).to_pylist():
+                file = place.removeprefix("file:")
+                source = FileSource(file, stream, faults, schema=self.columns)
+                yield from (part.table for part in source.batches(names))
+
+    def _messages(self, values: pa.Array, faults: Faults) -> pa.Table:
+        """Messages, each one JSON object."""
+        if not len(values):
+            return self.columns.empty_table()
+        lines = pc.replace_substring(values, pattern="\n", replacement=" ")
+        one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+        block = pc.binary_join(one, b"\n")[0].as_py()
+        table, rows, found = parse_json(block, self.columns)
+        stream = self.source.stream
+        for name in filter(None, (stream.time, stream.sequence)):
+            null = np.asarray(pc.is_null(table.column(name)))
+            message = "it is null; every event needs one"
+            found += [Fault(int(rows[i]) + 1, "null", message, name) for i in np.flatnonzero(null)]
+            table, rows = table.filter(pa.array(~null)), rows[~null]
+        faults.report(self.source.path, found)
+        return table
+
+    def _packed(self, tables: list[pa.Table], faults: Faults) -> pa.RecordBatch:
+        """The rows for each bucket, and one that says how many events there were."""
+        table = pa.concat_tables([self.columns.empty_table(), *tables])
+        events = from_table(table, self.source.stream)
+        try:
+            events = replace(events, table=events.table.cast(self.columns))
+        except pa.ArrowInvalid as error:
+            raise EventsError(f"the events do not have the columns' types: {error}") from error
+        latest = self._latest(events)
+        account = {"read": len(events), "bad": faults.total, "first": faults.first}
+        faults.counts.clear()
+        rows = [(ACCOUNT, 0, json.dumps(account).encode()), *self._routed(events)]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array([route for route, _, _ in rows], pa.string()),
+                pa.array([bucket for _, bucket, _ in rows], pa.int32()),
+                pa.array([latest] * len(rows), pa.int64()),
+                pa.array([events for _, _, events in rows], pa.binary()),
+            ],
+            ["route", "bucket", "latest", "events"],
+        )
+
+    def _latest(self, events: Events) -> int | None:
+        """The last time, as Spark's watermark counts it."""
+        if not len(events):
+            return None
+        first, last = (milliseconds(int(events.ticks[i]), events.tick) for i in (0, -1))
+        if not -SHIFT < first <= last < SHIFT:
+            raise EventsError(
+                f"the times in column '{events.time_column}' reach {SHIFT // 31_556_952_000:,} "
+                "years from 1970, which is further than a live stream can count"
+            )
+        return last + SHIFT
+
+    def _routed(self, events: Events) -> Iterator[tuple[str, int, bytes]]:
+        home = np.ones(len(events), bool)
+        for route, key in self.routes.items():
+            bucket = buckets_of(events, key, self.buckets)
+            taken = bucket >= 0
+            table = events.table
+            if len(self.routes) > 1:
+                table = table.append_column(HOME, pa.array(home & taken))
+                home &= ~taken
+            order = np.argsort(bucket, kind="stable")
+            starts = np.searchsorted(bucket[order], np.arange(self.buckets + 1))
+            table = table.take(pa.array(order)).combine_chunks()
+            for number in np.flatnonzero(np.diff(starts)):
+                start, stop = int(starts[number]), int(starts[number + 1])
+                yield route, int(number), table_bytes(table.slice(start, stop - start))
+
+
+def milliseconds(ticks: int, tick: int) -> int:
+    """Ticks as whole milliseconds, rounded down."""
+    return ticks * tick // _MILLISECOND
+
+
+def complete_until(watermark: int, tick: int) -> int | None:
+    """The last time that no event will have any more, for a watermark of Spark's."""
+    if watermark <= 0:
+        return None
+    return -(-(watermark - SHIFT) * _MILLISECOND // tick) - 1
+
+
+def watermark_for(ticks: int, tick: int) -> int:
+    """The first watermark by which `complete_until` has reached a time."""
+    return milliseconds(ticks, tick) + 1 + SHIFT
+
+
+def lateness_of(stream: Stream) -> int:
+    """How long events are waited for, in milliseconds, rounded up."""
+    return -(-(stream.lateness or 0) // NANOSECONDS["ms"])
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """A table for `bytes_table`."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def bytes_table(content: bytes | pa.Buffer) -> pa.Table:
+    """The table that `table_bytes` was given."""
+    return pa.ipc.open_stream(content).read_all()

@@ -1,0 +1,1 @@
+"""Groups of events of a Kleene pattern."""

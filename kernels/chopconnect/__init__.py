@@ -1,0 +1,1 @@
+"""Counts of segments for each active START, connected: Chop-Connect."""

@@ -1,0 +1,1 @@
+"""Joins of rows within a window."""

@@ -1,0 +1,1 @@
+"""Products of panes, for windows of several lengths."""

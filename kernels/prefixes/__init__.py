@@ -1,0 +1,1 @@
+"""Prefix counts for each active START: A-Seq and PreTree."""

@@ -1,0 +1,1 @@
+"""The sliding product of matrices, in two stacks."""

@@ -1,0 +1,60 @@
+"""The kernels and their backends, each under one name with one signature.
+
+`numba` is compiled for the CPU; `opencl` runs on a device of pyopencl, which it takes as its first
+argument. What a kernel computes, in plain Python, is in `kernels.references`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from kernels.chains import cpu as chains
+from kernels.chains import opencl as chains_opencl
+from kernels.chopconnect import cpu as chopconnect
+from kernels.joins import cpu as joins
+from kernels.joins import opencl as joins_opencl
+from kernels.panes import cpu as panes
+from kernels.prefixes import cpu as aseq
+from kernels.product import cpu as product
+from kernels.product import opencl as product_opencl
+from kernels.reversible import cpu as reversible
+from kernels.reversible import opencl as reversible_opencl
+from kernels.texts import cpu as texts
+from kernels.windows import cpu as windows
+
+Kernel = Callable[..., Any]
+
+KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
+    {
+        "product": {"numba": product.slide_product, "opencl": product_opencl.slide_product},
+        "panes": {"numba": panes.slide_panes},
+        "reversible": {
+            "numba": reversible.slide_reversible,
+            "opencl": reversible_opencl.slide_reversible,
+        },
+        # Also PreTree, whose trees have more than one branch.
+        "aseq": {"numba": aseq.count_prefixes},
+        "chopconnect": {"numba": chopconnect.connect},
+        "count_pairs": {"numba": joins.count_pairs, "opencl": joins_opencl.count_pairs},
+        "fill_pairs": {"numba": joins.fill_pairs, "opencl": joins_opencl.fill_pairs},
+        "probe": {"numba": joins.probe, "opencl": joins_opencl.probe},
+        "latest_starts": {"numba": joins.latest_starts, "opencl": joins_opencl.latest_starts},
+        "places_from": {"numba": joins.places_from, "opencl": joins_opencl.places_from},
+        "match_codes": {"numba": joins.match_codes},
+        "group_rows": {"numba": joins.group_rows},
+        "count_chains": {"numba": chains.count_chains, "opencl": chains_opencl.count_chains},
+        "fill_chains": {"numba": chains.fill_chains, "opencl": chains_opencl.fill_chains},
+        "number_texts": {"numba": texts.number_texts},
+        "most_of_letters": {"numba": windows.most_of_letters},
+        "boundaries": {"numba": windows.boundaries},
+    }
+)
+
+
+def kernel(name: str, backend: str, device: Any = None) -> Kernel:
+    """A kernel of a backend, on a device where it needs one: all of a name are called alike."""
+    found = KERNELS[name][backend]
+    return partial(found, device) if backend == "opencl" else found

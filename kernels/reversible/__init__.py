@@ -1,0 +1,1 @@
+"""The sliding product where each event can be taken back."""

@@ -1,0 +1,1 @@
+"""Which windows are evaluated, and what they hold at most."""

@@ -1,0 +1,1 @@
+"""From a parsed workload to bound queries: names resolved, kinds checked, keys found."""

@@ -1,0 +1,219 @@
+"""Conditions: the kinds of their values, one canonical form and order, and the keys that they
+make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optimizer.ir.query import Pattern, events
+from workloads import syntax as ex
+from workloads.errors import QueryError, Span
+from workloads.syntax import print_expression
+
+_MIRRORED: dict[ex.ComparisonOperator, ex.ComparisonOperator] = {
+    "=": "=",
+    "!=": "!=",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+
+
+def canonical(expression: ex.Expression) -> ex.Expression:
+    """The same condition with `>` turned into `<`, sides of `=` and parts of AND and OR in order.
+
+    `5 < a.x -> a.x > 5` where one side is constant; without spans.
+    """
+    match expression:
+        case ex.Comparison(operator, left, right):
+            first, second = canonical(left), canonical(right)
+            if _rank(first) > _rank(second):
+                return ex.Comparison(_MIRRORED[operator], second, first)
+            return ex.Comparison(operator, first, second)
+        case ex.Logical(operator, parts):
+            flat = [
+                inner
+                for part in map(canonical, parts)
+                for inner in (
+                    part.parts
+                    if isinstance(part, ex.Logical) and part.operator == operator
+                    else (part,)
+                )
+            ]
+            ordered = ordered_unique(flat)
+            return ordered[0] if len(ordered) == 1 else ex.Logical(operator, ordered)
+        case ex.Not(operand):
+            return ex.Not(canonical(operand))
+        case ex.Negative(operand):
+            return ex.Negative(canonical(operand))
+        case ex.Arithmetic(arithmetic, left, right):
+            return ex.Arithmetic(arithmetic, canonical(left), canonical(right))
+        case ex.IsNull(operand, negated):
+            return ex.IsNull(canonical(operand), negated)
+        case ex.Membership(operand, values, negated):
+            listed = {print_expression(v): ex.Literal(v.value) for v in values}
+            return ex.Membership(
+                canonical(operand), tuple(listed[k] for k in sorted(listed)), negated
+            )
+        case ex.Call(function, argument):
+            return ex.Call(function, None if argument is None else canonical(argument))
+        case ex.Attribute(alias, name):
+            return ex.Attribute(alias, name)
+        case ex.Literal(value):
+            return ex.Literal(value)
+        case ex.Equivalence(names):
+            return ex.Equivalence(tuple(sorted(set(names))))
+
+
+def ordered_unique(expressions: list[ex.Expression]) -> tuple[ex.Expression, ...]:
+    """Each once, in the order of their spelling."""
+    by_text = {print_expression(e): e for e in expressions}
+    return tuple(by_text[text] for text in sorted(by_text))
+
+
+def _rank(expression: ex.Expression) -> tuple[bool, str]:
+    """Constants last, then by spelling."""
+    return isinstance(expression, ex.Literal), print_expression(expression)
+
+
+def tied_attributes(
+    pattern: Pattern, conditions: list[ex.Expression]
+) -> tuple[list[str], list[ex.Expression]]:
+    """The attributes that chains of equalities tie over the whole pattern, and what remains."""
+    aliases = {event.alias for event in events(pattern)}
+    ties: dict[str, list[tuple[str, str]]] = {}
+    for condition in conditions:
+        name = _tie(condition)
+        if name is not None:
+            first, second = sorted(ex.aliases(condition))
+            ties.setdefault(name, []).append((first, second))
+    tied = [name for name, edges in ties.items() if _reached(edges) == aliases]
+    return tied, [c for c in conditions if _tie(c) not in tied]
+
+
+def _tie(condition: ex.Expression) -> str | None:
+    """The attribute of `a.x = b.x`; None for any other condition."""
+    match condition:
+        case ex.Comparison("=", ex.Attribute(a, x), ex.Attribute(b, y)) if x == y and a != b:
+            return x
+        case _:
+            return None
+
+
+def _reached(edges: list[tuple[str, str]]) -> set[str]:
+    """The aliases that the edges connect to those of the first one."""
+    reached = set(edges[0])
+    while True:
+        # One more step from what is reached; with few aliases nothing cleverer is needed.
+        further = {alias for edge in edges if not reached.isdisjoint(edge) for alias in edge}
+        if further <= reached:
+            return reached
+        reached |= further
+
+
+_FAMILY = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}
+_ORDERED = ("number", "string", "time")
+
+
+class KindChecker:
+    """Checks expressions one after the other, remembering what they say of each attribute."""
+
+    def __init__(self, declared: Mapping[str, str]) -> None:
+        self._known: dict[str, str] = {name: _FAMILY[kind] for name, kind in declared.items()}
+
+    def check(self, expression: ex.Expression) -> None:
+        """Raise `QueryError` where two values cannot be compared or computed with."""
+        for node in ex.walk(expression):
+            match node:
+                case ex.Comparison(operator, left, right):
+                    self._agree(left, right, node.span)
+                    kind = self.kind(left) or self.kind(right)
+                    if operator not in ("=", "!=") and kind is not None and kind not in _ORDERED:
+                        raise QueryError(f"values of kind {kind} have no order", node.span)
+                case ex.Membership(operand, values):
+                    for value in values:
+                        self._agree(operand, value, node.span)
+                case ex.Arithmetic(operator, left, right):
+                    for side in (left, right):
+                        self._expect(side, "number", f"'{operator}'")
+                case ex.Negative(operand):
+                    self._expect(operand, "number", "'-'")
+                case ex.Call(function, ex.Attribute() as argument) if function in ("sum", "avg"):
+                    self._expect(argument, "number", function)
+                case ex.Logical(_, parts):
+                    for part in parts:
+                        _expect_condition(part)
+                case ex.Not(operand):
+                    _expect_condition(operand)
+                case _:
+                    pass
+
+    def kind(self, expression: ex.Expression) -> str | None:
+        """The kind of a value, or None where nothing is known about it."""
+        match expression:
+            case ex.Literal(value):
+                return _literal_kind(value)
+            case ex.Attribute(_, name):
+                return self._known.get(name)
+            case ex.Arithmetic() | ex.Negative():
+                return "number"
+            case ex.Call("count" | "sum" | "avg"):
+                return "number"
+            case ex.Call(_, argument) if argument is not None:
+                return self.kind(argument)
+            case _:
+                return "bool"
+
+    def _agree(self, left: ex.Expression, right: ex.Expression, span: Span) -> None:
+        first, second = self.kind(left), self.kind(right)
+        if first is not None and second is not None and first != second:
+            raise QueryError(
+                f"a {first} cannot be compared with a {second}",
+                span,
+                self._why(left, first) or self._why(right, second),
+            )
+        for side, other in ((left, second), (right, first)):
+            if isinstance(side, ex.Attribute) and other is not None:
+                self._known[side.name] = other
+
+    def _expect(self, expression: ex.Expression, wanted: str, user: str) -> None:
+        found = self.kind(expression)
+        if found is not None and found != wanted:
+            raise QueryError(
+                f"{user} takes a {wanted}, not a {found}",
+                expression.span,
+                self._why(expression, found),
+            )
+        if isinstance(expression, ex.Attribute):
+            self._known[expression.name] = wanted
+
+    def _why(self, expression: ex.Expression, kind: str) -> str | None:
+        if isinstance(expression, ex.Attribute):
+            return f"'{expression.name}' is a {kind} by its declaration or by an earlier use"
+        return None
+
+
+def _literal_kind(value: ex.Value) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case _:
+            return "number"
+
+
+def _expect_condition(expression: ex.Expression) -> None:
+    literal = isinstance(expression, ex.Literal) and isinstance(expression.value, bool)
+    if not isinstance(expression, ex.CONDITIONS) and not literal:
+        raise QueryError("this is a value, not a condition", expression.span, "compare it with one")
+
+
+def check_condition(expression: ex.Expression, checker: KindChecker) -> None:
+    """A whole condition: true or false at its top, and its values comparable."""
+    _expect_condition(expression)
+    checker.check(expression)

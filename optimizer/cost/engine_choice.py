@@ -1,0 +1,179 @@
+"""Which counting engine is the cheapest for a group, and what each fragment of a pattern costs
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizer.cost.counting import CountedQueries, Lengths
+from optimizer.cost.unit_costs import NAMES, Operations, UnitCosts, nanoseconds
+from optimizer.engines import COUNTING, CountingEngine, counting_engine, label, takes
+from optimizer.ir.automaton import Symbols
+from optimizer.ir.chain import Chain, chain_of
+from optimizer.ir.query import Query, Symbol
+from optimizer.statistics.statistics import Statistics
+
+# What takes the time, in words, for each kind of operation.
+_SAID = {
+    "seen": "looking up symbols",
+    "keyed": "preparing events",
+    "watched": "preparing events",
+    "spoken": "preparing events",
+    "reversible_events": "visiting events",
+    "reversible_adds": "adding to the counters of shared pieces",
+    "reversible_reads": "reading counts",
+    "stack_events": "visiting events",
+    "stack_adds": "adding to the counters of shared pieces",
+    "stack_front": "adding to the counters of shared pieces",
+    "stack_logged": "logging changes, as negations or values cannot be taken back",
+    "stack_reads": "reading counts",
+    "stack_pairs": "multiplying fronts and backs of windows",
+    "stack_floats": "counting in floating point too",
+    "stack_values": "carrying values",
+    "product_rows": "writing results",
+    "pane_events": "visiting events",
+    "pane_adds": "adding to the counters of panes",
+    "pane_cells": "opening panes",
+    "pane_pairs": "putting windows together from panes",
+    "pane_windows": "reading counts",
+    "tree_events": "visiting events once for each tree",
+    "tree_nodes": "finding the prefixes that an event extends",
+    "tree_laden": "carrying values or floating-point counts",
+    "tree_counters": "adding to the counters of active STARTs",
+    "tree_cells": "opening counters for STARTs",
+    "tree_reads": "reading counts",
+    "tree_totals": "summing up over active STARTs",
+    "tree_floats": "carrying values or floating-point counts",
+    "chop_events": "visiting events",
+    "chop_windows": "visiting events",
+    "chop_nodes": "finding the segments that an event extends",
+    "chop_laden": "carrying values or floating-point counts",
+    "chop_counters": "adding to the counters of active STARTs",
+    "chop_cells": "opening counters for STARTs",
+    "chop_snapshots": "taking snapshots",
+    "chop_rows": "writing snapshots",
+    "chop_products": "multiplying snapshots",
+    "chop_reads": "reading counts",
+    "chop_totals": "summing up over active STARTs",
+    "chop_connected": "connecting segments by their snapshots",
+    "chop_floats": "carrying values or floating-point counts",
+    "sorted_rows": "writing and sorting results",
+}
+
+
+@dataclass(frozen=True)
+class RankedEngine:
+    """An engine, what it takes for a second of stream, and a sentence that says why."""
+
+    engine: str
+    nanoseconds: float
+    per_event: float
+    why: str
+    operations: Operations
+
+
+def cheapest(
+    queries: Sequence[Query],
+    statistics: Statistics,
+    unit_costs: UnitCosts,
+    allowed: Sequence[CountingEngine] = COUNTING,
+    lengths: Lengths | None = None,
+) -> list[RankedEngine]:
+    """The engines that may count queries as one group, the cheapest first.
+
+    Of the `allowed` ones, those that can take all of them. `lengths` are the segments for
+    Chop-Connect, which is left out without any. Equal costs come in the order of `allowed`.
+    """
+    group = CountedQueries(tuple(queries), statistics)
+    found = [
+        (engine.NAME, engine.operations(group, lengths))
+        for engine in allowed
+        if len(queries) >= engine.FEWEST
+        and (lengths or not engine.CHOPPED)
+        and takes(engine, queries)
+    ]
+    costs = {engine: nanoseconds(operations, unit_costs) for engine, operations in found}
+    ranked = sorted(found, key=lambda pair: costs[pair[0]])
+    rate = group.spoken or 1.0
+    return [
+        RankedEngine(
+            engine,
+            costs[engine],
+            costs[engine] / rate,
+            _why(engine, operations, costs, unit_costs, rate),
+            operations,
+        )
+        for engine, operations in ranked
+    ]
+
+
+def _why(
+    engine: str,
+    operations: Operations,
+    costs: dict[str, float],
+    unit_costs: UnitCosts,
+    rate: float,
+) -> str:
+    mine = costs[engine]
+    parts = {_SAID[name]: 0.0 for name in NAMES if getattr(operations, name)}
+    for name in NAMES:
+        if getattr(operations, name):
+            parts[_SAID[name]] += getattr(operations, name) * getattr(unit_costs.each, name)
+    largest = max(parts, key=lambda said: parts[said], default="nothing")
+    share = parts[largest] / mine if mine else 0.0
+    measured = "by default costs" if unit_costs.is_default else "as measured on this machine"
+    text = (
+        f"{label(engine)} takes {mine / rate:,.0f} ns per event {measured}, "
+        f"{share:.0%} of it {largest}"
+    )
+    others = {other: cost for other, cost in costs.items() if other != engine}
+    if others:
+        best = min(others, key=lambda other: others[other])
+        if mine <= others[best]:
+            times = others[best] / mine if mine else 1.0
+            much = "about as long" if times < 1.05 else f"{times:.2g} times as long"
+            return f"{text}; {label(best)} would take {much}"
+        return f"{text}; {label(best)} takes {others[best] / mine:.0%} of that"
+    return text
+
+
+PatternSteps = Sequence[tuple[Symbol, Symbols]]  # symbols, and what is negated after each
+
+
+def step_texts(queries: Sequence[Query]) -> dict[str, tuple[Symbol, Symbols]]:
+    """The steps of queries that are chains, by their text as segments and candidates have it."""
+    found = {}
+    for query in queries:
+        chain = chain_of(query)
+        if isinstance(chain, Chain):
+            for component, gap in zip(chain.components, chain.gaps, strict=True):
+                text = " ".join([str(component.symbol), *sorted(f"!{s}" for s in gap)])
+                found[text] = (component.symbol, gap)
+    return found
+
+
+class Costs:
+    """The costs of pieces of one group, each counter once."""
+
+    def __init__(self, group: CountedQueries, engine: str, unit_costs: UnitCosts) -> None:
+        self._group, self._unit_costs = group, unit_costs
+        self._engine = counting_engine(engine)
+        self._counted: set[tuple[tuple[Symbol, Symbols], ...]] = set()
+
+    def of(self, steps: PatternSteps) -> float:
+        """What the counters of a piece take, but for those of pieces that were asked for before."""
+        whole = tuple(steps)
+        found = 0.0
+        for start in range(len(whole)):
+            for end in range(start + 1, len(whole) + 1):
+                part = whole[start:end]
+                if part not in self._counted and self._engine.has_counter(start, end):
+                    self._counted.add(part)
+                    found += self.counter(part)
+        return found
+
+    def counter(self, stretch: PatternSteps) -> float:
+        """What the counter of all of a stretch takes, without those of its parts."""
+        return self._engine.counter(stretch, self._group, self._unit_costs.each)

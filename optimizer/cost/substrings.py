@@ -1,0 +1,494 @@
+"""How often events arrive, and what they do to the counters of each substring of a pattern."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from math import exp, log2, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.ir.automaton import Machine, Position, Symbols
+from optimizer.ir.query import (
+    Aggregation,
+    Event,
+    Neg,
+    Pattern,
+    Query,
+    Seq,
+    Symbol,
+    Window,
+    alternatives,
+)
+from optimizer.statistics.statistics import KeyStatistics, Statistics
+from workloads import syntax as ex
+from workloads.syntax import One
+
+_WEIGHTS = {"sum": 2, "avg": 2, "min": 1, "max": 1}  # numbers that are carried: a sum has its count
+
+
+@dataclass(frozen=True)
+class Word:
+    """`SEQ(!gaps[0], E1, !gaps[1], E2, …, En, !gaps[n])`, every E and every negated part one event.
+
+    `values` are the components whose attributes are aggregated, with how many numbers each takes.
+    """
+
+    symbols: tuple[Symbol, ...]
+    gaps: tuple[Symbols, ...]
+    values: tuple[tuple[int, str, int], ...] = ()  # place, what, numbers
+
+    @property
+    def has_negation(self) -> bool:
+        """Can an event take counts away?"""
+        return any(self.gaps)
+
+
+def word_of(choice: Pattern, output: Aggregation | None = None) -> Word | None:
+    """An OR-free pattern as a word, or None where it is none."""
+    gaps: list[Symbols] = [frozenset()]
+    symbols: list[Symbol] = []
+    places: dict[str, int] = {}
+    for part in choice.parts if isinstance(choice, Seq) else (choice,):
+        match part:
+            case Event(symbol, alias, One()):
+                places[alias] = len(symbols)
+                symbols.append(symbol)
+                gaps.append(frozenset())
+            case Neg(Event(symbol, _, One())):
+                gaps[-1] |= {symbol}
+            case _:
+                return None
+    wanted = _wanted(output) if output is not None else ()
+    values = {
+        (places[operand.alias], f"{function} {operand.name}", _WEIGHTS[function])
+        for function, operand in wanted
+        if operand.alias in places
+    }
+    return Word(tuple(symbols), tuple(gaps), tuple(sorted(values)))
+
+
+def _wanted(output: Aggregation) -> Iterator[tuple[str, ex.Attribute]]:
+    """The values that an output needs, counts apart."""
+    for item in output.items:
+        if item.operand is not None:
+            yield item.function, item.operand
+    for node in ex.walk(output.having) if output.having is not None else ():
+        if isinstance(node, ex.Call) and isinstance(node.argument, ex.Attribute):
+            yield node.function, node.argument
+
+
+def words_of(query: Query) -> tuple[Word, ...] | None:
+    """A query's alternatives as words, or None where one of them is none."""
+    output = query.output if isinstance(query.output, Aggregation) else None
+    found = [word_of(choice, output) for choice in alternatives(query.pattern)]
+    words = tuple(word for word in found if word is not None)
+    return words if len(words) == len(found) else None
+
+
+# --- stretches -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many counters an event of each symbol changes.
+
+    `arriving`: of pieces that end with it; `leaving`: of those that begin with it; `first`: of
+    those among these that begin a query, which is what is read of a front. `joins` are the products
+    that join two stretches of stream, for all pieces, and `final_joins` for those that end a query.
+    """
+
+    arriving: Mapping[Symbol, float] = field(default_factory=dict)
+    leaving: Mapping[Symbol, float] = field(default_factory=dict)
+    first: Mapping[Symbol, float] = field(default_factory=dict)
+    joins: float = 0.0
+    final_joins: float = 0.0
+
+    def __add__(self, other: Changes) -> Changes:
+        return Changes(
+            _sum(self.arriving, other.arriving),
+            _sum(self.leaving, other.leaving),
+            _sum(self.first, other.first),
+            self.joins + other.joins,
+            self.final_joins + other.final_joins,
+        )
+
+
+def _sum(a: Mapping[Symbol, float], b: Mapping[Symbol, float]) -> dict[Symbol, float]:
+    found: dict[Symbol, float] = defaultdict(float, a)
+    for symbol, number in b.items():
+        found[symbol] += number
+    return dict(found)
+
+
+def changes(words: Iterable[Word]) -> Changes:
+    """What events do to the counters of these words, where equal pieces are one counter."""
+    distinct = list(dict.fromkeys((word.symbols, word.gaps) for word in words))
+    rows = [
+        [(gaps[i], symbol, gaps[i + 1], False) for i, symbol in enumerate(symbols)]
+        for symbols, gaps in distinct
+    ]
+    return _stretches(rows) + _cleared(distinct)
+
+
+def value_changes(words: Iterable[Word]) -> Changes:
+    """The same for values that travel with the counts: in pieces that hold their component."""
+    total = Changes()
+    by_weight: dict[int, list[list[_Letter]]] = defaultdict(list)
+    for word in words:
+        for place, what, weight in word.values:
+            by_weight[weight].append(
+                [
+                    (word.gaps[i], symbol, word.gaps[i + 1], what if i == place else False)
+                    for i, symbol in enumerate(word.symbols)
+                ]
+            )
+    for weight, rows in by_weight.items():
+        found = _stretches(list({tuple(row): row for row in rows}.values()), marked=True)
+        for _ in range(weight):
+            total += found
+    return total
+
+
+_Letter = tuple[Symbols, Symbol, Symbols, Hashable]
+
+
+def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Changes:
+    """Distinct stretches by their first and their last symbol; `marked`: only with a mark."""
+    if not rows:
+        return Changes()
+    if len(rows) == 1 and not marked and len({letter[1] for letter in rows[0]}) == len(rows[0]):
+        return _of_one([letter[1] for letter in rows[0]])
+    letters: dict[_Letter, int] = {}
+    symbols: dict[Symbol, int] = {}
+    for row in rows:
+        for letter in row:
+            letters.setdefault(letter, len(letters))
+            symbols.setdefault(letter[1], len(symbols))
+    numbers = np.array([letters[letter] for row in rows for letter in row], np.int64)
+    symbol = np.array([symbols[letter[1]] for row in rows for letter in row], np.int64)
+    mark = np.array([letter[3] is not False for row in rows for letter in row], np.bool_)
+    sizes = np.array([len(row) for row in rows], np.int64)
+    ends = np.repeat(np.cumsum(sizes), sizes)
+    begins = np.zeros(len(numbers), np.bool_)
+    begins[np.cumsum(sizes) - sizes] = True
+    joins = final_joins = 0.0
+    at = np.arange(len(numbers))
+    marks = np.concatenate([[0], np.cumsum(mark)])
+    last, first, prefix = (np.zeros(len(symbols)) for _ in range(3))
+    length = 1
+    while len(at):
+        _, shown, numbers_here = np.unique(numbers[at], return_index=True, return_inverse=True)
+        place = at[shown]
+        starting = np.zeros(len(shown), np.bool_)
+        starting[numbers_here[begins[at]]] = True
+        finishing = np.zeros(len(shown), np.bool_)
+        finishing[numbers_here[at + length == ends[at]]] = True
+        # A piece may lie in one of two stretches, or be cut anywhere between its letters.
+        joins += len(shown) * (length + 1)
+        final_joins += int(finishing.sum()) * (length + 1)
+        if marked:
+            held = marks[place + length] > marks[place]
+            place, starting = place[held], starting[held]
+        last += np.bincount(symbol[place + length - 1], minlength=len(symbols))
+        first += np.bincount(symbol[place], minlength=len(symbols))
+        prefix += np.bincount(symbol[place[starting]], minlength=len(symbols))
+        # One longer: a stretch and the one that begins a letter later, which ends a letter later.
+        full = np.full(len(numbers) + 1, -1, np.int64)
+        full[at] = numbers_here
+        length += 1
+        at = at[at + length <= ends[at]]
+        numbers = full[:-1] * (len(shown) + len(letters) + 1) + full[1:]
+    names = list(symbols)
+    arriving, leaving, beginning = (
+        dict(zip(names, n.tolist(), strict=True)) for n in (last, first, prefix)
+    )
+    return Changes(arriving, leaving, beginning, joins, final_joins)
+
+
+def _of_one(symbols: Sequence[Symbol]) -> Changes:
+    """The same for one row whose symbols differ, so that no two of its stretches are equal."""
+    n = len(symbols)
+    return Changes(
+        {symbol: float(i) for i, symbol in enumerate(symbols, 1)},
+        {symbol: float(n - i) for i, symbol in enumerate(symbols)},
+        {symbol: 0.0 if i else float(n) for i, symbol in enumerate(symbols)},
+        float(sum((n - length + 1) * (length + 1) for length in range(1, n + 1))),
+        float(sum(length + 1 for length in range(1, n + 1))),
+    )
+
+
+def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) -> Changes:
+    """Counters that negated events set to zero: of pieces that end, or begin, at their gap."""
+    behind: set[tuple[Symbol, Hashable]] = set()
+    before: set[tuple[Symbol, Hashable]] = set()
+    first: set[tuple[Symbol, Hashable]] = set()
+    for symbols, gaps in words:
+        for j, gap in enumerate(gaps):
+            for negated in gap:
+                for i in range(j + 1):
+                    behind.add((negated, (gaps[i : j + 1], symbols[i:j])))
+                for k in range(j, len(symbols) + 1):
+                    before.add((negated, (gaps[j : k + 1], symbols[j:k])))
+                    if j == 0:
+                        first.add((negated, (gaps[: k + 1], symbols[:k])))
+    arriving, leaving, beginning = (
+        dict(Counter(symbol for symbol, _ in found)) for found in (behind, before, first)
+    )
+    return Changes(arriving, leaving, beginning)
+
+
+# --- machines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MachineChanges:
+    """What events do to the entries of a machine's product, and how many states it has."""
+
+    changes: Changes
+    states: int
+
+
+@lru_cache(maxsize=512)  # asked again for every group that a query is tried in
+def explored(choice: Pattern) -> MachineChanges:
+    """The same for patterns that are no words, by their machine: one counter for each entry.
+
+    Events are taken to come one at a time.
+    """
+    machine = Machine(choice)
+    numbers: dict[Position, int] = {machine.start: 0}
+    states = [machine.start]
+    moves: list[tuple[Symbol, int, int]] = []
+    stays: list[tuple[Symbol, int, int | None]] = []
+
+    def number(state: Position) -> int:
+        if state not in numbers:
+            numbers[state] = len(states)
+            states.append(state)
+        return numbers[state]
+
+    done = 0
+    while done < len(states):
+        state = states[done]
+        for symbol in sorted(machine.symbols, key=str):
+            alone = frozenset([symbol])
+            present = alone & machine.watched_symbols
+            steps = machine.steps(state, alone, present)
+            moves += [(symbol, done, number(step.target)) for step in steps]
+            after = machine.stay(state, present)
+            target = None if after is None else number(after)
+            if target != done:
+                stays.append((symbol, done, target))
+        done += 1
+    edges = [(i, j) for _, i, j in moves] + [(i, j) for _, i, j in stays if j is not None]
+    after_all = _reached(len(states), edges)
+    before_all = _reached(len(states), [(j, i) for i, j in edges])
+    arriving: Counter[Symbol] = Counter()
+    leaving: Counter[Symbol] = Counter()
+    first: Counter[Symbol] = Counter()
+    for symbol, i, j in moves:
+        arriving[symbol] += before_all[i]
+        leaving[symbol] += after_all[j]
+        first[symbol] += after_all[j] if i == 0 else 0
+    for symbol, i, target in stays:
+        arriving[symbol] += before_all[i]
+        leaving[symbol] += after_all[i]
+        first[symbol] += after_all[i] if i == 0 else 0
+        if target is not None:
+            arriving[symbol] += before_all[i]
+            leaving[symbol] += after_all[target]
+    # Of the ways from i to j, those through each state between them.
+    joins = sum(after_all) * (len(states) + 1) / 3
+    final_joins = sum(before_all) / 2 if len(states) > 1 else 1.0
+    by_symbol = Changes(dict(arriving), dict(leaving), dict(first), joins, final_joins)
+    return MachineChanges(by_symbol, len(states))
+
+
+def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """How many states can be reached from each, itself included."""
+    following: dict[int, set[int]] = defaultdict(set)
+    for i, j in edges:
+        following[i].add(j)
+    found = []
+    for i in range(size):
+        seen, todo = {i}, [i]
+        while todo:
+            for j in following[todo.pop()] - seen:
+                seen.add(j)
+                todo.append(j)
+        found.append(len(seen))
+    return found
+
+
+_NANOSECONDS = 1e9
+_HALVINGS = 12  # of a window's length, before its chances are found by squaring
+_MOST_BITS = 62  # a window that could hold 2^62 matches is counted in floating point too
+_EXTREME = 3.5  # standard deviations that the fullest of many windows lies above the mean
+
+
+class Share(NamedTuple):
+    """So many key values that have this part of the events each."""
+
+    values: float
+    part: float
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """A stream as queries of one key, window and slide see it."""
+
+    statistics: Statistics
+    key: tuple[str, ...]
+    window: Window
+    slide: int | None = None
+
+    @cached_property
+    def _key(self) -> KeyStatistics:
+        return self.statistics.key(self.key)
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """The key's values, as far as they differ."""
+        key = self._key
+        others = key.cardinality - 1
+        if others < 1e-9 or key.heaviest >= 1:
+            return (Share(1.0, 1.0),)
+        return Share(1.0, key.heaviest), Share(others, (1 - key.heaviest) / others)
+
+    def rate(self, symbol: Symbol) -> float:
+        """Events per second."""
+        if symbol not in self._rates:
+            self._rates[symbol] = self.statistics.rate(symbol)
+        return self._rates[symbol]
+
+    @cached_property
+    def _rates(self) -> dict[Symbol, float]:
+        return {}
+
+    def seconds(self, part: float) -> float:
+        """How long the window is for a key value that has this part of the events."""
+        if not self.window.is_count:
+            return self.window.size / _NANOSECONDS
+        return self.window.size / (self.statistics.total_rate * part)
+
+    @cached_property
+    def per_rate(self) -> float:
+        """What a window holds when any event arrives, for each event per second.
+
+        An event is of a key value as often as that has events, so full windows are met more often.
+        """
+        return sum(s.values * s.part * (s.part * self.seconds(s.part)) for s in self.shares)
+
+    @cached_property
+    def per_rates(self) -> float:
+        """The mean of the product of two such numbers, for each product of two rates."""
+        return sum(s.values * s.part * (s.part * self.seconds(s.part)) ** 2 for s in self.shares)
+
+    def met(self, symbol: Symbol) -> float:
+        """How many events of a symbol a window holds when any event arrives."""
+        return self.rate(symbol) * self.per_rate
+
+    def met_both(self, one: Symbol, other: Symbol) -> float:
+        """The mean of the product of two such numbers."""
+        return self.rate(one) * self.rate(other) * self.per_rates
+
+    def most(self, symbol: Symbol) -> float:
+        """How many the fullest window holds, or nearly so."""
+        part = max(share.part for share in self.shares)
+        mean = self.rate(symbol) * part * self.seconds(part)
+        return mean + _EXTREME * sqrt(mean) + 1
+
+    def could_overflow(self, symbols: Sequence[Symbol], alternatives: int = 1) -> bool:
+        """Could a window hold so many matches that they are counted in floating point too?"""
+        bits = sum(log2(max(1.0, self.most(symbol))) for symbol in symbols)
+        return bits + log2(max(1, alternatives)) >= _MOST_BITS
+
+    def evaluations(self, symbols: Symbols) -> float:
+        """Per slide: windows a second, of all key values, that hold one of these symbols."""
+        assert self.slide, "evaluated per trigger"
+        if self.window.is_count:
+            return self.statistics.total_rate / self.slide
+        rate = sum(map(self.rate, symbols))
+        windows = sum(s.values * _any(rate * s.part * self.seconds(s.part)) for s in self.shares)
+        return windows * _NANOSECONDS / self.slide
+
+    @property
+    def windows(self) -> float:
+        """Per slide: windows a second, of all key values, whatever they hold."""
+        assert self.slide, "evaluated per trigger"
+        return sum(share.values for share in self.shares) * _NANOSECONDS / self.slide
+
+    def chances(self, words: Sequence[SoughtSequence]) -> NDArray[np.float64]:
+        """For each sequence the chance that a window holds a match; per trigger, one that ends."""
+        found = np.zeros(len(words))
+        by_length: dict[int, list[int]] = {}
+        for i, word in enumerate(words):
+            by_length.setdefault(len(word.symbols), []).append(i)
+        weights = [s.values * (1.0 if self.slide else s.part) for s in self.shares]
+        for numbers in by_length.values():
+            for share, weight in zip(self.shares, weights, strict=True):
+                steps = np.stack([self._generator(words[i], share) for i in numbers])
+                scale = share.part * self.seconds(share.part)
+                free = np.exp([-min(500.0, scale * words[i].nowhere) for i in numbers])
+                chance = free * _completed(steps, bool(self.slide))
+                found[numbers] += weight / sum(weights) * chance
+        return found
+
+    def _generator(self, word: SoughtSequence, share: Share) -> NDArray[np.float64]:
+        """How a search goes back from the end of a window: expected steps in a window's length.
+
+        It looks for the latest event of each component before that of the next. A negated event on
+        the way means to look for another event of the component after it; also before the first,
+        down to the opening of the window.
+        """
+        n = len(word.symbols)
+        scale = share.part * self.seconds(share.part)
+        steps = np.zeros((n + 2, n + 2))  # components still to be found, and n + 1: in vain
+        for left in range(n, -1, -1):
+            to_find = scale * self.rate(word.symbols[left - 1]) if left else 0.0
+            to_lose = scale * sum(map(self.rate, word.gaps[left]))
+            to_lose += scale * (word.lost[left] if word.lost else 0.0)
+            steps[left, max(left - 1, 0)] += to_find
+            steps[left, left + 1] += to_lose
+            steps[left, left] -= to_find + to_lose
+        return steps
+
+
+def _any(expected: float) -> float:
+    """The chance of at least one where so many are expected."""
+    return 1 - exp(-min(500.0, expected))
+
+
+class SoughtSequence(NamedTuple):
+    """A sequence that is looked for: its symbols, and what is negated before, between and after.
+
+    `lost` are how often a second what else is negated there is complete, and `nowhere` what must
+    be nowhere in the window.
+    """
+
+    symbols: tuple[Symbol, ...]
+    gaps: tuple[Symbols, ...]
+    lost: tuple[float, ...] = ()
+    nowhere: float = 0.0
+
+
+def _completed(steps: NDArray[np.float64], per_slide: bool) -> NDArray[np.float64]:
+    """The chance to have found all components within the window, by the exponential of `steps`.
+
+    Per trigger the last component is there already.
+    """
+    size = steps.shape[-1]
+    # An unlimited number of events is as good as very many, and keeps the squaring exact.
+    scaled = np.clip(steps, -1e6, 1e6)
+    halvings = _HALVINGS + int(max(0.0, np.ceil(log2(max(1.0, float(np.abs(scaled).max()))))))
+    part = scaled / 2.0**halvings
+    eye = np.eye(size)
+    chance = eye + part @ (eye + part / 2 @ (eye + part / 3))
+    for _ in range(halvings):
+        chance = chance @ chance
+    found: NDArray[np.float64] = np.clip(chance[:, size - 2 if per_slide else size - 3, 0], 0, 1)
+    return found

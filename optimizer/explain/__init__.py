@@ -1,0 +1,1 @@
+"""Plans and rewriting for people: text, pictures, traces."""

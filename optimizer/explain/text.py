@@ -1,0 +1,523 @@
+"""A plan as text: all of it, or what one query goes through."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from optimizer.engines import label
+from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
+from optimizer.plan.plan import CountingGroup, Group, Operator, Plan, PlanError
+from workloads.errors import did_you_mean
+
+MAX_NAMES = 6
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def cpu(nanoseconds: float) -> str:
+    """Time on one core, to three digits: `41.2 µs`."""
+    for size, unit in _UNITS:
+        if abs(nanoseconds) >= size * 0.9995:
+            return f"{digits(nanoseconds / size)} {unit}"
+    return f"{digits(nanoseconds)} ns" if nanoseconds else "0"
+
+
+def rate(value: float) -> str:
+    """Rows or events in a second."""
+    if value >= 1e6:
+        return f"{value:,.2e}"
+    return digits(value) if value >= 0.001 or value == 0 else f"{value:.0e}"
+
+
+def digits(value: float) -> str:
+    """To three digits, without zeros at the end."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    return f"{float(text):,.6f}".rstrip("0").rstrip(".") if "e" in text else text
+
+
+def amount(value: float, unit: str) -> str:
+    """A cost or a benefit in the unit of a plan's costs."""
+    return cpu(value) if unit.startswith("nanoseconds") else f"{number(value)} {unit}"
+
+
+def number(value: float) -> str:
+    """A number for people: whole ones as they are, others to four digits."""
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:,.4g}"
+
+
+def times(more: float, less: float) -> str:
+    """How much more that is."""
+    return f"{digits(more / less)} times as much" if less else "more"
+
+
+def some(names: Sequence[str], most: int | None = MAX_NAMES) -> str:
+    """The first of many names; all of them where `most` is None."""
+    more = 0 if most is None else len(names) - most
+    if more <= 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {more:,} more"
+
+
+_LINES = 24  # of one section
+_FEW = 4  # names, where there is a list for each query
+_CPU, _ROWS = 9, 9  # the columns in front of the tree
+_WIDTH = 100
+_AMONG = (
+    "among groups of one key and window (counted ones of one slide too, or by panes), the engines "
+    "and trees there are,"
+)
+
+
+def render_text(plan: Plan, verbose: bool = False) -> str:
+    """The whole plan for a terminal, in plain characters and without colour.
+
+    Long lists are cut, with a count of what is left out, unless it is `verbose`.
+    """
+    text = PlanText(plan, verbose)
+    parts = [text.heading(), text.graph(), text.reasons(), text.once(), text.candidates()]
+    parts += [text.queries(), text.obstacles()]
+    sections = [list(part) for part in parts]
+    graph = sections[1]
+    shown = [
+        [part for line in lines for part in (branch if lines is graph else wrapped)(line)]
+        for lines in sections
+    ]
+    return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
+
+
+def branch(line: str) -> list[str]:
+    """A line of the tree in lines that fit a terminal, with the tree's strokes going on."""
+    found = re.match(rf".{{{_CPU + _ROWS + 2}}}((?:[│ ]  )*)([├└]─ )?", line)
+    if len(line) <= _WIDTH or found is None:
+        return [line]
+    stroke = {"├": "│    ", "└": "     "}[found[2][0]] if found[2] else "  "
+    further = " " * (_CPU + _ROWS + 2) + found[1] + stroke
+    text = textwrap.wrap(
+        line[found.end() :], _WIDTH - len(further), break_long_words=False, break_on_hyphens=False
+    )
+    return [line[: found.end()] + text[0], *(further + part for part in text[1:])]
+
+
+def wrapped(line: str, further: int | None = None) -> list[str]:
+    """A line in lines that fit a terminal, those after the first one `further` in."""
+    if len(line) <= _WIDTH:
+        return [line]
+    if further is not None:
+        return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * further, break_on_hyphens=False)
+    indent = " " * (4 + len(line) - len(line.lstrip()))
+    mark = re.match(r" *-?\d[\d.,e+-]*( [\w. ]+?)? [-+] |[a-z]+ {2,}", line)
+    if mark is not None:  # under the text, behind its number or name
+        indent = " " * mark.end()
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+@dataclass(frozen=True)
+class PlanText:
+    """The sections of a plan's text."""
+
+    plan: Plan
+    verbose: bool = False
+
+    @cached_property
+    def ways(self) -> QueryOperators:
+        """Who uses what."""
+        return QueryOperators(self.plan)
+
+    @cached_property
+    def pieces(self) -> dict[int, list[SharedSteps]]:
+        """What groups compute once, by their number."""
+        return computed_once(self.plan)
+
+    def heading(self) -> Iterator[str]:
+        """What it is about, what it costs, and what that rests on."""
+        plan = self.plan
+        many = "query" if len(plan.queries) == 1 else "queries"
+        yield f"{plan.id}: {plan.workload}, {len(plan.queries):,} {many}"
+        yield f"cost      {self._cost()}"
+        yield f"sharing   {self._saving()}"
+        yield f"decided   by {plan.solver}, with cost model {plan.model}{self._units()}"
+        if known := self._known():
+            yield f"known     {known}"
+        if plan.assumed:
+            assumed = self._some(list(plan.assumed))
+            yield f"assumed   {assumed}; give statistics or events to do better"
+
+    def _cost(self) -> str:
+        cost = self.plan.cost
+        shown = f"{cpu(cost.shared)} of CPU for each second of stream; query by query"
+        if abs(cost.separate - cost.shared) <= 1e-9 * cost.shared:
+            return f"{shown} it is the same"
+        return f"{shown} {cpu(cost.separate)}, {times(cost.separate, cost.shared)}"
+
+    def _saving(self) -> str:
+        plan = self.plan
+        if not plan.sharing:
+            return "is switched off: each query runs by itself"
+        saved = plan.objective
+        if abs(saved) <= 1e-9 * plan.cost.shared:
+            found = f"saves nothing: {self._nothing()}"
+        elif saved < 0:
+            found = f"takes {cpu(-saved)} more than query by query"
+        else:
+            found = f"saves {cpu(saved)}"
+        if plan.model == "aseq":
+            return f"{found}; {self._by_thesis()}"
+        if plan.status == "optimal":
+            return f"{found}; {_AMONG} no other choice saves more"
+        left = 100 * (plan.bound - saved) / plan.cost.shared if plan.cost.shared else 0.0
+        gap = f"gap {left:.1f} % of the plan's cost" if left >= 0.1 else "gap below 0.1 %"
+        return f"{found}; {_AMONG} none saves more than {cpu(plan.bound)} ({gap})"
+
+    def _nothing(self) -> str:
+        if self.plan.candidates:
+            return "of what queries have in common nothing pays"
+        return "no two queries that could run together have anything in common"
+
+    def _by_thesis(self) -> str:
+        by_equation = [c for c in self.plan.candidates if c.unit != self.plan.cost.unit]
+        taken = sum(c.id in set(self.plan.chosen) for c in by_equation)
+        most = " (no other choice is worth more)" if self.plan.status == "optimal" else ""
+        return f"equation 4.4 takes {taken:,} of {len(by_equation):,} candidates{most}"
+
+    def _units(self) -> str:
+        if self.plan.model == "aseq":
+            return " (Chop-Connect, equations 4.2 to 4.5); costs are by operations of a machine"
+        source = self.plan.unit_costs.get("source", "defaults")
+        if source == "defaults":
+            return ", by default costs of operations ('sheaf calibrate' measures this machine's)"
+        return ", by costs of operations as calibrated on this machine"
+
+    def _known(self) -> str:
+        known = self.plan.statistics
+        sample = known.get("sample")
+        if sample:
+            by = "seen by a run: " if known.get("source") == "running" else ""
+            text = f"{by}sampled from {sample['events']:,} of {known.get('events', 0):,} events"
+            text += f" (seed {sample['seed']})"
+        elif self._all_assumed():
+            return ""
+        else:
+            text = "given with the workload"
+        keys = known.get("keys", {})
+        spread = [
+            f"{name} has {number(key['cardinality'])} values, the heaviest {key['heaviest']:.2%}"
+            for name, key in keys.items()
+            if f"keys: {name}" not in self.plan.assumed
+        ]
+        if known.get("ties"):
+            spread.append(f"{known['ties']:.1%} of events simultaneous with another")
+        return "; ".join([text, *spread])
+
+    def _all_assumed(self) -> bool:
+        """Is there nothing that anybody said of the stream?"""
+        assumed = set(self.plan.assumed)
+        named = [f"rates: {name}" for name in self.plan.rates]
+        for kind in ("selectivities", "keys"):
+            named += [f"{kind}: {name}" for name in self.plan.statistics.get(kind, {})]
+        return bool(named) and assumed.issuperset(named)
+
+    # --- what runs -----------------------------------------------------------------------------
+
+    def graph(self) -> Iterator[str]:
+        """The scan, its partitions, and below each the groups with their queries."""
+        yield f"{'CPU/s':>{_CPU}}{'rows/s':>{_ROWS}}  what runs"
+        scan = next(o for o in self.plan.operators if o.kind == "scan")
+        detail = scan.detail
+        columns = [f"{key} {detail[key]}" for key in ("time", "type", "sequence") if key in detail]
+        yield _line(scan.cost, scan.rows, f"scan: {', '.join(columns)}; unit {detail['unit']}")
+        (tested,) = (o for o in self.plan.operators if o.kind == "conditions")
+        symbols = len(tested.detail["symbols"])
+        many = "symbol" if symbols == 1 else "symbols"
+        yield _line(tested.cost, None, f"├─ conditions of {symbols:,} {many}, tested once")
+        by_key: dict[tuple[str, ...], list[int]] = {}
+        for i, group in enumerate(self.plan.groups):
+            key = tuple(self.ways.outputs[group.queries[0]].detail["key"])
+            by_key.setdefault(key, []).append(i)
+        keys = sorted(by_key, key=lambda key: (len(key), key))
+        for key in keys:
+            title = f"partition by {', '.join(key)}" if key else "no partition"
+            ordered = [o for o in self.plan.operators if o.kind == "partition"]
+            cost = sum(o.cost for o in ordered if tuple(o.detail["key"]) == key)
+            yield _line(cost, None, f"├─ {title}")
+            indent = "│  "
+            shown = by_key[key] if self.verbose else by_key[key][: 2 * _LINES]
+            hidden = len(by_key[key]) - len(shown)
+            for i in shown:
+                yield from self._group(i, indent, i == shown[-1] and not hidden)
+            if hidden:
+                yield _line(None, None, f"{indent}└─ and {hidden:,} more groups: --verbose")
+        sinks = [o for o in self.plan.operators if o.kind == "sink"]
+        for sink in sinks:
+            made = sum(self.ways.by_id[source].cost for source in sink.inputs)
+            branch = "└─" if sink is sinks[-1] else "├─"
+            text = f"{branch} rows of {sink.detail['rows']}, made, sorted and written"
+            yield _line(made + sink.cost, sink.rows, text)
+
+    def _group(self, number_: int, indent: str, last: bool) -> Iterator[str]:
+        group = self.plan.groups[number_]
+        branch, deeper = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        cost = self.ways.cost_of(group)
+        outputs = [self.ways.outputs[name] for name in group.queries]
+        rows = [output.rows for output in outputs]
+        total = None if None in rows else sum(row for row in rows if row is not None)
+        if len(outputs) == 1:
+            yield _line(cost, total, f"{indent}{branch}{_alone(outputs[0], group)}")
+            return
+        how = f"{len(outputs)} queries together, {label(group.engine)}"
+        if group.cost is not None and group.cost.separate > group.cost.shared:
+            how += f"; one by one {cpu(group.cost.separate)}"
+        yield _line(cost, total, f"{indent}{branch}{how}")
+        shown = outputs if self.verbose else outputs[:_LINES]
+        hidden = len(outputs) - len(shown)
+        width = max(len(output.detail["query"]) for output in shown)
+        for output in shown:
+            is_last = output is shown[-1] and not hidden
+            text = f"{output.detail['query']:<{width}}  {_pattern(output)}"
+            yield _line(None, output.rows, f"{indent}{deeper}{'└─' if is_last else '├─'} {text}")
+        if hidden:
+            yield _line(None, None, f"{indent}{deeper}└─ and {hidden:,} more: --verbose")
+
+    # --- what is decided -----------------------------------------------------------------------
+
+    def reasons(self) -> Iterator[str]:
+        """Each reason once, with the queries that it is given for."""
+        by_reason: dict[str, list[str]] = {}
+        for group in self.plan.groups:
+            by_reason.setdefault(group.why, []).append(self._joined(group.queries))
+        yield "why they run so"
+        for why, queries in by_reason.items():
+            who = "all" if len(queries) == len(self.plan.groups) > 1 else self._some(queries)
+            yield f"  {who}: {why}"
+
+    def _joined(self, names: Sequence[str]) -> str:
+        """The queries of a group, as one."""
+        if self.verbose or len(names) <= MAX_NAMES + 1:
+            return " + ".join(names)
+        return f"{' + '.join(names[:MAX_NAMES])} + {len(names) - MAX_NAMES} more"
+
+    def once(self) -> Iterator[str]:
+        """What is computed once for several queries: pieces that are counted, and joins."""
+        lines = []
+        for number_, pieces in self.pieces.items():
+            called = label(self.plan.groups[number_].engine)
+            for piece in sorted(pieces, key=lambda piece: -(piece.benefit or 0.0)):
+                who = self._some(list(piece.queries))
+                by_time = piece.benefit and self.plan.model == "measured"
+                saves = f"; saves {cpu(piece.benefit or 0.0)}" if by_time else ""
+                lines.append(f"  {', '.join(piece.steps)}: for {who}, by {called}{saves}")
+        for join in self.ways.shared_joins:
+            users = self.ways.queries[join.id]
+            # Not what sharing it saves: alone, a query may have another tree.
+            more = (len(users) - 1) * self.ways.cost_below(join)
+            saves = f"; for each anew it would take {cpu(more)} more" if more else ""
+            rows = "" if join.rows is None else f", {rate(join.rows)} rows a second"
+            who = self._some(list(users))
+            lines.append(f"  {_bare(join)}: for {who}, joined once{rows}{saves}")
+        if lines:
+            yield "computed once for several queries"
+            yield from self._most(lines)
+
+    def candidates(self) -> Iterator[str]:
+        """Every candidate with its benefit, and why it was chosen or not, the best first."""
+        plan = self.plan
+        if plan.candidates:
+            yield "candidates for sharing: what the plan costs less with each, beside those above"
+            if any(c.unit != plan.cost.unit for c in plan.candidates):
+                yield "  (op.: operations per window, by equation 4.4)"
+        chosen = set(plan.chosen)
+        ranked = sorted(plan.candidates, key=lambda c: (c.id not in chosen, -c.benefit, c.id))
+        lines = []
+        for c in ranked:
+            is_time = c.unit == plan.cost.unit
+            benefit = cpu(c.benefit) if is_time else f"{number(c.benefit)} op."
+            mark = "+" if c.id in chosen else "-"
+            who = self._some(list(c.queries))
+            lines.append(f"{benefit:>14} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
+        yield from self._most(lines)
+
+    def queries(self) -> Iterator[str]:
+        """For each query that shares: what, and with whom."""
+        alone, lines = [], []
+        shares = self._shares()
+        for name in self.plan.queries:
+            group = self.ways.groups[name]
+            parts = [f"[{what}] with {self._some(others, _FEW)}" for what, others in shares[name]]
+            if len(group.queries) > 1 and isinstance(group, CountingGroup):
+                others = [other for other in group.queries if other != name]
+                parts.insert(0, f"counted with {self._some(others, _FEW)}")
+            if parts:
+                lines.append(f"  {name}: {'; '.join(parts)}")
+            else:
+                alone.append(name)
+        if lines:
+            yield "with whom each query shares"
+            yield from self._most(lines)
+            if alone:
+                yield f"  by themselves: {self._some(alone, 2 * MAX_NAMES)}"
+
+    def _shares(self) -> dict[str, list[tuple[str, list[str]]]]:
+        """For each query, what it has in common with whom."""
+        found: dict[str, list[tuple[str, list[str]]]] = {name: [] for name in self.plan.queries}
+        for pieces in self.pieces.values():
+            for piece in sorted(pieces, key=lambda piece: -len(piece.steps)):
+                for name in piece.queries:
+                    others = [other for other in piece.queries if other != name]
+                    found[name].append((", ".join(piece.steps), others))
+        for join in self.ways.shared_joins:
+            for name in self.ways.queries[join.id]:
+                found[name].append((_bare(join), self.ways.others(join, name)))
+        return found
+
+    def obstacles(self) -> Iterator[str]:
+        """What queries have in common and do not share."""
+        if self.plan.obstacles:
+            yield "in common, but not shared"
+            yield from self._most([f"  {obstacle}" for obstacle in self.plan.obstacles])
+
+    def _most(self, lines: list[str]) -> Iterator[str]:
+        shown = lines if self.verbose or len(lines) <= _LINES + 1 else lines[:_LINES]
+        yield from shown
+        if len(lines) > len(shown):
+            yield f"  and {len(lines) - len(shown):,} more: --verbose or --format json lists all"
+
+    def _some(self, names: Sequence[str], most: int = MAX_NAMES) -> str:
+        return some(names, None if self.verbose else most)
+
+
+def _line(cost: float | None, rows: float | None, text: str) -> str:
+    cost_text = "" if not cost else cpu(cost)
+    rows_text = "" if rows is None else rate(rows)
+    return f"{cost_text:>{_CPU}}{rows_text:>{_ROWS}}  {text}"
+
+
+def _within(output: Operator) -> str:
+    detail = output.detail
+    every = f" every {detail['slide']}" if "slide" in detail else ""
+    return f"{detail['window']}{every}"
+
+
+def _pattern(output: Operator) -> str:
+    return f"{output.detail['pattern']}, {_within(output)} → {output.detail['rows']}"
+
+
+def _alone(output: Operator, group: Group) -> str:
+    engine = label(group.engine)
+    return f"{output.detail['query']}: {_pattern(output)}, by {engine}"
+
+
+def _bare(join: Operator) -> str:
+    """What a join makes, without the parentheses around all of it."""
+    pattern = str(join.detail["pattern"])
+    return pattern[1:-1] if pattern.startswith("(") else pattern
+
+
+_WORDS = re.compile(r"[^\s,;:/]+")
+
+
+def render_query(plan: Plan, name: str, verbose: bool = False) -> str:
+    """What a plan does for one query; a `PlanError` where it has no such query."""
+    if name not in plan.queries:
+        hint = did_you_mean(name, plan.queries)
+        raise PlanError(
+            f"the plan has no query '{name}'; it has {some(plan.queries)}"
+            + (f" ({hint})" if hint else "")
+        )
+    sections = [_heading(plan, name, verbose), _way(plan, name, verbose)]
+    sections += [_candidates(plan, name), _obstacles(plan, name)]
+    further = (9, 22, 6, 6)  # columns, where a line is too long
+    shown = [
+        [text for line in part for text in wrapped(line, in_)]
+        for part, in_ in zip(sections, further, strict=True)
+    ]
+    return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
+
+
+def _heading(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
+    ways = QueryOperators(plan)
+    output, group = ways.outputs[name], ways.groups[name]
+    detail = output.detail
+    key = f" for each {', '.join(detail['key'])}" if detail["key"] else ""
+    every = f" every {detail['slide']}" if "slide" in detail else ""
+    rows = "" if output.rows is None else f", {rate(output.rows)} rows a second"
+    yield f"{name} of {plan.workload} ({plan.id})"
+    yield f"pattern  {detail['pattern']}"
+    yield f"gives    {', '.join(detail['gives'])}{key} within {detail['window']}{every}{rows}"
+    others = [other for other in group.queries if other != name]
+    together = f" with {some(others, None if verbose else 6)}" if others else " alone"
+    yield f"runs     by {label(group.engine)}{together}"
+    yield f"why      {group.why}"
+
+
+def _way(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
+    ways = QueryOperators(plan)
+    yield f"{'CPU/s':>9}{'rows/s':>9}  its way, and who shares it"
+    everyone = len(plan.queries)
+    for operator in ways.of(name):
+        cost = cpu(operator.cost) if operator.cost else ""
+        rows = "" if operator.rows is None else rate(operator.rows)
+        others = ways.others(operator, name)
+        if operator.kind in ("sink", "output"):
+            shared = ""
+        elif len(others) == everyone - 1 > 1:
+            shared = "; all queries"
+        else:
+            shared = f"; with {some(others, None if verbose else 6)}" if others else ""
+        yield f"{cost:>9}{rows:>9}  {_said(operator)}{shared}"
+
+
+def _said(operator: Operator) -> str:
+    """What an operator does, in words."""
+    detail = operator.detail
+    match operator.kind:
+        case "scan":
+            return f"scan of {', '.join(operator.schema)}"
+        case "conditions":
+            return f"conditions of {len(detail['symbols'])} symbols, tested once"
+        case "symbol":
+            return f"symbol {detail['symbol']}"
+        case "partition":
+            order = ", ".join(operator.order)
+            return f"partition {operator.partitioning}, sorted by {order}; {operator.state}"
+        case "events":
+            return f"events {detail['symbol']} {operator.partitioning}"
+        case "segment":
+            return f"segment {', '.join(detail['steps'])}, counted once; {operator.state}"
+        case "counter":
+            called = label(detail["engine"])
+            on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
+            return f"counter: {called}{on}; {operator.state}"
+        case "filter" | "join" | "negation" | "group" | "semijoin":
+            on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
+            return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"
+        case "union" | "stepwise":
+            return f"{operator.kind} {detail['pattern']}; {operator.state}"
+        case "output":
+            return f"output {', '.join(detail['gives'])}"
+        case "sink":
+            return f"sink {detail['rows']}"
+
+
+def _candidates(plan: Plan, name: str) -> Iterator[str]:
+    mine = [c for c in plan.candidates if name in c.queries]
+    if mine:
+        yield "candidates that it has a part in"
+    chosen = set(plan.chosen)
+    for c in sorted(mine, key=lambda c: (-c.benefit, c.id)):
+        others = [other for other in c.queries if other != name]
+        mark = "+" if c.id in chosen else "-"
+        benefit = amount(c.benefit, c.unit)
+        yield f"  {mark} {', '.join(c.pattern)} with {some(others)}: {benefit}; {c.why}"
+
+
+def _obstacles(plan: Plan, name: str) -> Iterator[str]:
+    mine = [text for text in plan.obstacles if name in _WORDS.findall(text.partition(": ")[2])]
+    if mine:
+        yield "in common with others, but not shared"
+        yield from (f"  {text}" for text in mine)

@@ -1,0 +1,345 @@
+"""A pattern as a machine whose paths are its matches, one path each.
+
+A state says how much of the pattern has been seen. A *step* uses an event for a component; where
+no step is taken, the state *stays*, which may change it too: a negated pattern in a gap is followed
+by a tracker, the set of what could have been seen of it, and a state whose negation has surely
+occurred is dead. Counting the paths from start to end counts the matches; since every event acts
+on a vector of counts linearly, stretches of stream can be multiplied
+(docs/design.md#counting-is-linear).
+
+All events of one time act at once: steps and stays read the state before them, so that
+simultaneous events never follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from optimizer.ir.query import (
+    Aggregation,
+    And,
+    Event,
+    Neg,
+    Pattern,
+    Proj,
+    Query,
+    Seq,
+    Symbol,
+    alternatives,
+    events,
+    positive_events,
+    walk,
+)
+from workloads.errors import UnsupportedError
+from workloads.syntax import One, Plus
+
+MachineState: TypeAlias = Hashable
+Symbols: TypeAlias = frozenset[Symbol]
+
+
+class UncountableError(UnsupportedError):
+    """A pattern whose matches have to be constructed to be counted."""
+
+
+class MachineStep(NamedTuple):
+    """One event used: for which symbol and component, and the state that follows.
+
+    `passed` are gates that must be clear, `begun` are negations that are watched from here on.
+    """
+
+    symbol: Symbol
+    alias: str
+    target: Any  # a state
+    passed: tuple[int, ...] = ()
+    begun: tuple[int, ...] = ()
+
+
+# --- the parts of a machine --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """One event, or a group `E+` whose last event is chosen when it is used."""
+
+    symbol: Symbol
+    alias: str
+    plus: bool
+    start: MachineState = "waiting"
+
+    def steps(self, state: MachineState, present: Symbols) -> Iterator[MachineStep]:
+        if state != "done":
+            yield MachineStep(self.symbol, self.alias, "done")
+            if self.plus:
+                yield MachineStep(self.symbol, self.alias, "open")
+
+    def stay(self, state: MachineState, present: Symbols) -> MachineState | None:
+        return state
+
+    def is_fresh(self, state: MachineState) -> bool:
+        return state == "waiting"
+
+    def is_done(self, state: MachineState) -> bool:
+        return state == "done"
+
+
+class _Place(NamedTuple):
+    """Where a sequence stands: at a part, in its state, with the trackers of the gap before it."""
+
+    part: int
+    inner: MachineState
+    trackers: tuple[MachineState, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """Parts one after the other; `gaps[i]` are the negations between part i and part i + 1."""
+
+    parts: tuple[_Node, ...]
+    gaps: tuple[tuple[Tracker, ...], ...]
+    gate: tuple[int, ...]  # watched negations before the first part
+    tail: tuple[int, ...]  # watched negations after the last part
+
+    @property
+    def start(self) -> _Place:
+        return _Place(0, self.parts[0].start)
+
+    def steps(self, state: _Place, present: Symbols) -> Iterator[MachineStep]:
+        i, inner, trackers = state
+        if i == len(self.parts):
+            return
+        part = self.parts[i]
+        fresh = part.is_fresh(inner)
+        if fresh and any(t.found(s) for t, s in zip(self._gap(i), trackers, strict=True)):
+            return
+        for step in part.steps(inner, present):
+            passed = step.passed + (self.gate if fresh and i == 0 else ())
+            if not part.is_done(step.target):
+                yield step._replace(target=_Place(i, step.target), passed=passed)
+            elif i + 1 < len(self.parts):
+                gap = tuple(t.start for t in self.gaps[i])
+                target = _Place(i + 1, self.parts[i + 1].start, gap)
+                yield step._replace(target=target, passed=passed)
+            else:
+                begun = step.begun + self.tail
+                yield step._replace(target=_Place(i + 1, None), passed=passed, begun=begun)
+
+    def _gap(self, i: int) -> tuple[Tracker, ...]:
+        return self.gaps[i - 1] if i > 0 else ()
+
+    def stay(self, state: _Place, present: Symbols) -> _Place | None:
+        i, inner, trackers = state
+        if i == len(self.parts):
+            return state
+        stepped = self.parts[i].stay(inner, present)
+        if not trackers:
+            return None if stepped is None else _Place(i, stepped)
+        moved = tuple(t.step(s, present) for t, s in zip(self._gap(i), trackers, strict=True))
+        return None if stepped is None or None in moved else _Place(i, stepped, moved)
+
+    def is_fresh(self, state: _Place) -> bool:
+        return state.part == 0 and self.parts[0].is_fresh(state.inner)
+
+    def is_done(self, state: _Place) -> bool:
+        return state.part == len(self.parts)
+
+
+@dataclass(frozen=True)
+class _Conjunction:
+    """Parts in any order; a state is the tuple of theirs."""
+
+    parts: tuple[_Node, ...]
+
+    @property
+    def start(self) -> tuple[MachineState, ...]:
+        return tuple(part.start for part in self.parts)
+
+    def steps(self, state: tuple[MachineState, ...], present: Symbols) -> Iterator[MachineStep]:
+        stayed = [part.stay(s, present) for part, s in zip(self.parts, state, strict=True)]
+        for i, part in enumerate(self.parts):
+            others = (*stayed[:i], *stayed[i + 1 :])
+            if None not in others:
+                for step in part.steps(state[i], present):
+                    yield step._replace(target=(*stayed[:i], step.target, *stayed[i + 1 :]))
+
+    def stay(self, state: tuple[MachineState, ...], present: Symbols) -> MachineState | None:
+        stayed = tuple(part.stay(s, present) for part, s in zip(self.parts, state, strict=True))
+        return None if None in stayed else stayed
+
+    def is_fresh(self, state: tuple[MachineState, ...]) -> bool:
+        return all(part.is_fresh(s) for part, s in zip(self.parts, state, strict=True))
+
+    def is_done(self, state: tuple[MachineState, ...]) -> bool:
+        return all(part.is_done(s) for part, s in zip(self.parts, state, strict=True))
+
+
+_Node: TypeAlias = Any  # _Leaf | _Sequence | _Conjunction, each with states of its own
+
+
+class Position(NamedTuple):
+    """A machine's state: the pattern's own, and those of the negations watched window-wide.
+
+    A watched negation is None where it is not looked at: a tail not yet begun, a gate passed.
+    """
+
+    inner: MachineState
+    watched: tuple[MachineState, ...]
+
+
+class Machine:
+    """The machine of one OR-free pattern."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.watched: list[tuple[str, Tracker]] = []  # kind ("gate", "tail", "whole") and tracker
+        self._root = self._node(pattern)
+        self.symbols: Symbols = frozenset(e.symbol for e in events(pattern))
+        # Symbols of negations: only these change a state that no event is used for.
+        self.watched_symbols: Symbols = frozenset(
+            e.symbol for node in walk(pattern) if isinstance(node, Neg) for e in events(node)
+        )
+        self.components = sum(1 for _ in positive_events(pattern))
+        self.has_plus = any(isinstance(e.quantifier, Plus) for e in positive_events(pattern))
+        self.has_conjunction = any(isinstance(node, And) for node in walk(pattern))
+        self.start = Position(
+            self._root.start,
+            tuple(None if kind == "tail" else t.start for kind, t in self.watched),
+        )
+
+    def steps(self, state: Position, symbols: Symbols, present: Symbols) -> Iterator[MachineStep]:
+        """How an event of these symbols can be used, beside others of the same time."""
+        stayed = self._watch(state, present)
+        for step in self._root.steps(state.inner, present):
+            if step.symbol not in symbols:
+                continue
+            if any(self.watched[i][1].found(state.watched[i]) for i in step.passed):
+                continue
+            watched = list(stayed)
+            for i in step.passed:
+                watched[i] = _UNWATCHED
+            for i in step.begun:
+                watched[i] = self.watched[i][1].start
+            if None not in watched:
+                inner = step.target
+                yield step._replace(target=Position(inner, _plain(watched)), passed=(), begun=())
+
+    def stay(self, state: Position, present: Symbols) -> Position | None:
+        """The state after events of which none was used; None if it can no longer match."""
+        inner = self._root.stay(state.inner, present)
+        watched = self._watch(state, present)
+        return None if inner is None or None in watched else Position(inner, _plain(watched))
+
+    def is_final(self, state: Position) -> bool:
+        """Is this a match, if the window closes now?"""
+        return self._root.is_done(state.inner) and not any(
+            s is not None and t.found(s)
+            for (_, t), s in zip(self.watched, state.watched, strict=True)
+        )
+
+    def is_settled(self, state: Position) -> bool:
+        """Is this a match whatever follows?"""
+        return self._root.is_done(state.inner) and not any(s is not None for s in state.watched)
+
+    def _watch(self, state: Position, present: Symbols) -> list[MachineState | None]:
+        return [
+            _UNWATCHED if s is None else t.step(s, present)
+            for (_, t), s in zip(self.watched, state.watched, strict=True)
+        ]
+
+    def _node(self, pattern: Pattern) -> _Node:
+        match pattern:
+            case Event(symbol, alias, quantifier) if isinstance(quantifier, (One, Plus)):
+                return _Leaf(symbol, alias, isinstance(quantifier, Plus))
+            case Event():
+                raise UncountableError(
+                    "a group of n events, or of all, is constructed to be counted"
+                )
+            case Seq(parts):
+                return self._sequence(parts)
+            case And(parts):
+                for part in parts:
+                    if isinstance(part, Neg):
+                        self._watched("whole", part)
+                return _Conjunction(tuple(self._node(p) for p in parts if not isinstance(p, Neg)))
+            case Proj():
+                raise UncountableError("a projected pattern is not counted")
+            case _:
+                raise AssertionError(f"not a part of an OR-free pattern: {pattern}")
+
+    def _sequence(self, parts: tuple[Pattern, ...]) -> _Sequence:
+        groups: list[list[Neg]] = [[]]
+        positive: list[Pattern] = []
+        for part in parts:
+            if isinstance(part, Neg):
+                groups[-1].append(part)
+            else:
+                positive.append(part)
+                groups.append([])
+        gate = tuple(self._watched("gate", part) for part in groups[0])
+        nodes = tuple(self._node(part) for part in positive)
+        tail = tuple(self._watched("tail", part) for part in groups[-1])
+        gaps = tuple(tuple(Tracker(part.part) for part in group) for group in groups[1:-1])
+        return _Sequence(nodes, gaps, gate, tail)
+
+    def _watched(self, kind: str, negation: Neg) -> int:
+        self.watched.append((kind, Tracker(negation.part)))
+        return len(self.watched) - 1
+
+
+class Tracker:
+    """Follows a negated pattern from the opening of its region: the set of states it may be in."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._machines = [Machine(choice) for choice in alternatives(pattern)]
+        if any(machine.has_conjunction for machine in self._machines):
+            self._check_conjunctions(pattern)
+        self.start: MachineState = frozenset((i, m.start) for i, m in enumerate(self._machines))
+
+    def step(self, states: MachineState, present: Symbols) -> MachineState | None:
+        """What may have been seen after these events; None once it has surely been all."""
+        after = set()
+        for i, state in states:  # type: ignore[attr-defined]
+            machine = self._machines[i]
+            stayed = machine.stay(state, present)
+            targets = {step.target for step in machine.steps(state, present, present)}
+            for target in targets if stayed is None else targets | {stayed}:
+                if machine.is_settled(target):
+                    return None
+                after.add((i, target))
+        return frozenset(after)
+
+    def found(self, states: MachineState) -> bool:
+        """Does the negated pattern occur, if its region closes now?"""
+        return any(self._machines[i].is_final(state) for i, state in states)  # type: ignore[attr-defined]
+
+    def _check_conjunctions(self, pattern: Pattern) -> None:
+        raise UncountableError(
+            "a negated AND may be completed by simultaneous events, which a tracker does not pair"
+        )
+
+
+class _Unwatched:
+    """A negation that is not looked at, told apart from one that has surely occurred."""
+
+
+_UNWATCHED = _Unwatched()
+
+
+def _plain(watched: Iterable[MachineState | None]) -> tuple[MachineState, ...]:
+    return tuple(None if s is _UNWATCHED else s for s in watched)
+
+
+@lru_cache(maxsize=16_384)  # a planner asks for each query again and again
+def countable(query: Query) -> str | None:
+    """None if the query can be counted without constructing its matches, else why not."""
+    if not isinstance(query.output, Aggregation):
+        return "it returns matches"
+    if query.conditions:
+        return "its conditions tie different events to each other"
+    try:
+        for choice in alternatives(query.pattern):
+            Machine(choice)
+    except UnsupportedError as error:
+        return str(error)
+    return None

@@ -1,1 +1,0 @@
-"""The plan that runs: what is shared, what runs where, and why."""

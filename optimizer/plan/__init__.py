@@ -1,0 +1,1 @@
+"""Plans: groups, operators, checks, and the difference between two plans."""

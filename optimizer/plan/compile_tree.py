@@ -1,0 +1,510 @@
+"""From the tree of an OR-free reading to the operators that run it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from optimizer.bind.conditions import canonical
+from optimizer.ir.query import (
+    Aggregation,
+    And,
+    Event,
+    Neg,
+    Pattern,
+    Position,
+    Query,
+    Seq,
+    Symbol,
+    alternatives,
+    places,
+    positive_events,
+)
+from optimizer.plan import join_operators as op
+from optimizer.plan.join_operators import (
+    Conditions,
+    Operator,
+    ends_of,
+    in_turn,
+    late_groups,
+    nearest,
+    tests_of,
+)
+from optimizer.plan.plan import PlanError
+from optimizer.trees import (
+    AndJoin,
+    Closure,
+    KSeq,
+    Latest,
+    Leaf,
+    NegTop,
+    NSeq,
+    SeqJoin,
+    Tree,
+    TreeError,
+    print_tree,
+)
+from optimizer.trees.negation import Link, depends, links, negated_choices
+from optimizer.trees.problem import Reading
+from optimizer.trees.propagation import EventPassing
+from optimizer.trees.propagation import Reach as PassDownReach
+from optimizer.trees.tree import Side, bound, readings_of, without_passing
+from workloads import syntax as ex
+from workloads.syntax import All, One, print_expression
+
+
+class CompiledOperator(NamedTuple):
+    """An operator, and the aliases of its components in their order."""
+
+    operator: Operator
+    aliases: tuple[str, ...]
+
+
+class CompiledTree(NamedTuple):
+    """The operators of a tree, and the operator that each of its nodes has become."""
+
+    operator: Operator
+    aliases: tuple[str, ...]
+    nodes: Mapping[Tree, Operator]
+
+
+def compile_tree(
+    tree: Tree,
+    pattern: Pattern,
+    conditions: Conditions,
+    reach: PassDownReach | None = None,
+    windows: bool = False,
+) -> CompiledTree:
+    """The operators of a tree; raises `TreeError` where it does not evaluate the pattern.
+
+    With `windows` negations at its edges look at each window of a match, and not at its own.
+    """
+    compiler = _Compiler.of(pattern, conditions, reach, windows)
+    found = compiler.whole(tree)
+    constants = tuple(c for c in conditions if not ex.aliases(c))
+    operator = _kept(found.operator, constants)
+    return CompiledTree(operator, found.aliases, {**compiler.nodes, tree: operator})
+
+
+def plain_tree(pattern: Pattern) -> Tree:
+    """A left-deep tree, with its negations on top."""
+    match pattern:
+        case Event(_, alias, One()):
+            return Leaf(alias)
+        case Event(_, alias, quantifier):
+            return KSeq(None, (Closure(alias, quantifier),), None)
+        case Seq(parts) | And(parts):
+            positive = [part for part in parts if not isinstance(part, Neg)]
+            if isinstance(pattern, Seq):
+                tree = _plain_sequence(positive)
+            else:
+                tree = functools.reduce(AndJoin, map(plain_tree, positive))
+            for part in parts:
+                if isinstance(part, Neg):
+                    tree = NegTop(tree, _negated(part))
+            return tree
+        case _:
+            raise TreeError("only SEQ and AND of events and negations have a tree here")
+
+
+def _plain_sequence(parts: Sequence[Pattern]) -> Tree:
+    tree: Tree | None = None
+    groups: tuple[Closure, ...] = ()
+    for part in parts:
+        if isinstance(part, Event) and not isinstance(part.quantifier, One):
+            groups += (Closure(part.alias, part.quantifier),)
+        else:
+            other = plain_tree(part)
+            if groups:
+                tree, groups = KSeq(tree, groups, other), ()
+            else:
+                tree = other if tree is None else SeqJoin(tree, other)
+    if groups:
+        return KSeq(tree, groups, None)
+    assert tree is not None
+    return tree
+
+
+def _negated(negation: Neg) -> Tree:
+    """Names a negation by its first choice; with several each has a tree of its own."""
+    return plain_tree(alternatives(negation.part)[0])
+
+
+def _latest(chain: Sequence[Link]) -> Latest:
+    """The tree of a negated sequence that one pass decides."""
+    parts: list[Tree] = []
+    for link in chain:
+        part: Tree = Leaf(link.event.alias)
+        for negation in link.absent:
+            part = NSeq(part, _negated(negation), "left")
+        parts.append(part)
+    return Latest(tuple(parts))
+
+
+def _is_of(tree: Latest, chain: Sequence[Link] | None) -> bool:
+    """Are the parts of the tree the events of a sequence, in their order?"""
+    parts = []
+    for part in tree.parts:
+        while isinstance(part, NSeq) and part.side == "left":
+            part = part.part
+        parts.append(part)
+    return chain is not None and parts == [Leaf(link.event.alias) for link in chain]
+
+
+@dataclass
+class _Compiler:
+    own: frozenset[str]
+    components: dict[str, Position]
+    absent: dict[
+        frozenset[str], Position
+    ]  # negations that no node has checked yet, by what they bind
+    conditions: Conditions
+    reach: PassDownReach | None = None
+    windows: bool = False
+    outer: frozenset[str] = frozenset()  # what is bound around a negation
+    inside: bool = False  # are rows bound in the gap of a negation, which they know?
+    late: frozenset[str] = frozenset()  # groups that are bound behind all else
+    postponed: list[tuple[Position, Tree]] = field(
+        default_factory=list
+    )  # negations that wait so long
+    unsettled: list[str] = field(default_factory=list)  # groups whose ends are to be checked
+    nodes: dict[Tree, Operator] = field(default_factory=dict)  # what each node has become
+
+    @staticmethod
+    def of(
+        pattern: Pattern,
+        conditions: Conditions,
+        reach: PassDownReach | None = None,
+        windows: bool = False,
+    ) -> _Compiler:
+        found = places(pattern)
+        components = {p.leaf.alias: p for p in found if isinstance(p.leaf, Event)}
+        absent = {_inside(p.leaf): p for p in found if isinstance(p.leaf, Neg)}
+        return _Compiler(frozenset(components), components, absent, conditions, reach, windows)
+
+    def whole(self, tree: Tree) -> CompiledOperator:
+        """The operators of the whole pattern."""
+        self.late = late_groups(tree, self.components, self.conditions, self.outer)
+        found = self._visit(tree)
+        for alias in in_turn(self.late, self.components):
+            found = self._with_group(found, alias)
+        names = set(() if found is None else found.aliases)
+        if found is None or names != self.own or self.absent:
+            missing = self.own ^ names | set().union(*self.absent)
+            raise TreeError(f"the tree and the query differ in {', '.join(sorted(missing))}")
+        for alias in self.unsettled:
+            found = self._settled(found, alias)
+        for place, inner in self.postponed:
+            found = self._absent(found, place, inner, None)
+        return found
+
+    def _visit(self, tree: Tree) -> CompiledOperator | None:
+        """The operators of a subtree; None where all that it binds is late."""
+        found = self._compiled(tree)
+        if found is not None:
+            self.nodes[tree] = found.operator
+        return found
+
+    def _compiled(self, tree: Tree) -> CompiledOperator | None:
+        match tree:
+            case Leaf(alias):
+                return CompiledOperator(self._reached(alias), (alias,))
+            case SeqJoin(left, right):
+                return self._joined(self._visit(left), self._visit(right), ordered=True)
+            case AndJoin(left, right):
+                return self._joined(self._visit(left), self._visit(right), ordered=False)
+            case NSeq(part, negation) | NegTop(part, negation):
+                below = self._visit(part)
+                side = tree.side if isinstance(tree, NSeq) else None
+                return self._without(below, negation, side)
+            case Latest(parts):
+                events = [found for part in parts if (found := self._visit(part)) is not None]
+                aliases = tuple(alias for found in events for alias in found.aliases)
+                return CompiledOperator(
+                    op.Latest(tuple(found.operator for found in events)), aliases
+                )
+            case KSeq(start, closures, end):
+                sides = [None if side is None else self._visit(side) for side in (start, end)]
+                found = self._joined(sides[0], sides[1], ordered=True)
+                groups = {closure.alias for closure in closures}
+                if unknown := groups - self.own:
+                    raise TreeError(f"{', '.join(sorted(unknown))} is no component here")
+                for alias in in_turn(groups - self.late, self.components):
+                    found = self._with_group(found, alias)
+                return found
+            case _:
+                raise TreeError(f"{type(tree).__name__} is not run as a tree")
+
+    def _leaf(self, alias: str) -> Operator:
+        place = self.components.get(alias)
+        if place is None or not isinstance(place.leaf, Event):
+            raise TreeError(f"{alias} is no component here")
+        alone = self._asked({alias}, (frozenset(),))
+        return _kept(op.Scan(place.leaf.symbol), _numbered(alone, (alias,)))
+
+    def _reached(self, alias: str) -> Operator:
+        """A component's events, but for those that the last component cannot follow."""
+        leaf = self._leaf(alias)
+        if self.reach is None or alias == self.reach.last:
+            return leaf
+        both = (alias, self.reach.last)
+        if not self.reach.passing:
+            return op.Reached(leaf, self._leaf(self.reach.last))
+        tying = [c for c in self.conditions if ex.aliases(c) == set(both)]
+        if not tying:
+            return leaf
+        return op.Reached(leaf, self._leaf(self.reach.last), _numbered(tying, both))
+
+    def _asked(
+        self, names: Iterable[str], below: tuple[frozenset[str], ...]
+    ) -> list[ex.Expression]:
+        """The conditions on some components that none of the inputs could check."""
+        have = frozenset(names)
+        found = []
+        for condition in self.conditions:
+            named = ex.aliases(condition)
+            if named and named <= have and not any(named <= part for part in below):
+                found.append(condition)
+        return found
+
+    def _joined(
+        self, left: CompiledOperator | None, right: CompiledOperator | None, ordered: bool
+    ) -> CompiledOperator | None:
+        if left is None or right is None:
+            return right if left is None else left
+        aliases = (*left.aliases, *right.aliases)
+        asked = self._asked(aliases, (frozenset(left.aliases), frozenset(right.aliases)))
+        rivals: tuple[tuple[int, int], ...] = ()
+        if not ordered:
+            rivals = tuple(
+                (i, j)
+                for i, one in enumerate(left.aliases)
+                for j, other in enumerate(right.aliases)
+                if other in self.components[one].rivals
+            )
+        conditions = _numbered(asked, aliases)
+        joined = op.Join(left.operator, right.operator, ordered, conditions, rivals)
+        return CompiledOperator(joined, aliases)
+
+    # --- groups --------------------------------------------------------------------------------
+
+    def _with_group(self, part: CompiledOperator | None, alias: str) -> CompiledOperator:
+        place = self.components[alias]
+        event = place.leaf
+        assert isinstance(event, Event)
+        have = () if part is None else part.aliases
+        aliases = (*have, alias)
+        number = {name: i for i, name in enumerate(have)}
+        before, after = (
+            tuple(sorted(number[name] for name in nearest(parts, have))) or None
+            for parts in (place.earlier, place.later)
+        )
+        tests = tests_of(alias, have, self.conditions)
+        lower: op.End = "gap"
+        upper: op.End = "gap"
+        if isinstance(event.quantifier, All):
+            lower, upper = ends_of(place, have, self.components, self.inside)
+            if not {lower, upper} <= {"gap", "reach"}:
+                self.unsettled.append(alias)
+        operator: Operator = op.Closure(
+            None if part is None else part.operator,
+            event.symbol,
+            event.quantifier,
+            op.Gap(before, after, inside=self.inside),
+            _numbered(tests, aliases),
+            tuple((number[name], self._symbol(name)) for name in have if name in place.rivals),
+            lower,
+            upper,
+        )
+        asked = [c for c in self._asked(aliases, (frozenset(have),)) if c not in tests]
+        return CompiledOperator(_kept(operator, _numbered(asked, aliases)), aliases)
+
+    def _symbol(self, alias: str) -> Symbol:
+        event = self.components[alias].leaf
+        assert isinstance(event, Event)
+        return event.symbol
+
+    def _settled(self, part: CompiledOperator, alias: str) -> CompiledOperator:
+        """The rows whose group is whole, now that all is bound."""
+        place = self.components[alias]
+        event = place.leaf
+        assert isinstance(event, Event)
+        # Tests name the group's event behind all that is bound.
+        others = tuple("" if name == alias else name for name in part.aliases)
+        asked = tests_of(alias, self.own | self.outer, self.conditions)
+        tests = _numbered(asked, (*others, alias))
+        number, gap = part.aliases.index(alias), self._gap(place, part.aliases)
+        whole = op.Whole(part.operator, number, event.symbol, gap, tests)
+        return part._replace(operator=whole)
+
+    # --- negations -----------------------------------------------------------------------------
+
+    def _without(
+        self, part: CompiledOperator | None, tree: Tree, side: Side | None
+    ) -> CompiledOperator | None:
+        names = bound(tree)
+        inside = next((found for found in self.absent if names <= found), None)
+        if inside is None:
+            raise TreeError(f"{', '.join(sorted(names))} is no negation here")
+        place = self.absent.pop(inside)
+        reads = frozenset().union(*(n for c in self.conditions if (n := ex.aliases(c)) & inside))
+        assert isinstance(place.leaf, Neg)
+        later = self.late | self.outer
+        if (
+            later & (place.gap.aliases | reads)
+            or (later and place.gap.at_edge)
+            or depends(place.leaf, self.conditions)
+        ):
+            self.postponed.append((place, tree))
+            return part
+        assert part is not None
+        return self._absent(part, place, tree, side)
+
+    def _absent(
+        self, part: CompiledOperator, place: Position, tree: Tree, side: Side | None
+    ) -> CompiledOperator:
+        assert isinstance(place.leaf, Neg)
+        choices = negated_choices(place.leaf, self.conditions)
+        as_planned = choices == (place.leaf.part,)
+        for choice in choices:
+            inner = tree if as_planned else plain_tree(choice)
+            chain = links(choice, self.conditions)
+            if chain is not None and not isinstance(inner, Latest):
+                inner = _latest(chain)  # however it was planned: no sequence of it need be made
+            if isinstance(inner, Latest) and not _is_of(inner, chain):
+                raise TreeError(f"one pass does not decide {print_tree(inner)}")
+            part = self._checked(part, place, choice, inner, side)
+        return part
+
+    def _checked(
+        self,
+        part: CompiledOperator,
+        place: Position,
+        choice: Pattern,
+        tree: Tree,
+        side: Side | None,
+    ) -> CompiledOperator:
+        assert isinstance(place.leaf, Neg)
+        if depends(place.leaf, self.conditions):
+            return self._lacking(part, place, choice, tree)
+        within = _Compiler.of(choice, self.conditions)
+        negation = within.whole(tree)
+        self.nodes |= within.nodes
+        inside = frozenset(negation.aliases)
+        around = self.own | self.outer | inside
+        tying = [
+            c
+            for c in self.conditions
+            if (named := ex.aliases(c)) & inside and named <= around and not named <= inside
+        ]
+        missing = frozenset().union(*map(ex.aliases, tying)) - inside - set(part.aliases)
+        if side is None:
+            missing |= place.gap.aliases - set(part.aliases)
+        if missing:
+            raise TreeError(f"a negation is checked before {', '.join(sorted(missing))} is bound")
+        conditions = _numbered(tying, (*part.aliases, *negation.aliases))
+        operator: Operator
+        if side is not None:
+            operator = op.Push(part.operator, negation.operator, side, conditions)
+        else:
+            gap = self._gap(place, part.aliases)
+            kind = op.Shorten if self.windows and place.gap.at_edge else op.Absent
+            operator = kind(part.operator, negation.operator, gap, conditions)
+        return CompiledOperator(operator, part.aliases)
+
+    def _lacking(
+        self, part: CompiledOperator, place: Position, choice: Pattern, tree: Tree
+    ) -> CompiledOperator:
+        """What a negation says of rows whose surroundings it depends on."""
+        inner = _Compiler.of(choice, self.conditions)
+        inner.outer = frozenset(part.aliases)
+        inner.late = late_groups(tree, inner.components, self.conditions, inner.outer)
+        alone = inner._visit(tree)
+        own = () if alone is None else alone.aliases
+        aliases = (*part.aliases, f"row {len(part.aliases)}", *own)
+        tying = [
+            c
+            for c in self.conditions
+            if (named := ex.aliases(c)) & set(own) and named <= set(aliases) and named - set(own)
+        ]
+        within = op.Inside(
+            None if alone is None else alone.operator,
+            self._gap(place, part.aliases),
+            _numbered(tying, aliases),
+        )
+        found = CompiledOperator(within, aliases)
+        inner.inside = True
+        for alias in in_turn(inner.late, inner.components):
+            found = inner._with_group(found, alias)
+        for alias in inner.unsettled:
+            found = inner._settled(found, alias)
+        for below, its_tree in inner.postponed:
+            found = inner._absent(found, below, its_tree, None)
+        if inner.absent:
+            raise TreeError("the tree leaves out a negation in a negation")
+        return part._replace(operator=op.Lacking(part.operator, found.operator))
+
+    def _gap(self, place: Position, aliases: tuple[str, ...]) -> op.Gap:
+        number = {alias: i for i, alias in enumerate(aliases)}
+        before, after = (
+            None if names is None else tuple(sorted(number[n] for n in names))
+            for names in (place.gap.before, place.gap.after)
+        )
+        return op.Gap(before, after, place.gap.anywhere, self.inside)
+
+
+def _numbered(conditions: Iterable[ex.Expression], aliases: tuple[str, ...]) -> Conditions:
+    """The conditions with numbers for aliases, in an order that does not depend on the query."""
+    names = {alias: str(i) for i, alias in enumerate(aliases)}
+    found = {canonical(ex.rename(condition, names)) for condition in conditions}
+    return tuple(found if len(found) < 2 else sorted(found, key=print_expression))
+
+
+def _kept(operator: Operator, conditions: Conditions) -> Operator:
+    return op.Keep(operator, conditions) if conditions else operator
+
+
+def _inside(negation: Neg) -> frozenset[str]:
+    return frozenset(event.alias for event in positive_events(negation.part))
+
+
+@dataclass(frozen=True)
+class ReadingTree:
+    """One OR-free reading of a query's pattern, and the operators that find its matches.
+
+    `asked` is the query that the reading makes alone.
+    """
+
+    pattern: Pattern
+    asked: Query
+    tree: Tree
+    compiled: CompiledTree
+
+    @staticmethod
+    def of(reading: Reading, tree: Tree) -> ReadingTree:
+        _, pattern, asked = reading
+        joins, way = without_passing(tree)
+        reach = EventPassing(asked, way).reach
+        windows = isinstance(asked.output, Aggregation)
+        compiled = compile_tree(joins, pattern, asked.conditions, reach, windows)
+        return ReadingTree(pattern, asked, joins if reach is None else tree, compiled)
+
+    def __str__(self) -> str:
+        return print_tree(self.tree)
+
+
+def reading_trees(query: Query, tree: Tree) -> tuple[ReadingTree, ...]:
+    """The trees of a query's readings, from the tree that a plan has for all of them."""
+    patterns = alternatives(query.pattern)
+    trees = readings_of(tree)
+    if len(trees) != len(patterns):
+        raise PlanError(
+            f"the plan has {len(trees)} trees for query {query.name}, which can be read in "
+            f"{len(patterns)} ways; make it again from its workload"
+        )
+    return tuple(
+        ReadingTree.of(Reading.of(query, pattern), part)
+        for pattern, part in zip(patterns, trees, strict=True)
+    )

@@ -1,0 +1,472 @@
+"""The graph of operators that runs, from the scan to the outputs; counters of shared segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizer.cost.counting import CountedQueries
+from optimizer.cost.engine_choice import Costs, PatternSteps, step_texts
+from optimizer.cost.unit_costs import UnitCosts
+from optimizer.ir.fingerprint import fingerprint
+from optimizer.ir.query import (
+    Aggregation,
+    BoundWorkload,
+    Event,
+    Neg,
+    Pattern,
+    Query,
+    ReturnAttribute,
+    Symbol,
+    Window,
+    events,
+    parts_of,
+    print_pattern,
+)
+from optimizer.plan.lineage import shared_steps_of
+from optimizer.plan.plan import (
+    NO_STATE,
+    SINGLE,
+    SLICES,
+    CountingGroup,
+    DeferredGroup,
+    Group,
+    Operator,
+    OperatorState,
+    Partitioning,
+    StepwiseGroup,
+    TreeGroup,
+    identity,
+    state_of,
+)
+from optimizer.statistics.statistics import MissingStatisticError, Statistics
+from workloads import syntax as ex
+from workloads.syntax import print_expression
+from workloads.workload import print_nanoseconds
+
+AGGREGATE_COLUMNS = {
+    "query": "string",
+    "key": "json",
+    "time": "time",
+    "seq": "int",
+    "aggregate": "string",
+    "value": "float",
+    "count": "int",
+    "exact": "bool",
+}
+MATCHES = {
+    "query": "string",
+    "key": "json",
+    "start": "time",
+    "end": "time",
+    "time": "time",
+    "match": "json",
+}
+
+
+def operators(
+    workload: BoundWorkload,
+    groups: Sequence[Group],
+    statistics: Statistics,
+    unit_costs: UnitCosts,
+    sharing: bool = True,
+) -> tuple[Operator, ...]:
+    """The operators of a plan's groups, each after those that it reads."""
+    from optimizer.cost.stages import with_stage_costs
+    from optimizer.plan.tree_operators import stepwise, tree
+
+    graph = Graph(workload, statistics, unit_costs, sharing)
+    sinks: dict[str, list[str]] = {"aggregates": [], "matches": []}
+    for group in groups:
+        queries = [graph.queries[name] for name in group.queries]
+        match group:
+            case CountingGroup():
+                found = count(graph, group, queries)
+            case TreeGroup(trees=trees) | DeferredGroup(trees=trees):
+                found = {query.name: tree(graph, query, trees[query.name]) for query in queries}
+            case StepwiseGroup():
+                found = {query.name: stepwise(graph, query, group) for query in queries}
+        for query in queries:
+            kind = "aggregates" if isinstance(query.output, Aggregation) else "matches"
+            sinks[kind].append(graph.output(query, *found[query.name]))
+    for kind, inputs in sinks.items():
+        if inputs:
+            graph.sink(kind, inputs)
+    made = tuple(graph.operators.values())
+    return with_stage_costs(made, workload, groups, statistics, unit_costs)
+
+
+@dataclass
+class Graph:
+    """Operators as they are added; what is there already is not added again."""
+
+    workload: BoundWorkload
+    statistics: Statistics
+    unit_costs: UnitCosts
+    sharing: bool = True
+    operators: dict[str, Operator] = field(default_factory=dict)
+    queries: dict[str, Query] = field(init=False)
+    columns: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.queries = {query.name: query for query in self.workload.queries}
+        self.columns = _columns(self.workload)
+        self._events: dict[tuple[Symbol, tuple[str, ...], bool], str] = {}
+        self._conditions: str | None = None
+
+    def add(self, operator: Operator) -> str:
+        """The id of an operator, which the plan has from now on."""
+        self.operators.setdefault(operator.id, operator)
+        return operator.id
+
+    def salt(self, query: Query) -> list[str]:
+        """What tells operators of two queries apart that do the same, where nothing is shared."""
+        return [] if self.sharing else [query.name]
+
+    def rate(self, symbol: Symbol) -> float | None:
+        """Events a second, where that is known."""
+        try:
+            return self.statistics.rate(symbol)
+        except MissingStatisticError:
+            return None
+
+    def scan(self) -> str:
+        """Reading the stream."""
+        stream = self.workload.stream
+        columns = {"time": stream.time, "type": stream.type, "sequence": stream.sequence}
+        detail: dict[str, Any] = {key: column for key, column in columns.items() if column}
+        detail["unit"] = stream.unit
+        types = {
+            name: None if condition is None else print_expression(condition)
+            for name, condition in sorted(stream.types.items())
+        }
+        known = self.statistics
+        rows = known.events / known.span if known.events and known.span else None
+        scan = identity("scan", [detail, types])
+        return self.add(Operator(scan, "scan", (), detail, self.columns, rows=rows))
+
+    def conditions(self) -> str:
+        """Telling which events are of which symbols, of all queries at once."""
+        if self._conditions is None:
+            scan = self.scan()
+            symbols = sorted(
+                {str(e.symbol) for query in self.workload.queries for e in events(query.pattern)}
+            )
+            self._conditions = self.add(
+                Operator(
+                    identity("conditions", symbols, (scan,)),
+                    "conditions",
+                    (scan,),
+                    {"symbols": symbols},
+                    self.columns,
+                    rows=self.operators[scan].rows,
+                )
+            )
+        return self._conditions
+
+    def symbol(self, symbol: Symbol) -> str:
+        """The events of a symbol."""
+        conditions = self.conditions()
+        condition = self.workload.stream.types.get(symbol.type)
+        tests = [*symbol.predicates, *([condition] if condition is not None else [])]
+        read = frozenset().union(*map(ex.attributes, tests))
+        detail = {"symbol": str(symbol), "columns": sorted(read & self.columns.keys())}
+        return self.add(
+            Operator(
+                # Not by the conditions' id, which changes with every query that is added.
+                identity("symbol", str(symbol), (self.scan(),)),
+                "symbol",
+                (conditions,),
+                detail,
+                self.columns,
+                rows=self.rate(symbol),
+            )
+        )
+
+    def partition(self, key: tuple[str, ...], counted: bool) -> str:
+        """Putting events in order, key by key; `counted` where windows count events."""
+        scan = self.scan()
+        stream = self.workload.stream
+        spread = spread_of(key, counted)
+        order = (stream.time, *([stream.sequence] if stream.sequence else []))
+        if stream.lateness is not None:
+            state = OperatorState("lateness", stream.lateness)
+        else:
+            state = OperatorState("slice")
+        # `time` is the time column where no column has that name.
+        columns = [stream.time if name == "time" else name for name in key]
+        detail = {"key": list(key), "columns": columns}
+        return self.add(
+            Operator(
+                identity("partition", [list(key), spread.kind], (scan,)),
+                "partition",
+                (scan,),
+                detail,
+                self.columns,
+                order,
+                spread,
+                state,
+                rows=self.operators[scan].rows,
+            )
+        )
+
+    def events(self, symbol: Symbol, query: Query) -> str:
+        """The events of a symbol as a query's partition has them."""
+        place = (symbol, query.key, query.window.is_count)
+        if place not in self._events:
+            inputs = (self.symbol(symbol), self.partition(query.key, query.window.is_count))
+            self._events[place] = self.add(
+                Operator(
+                    identity("events", None, inputs),
+                    "events",
+                    inputs,
+                    {"symbol": str(symbol), "key": list(query.key)},
+                    {"start": "time", "end": "time", "c1": "event"},
+                    ("end",),
+                    spread_of(query.key, query.window.is_count),
+                    NO_STATE,
+                    rows=self.rate(symbol),
+                )
+            )
+        return self._events[place]
+
+    def output(self, query: Query, source: str, rows: float | None) -> str:
+        """The rows of a query as they are written."""
+        is_aggregate = isinstance(query.output, Aggregation)
+        if is_aggregate and rows is not None:
+            rows *= len(query.output.items)  # each aggregate is a row of its own
+        detail: dict[str, Any] = {
+            "query": query.name,
+            "pattern": print_pattern(query.pattern),
+            "gives": _gives(query),
+            "rows": "aggregates" if is_aggregate else "matches",
+            "symbols": list(dict.fromkeys(str(event.symbol) for event in events(query.pattern))),
+            "reads": list(dict.fromkeys(_reads(query.pattern))),
+            "key": list(query.key),
+            "window": print_window(query.window),
+        }
+        if query.slide is not None:
+            detail["slide"] = print_window(query.window, query.slide)
+        having = getattr(query.output, "having", None)
+        if having is not None:
+            detail["having"] = print_expression(having)
+        content = [query.name, detail["gives"], detail.get("having")]
+        return self.add(
+            Operator(
+                identity("output", content, (source,)),
+                "output",
+                (source,),
+                detail,
+                AGGREGATE_COLUMNS if is_aggregate else MATCHES,
+                ("time",),
+                spread_of(query.key, query.window.is_count),
+                NO_STATE,
+                rows=rows,
+            )
+        )
+
+    def sink(self, kind: str, inputs: Sequence[str]) -> str:
+        """Where all rows of a kind go."""
+        found = [self.operators[source].rows for source in inputs]
+        return self.add(
+            Operator(
+                f"sink-{kind}",
+                "sink",
+                tuple(inputs),
+                {"rows": kind},
+                AGGREGATE_COLUMNS if kind == "aggregates" else MATCHES,
+                ("query", "key", "time"),
+                SINGLE,
+                NO_STATE,
+                rows=None if None in found else sum(row for row in found if row is not None),
+            )
+        )
+
+
+def spread_of(key: tuple[str, ...], counted: bool) -> Partitioning:
+    """How the events of a key are spread; ranks of events need all of them in one place."""
+    if key:
+        return Partitioning("key", key)
+    return SINGLE if counted else SLICES
+
+
+def setting(query: Query) -> list[Any]:
+    """The window that two operators must agree in to be one, besides what they compute."""
+    return [query.window.size, query.window.is_count]
+
+
+def window_state(query: Query, what: str) -> OperatorState:
+    """What the window of a query bounds."""
+    return state_of(query.window, what)
+
+
+def _columns(workload: BoundWorkload) -> dict[str, str]:
+    """The columns of the stream that the queries read, with their kinds where these are known."""
+    stream = workload.stream
+    found = {stream.time: "time"}
+    if stream.type is not None:
+        found[stream.type] = "string"
+    if stream.sequence is not None:
+        found[stream.sequence] = "int"
+    read: set[str] = set()
+    for query in workload.queries:
+        read.update(query.key)
+        expressions = list(query.conditions)
+        expressions += [p for event in events(query.pattern) for p in event.symbol.predicates]
+        expressions += [
+            condition
+            for event in events(query.pattern)
+            if (condition := stream.types.get(event.symbol.type)) is not None
+        ]
+        for item in query.output.items:
+            operand = getattr(item, "operand", None) or getattr(item, "value", None)
+            if operand is not None:
+                expressions.append(operand)
+            if isinstance(item, ReturnAttribute):
+                read.add(item.attribute)
+        read.update(*map(ex.attributes, expressions))
+    for name in sorted(read - found.keys() - {"time"}):
+        found[name] = stream.attributes.get(name, "any")
+    return found
+
+
+def _gives(query: Query) -> list[str]:
+    """What stands in the rows of a query."""
+    if isinstance(query.output, Aggregation):
+        return [item.text for item in query.output.items]
+    found = []
+    for item in query.output.items:
+        if isinstance(item, ReturnAttribute):
+            found.append(f"{item.alias}.{item.attribute}")
+        else:
+            value = getattr(item, "value", None)
+            text = getattr(item, "alias", "") if value is None else print_expression(value)
+            found.append(f"{text} AS {item.name}" if item.name else text)
+    return found
+
+
+def _reads(pattern: Pattern, mark: str = "") -> Iterator[str]:
+    """The types of a pattern in order, with a `!` where they are negated."""
+    if isinstance(pattern, Event):
+        yield mark + pattern.symbol.type
+    for part in parts_of(pattern):
+        yield from _reads(part, "!" if isinstance(pattern, Neg) else mark)
+
+
+def print_window(window: Window, slide: int | None = None) -> str:
+    """A window's size, or its slide, as people write it."""
+    size = window.size if slide is None else slide
+    return f"{size} events" if window.is_count else print_nanoseconds(size)
+
+
+COUNTS = {"end": "time", "count": "count"}
+OutputsByQuery = dict[
+    str, tuple[str, float | None]
+]  # of each query: its operator, and its rows a second
+
+
+def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> OutputsByQuery:
+    """The segments and the engine of a group; what segments do not cost the engine does."""
+    first = queries[0]
+    by_text = step_texts(queries)
+    pieces = shared_steps_of(group)
+    known = {piece: [by_text[step] for step in piece] for piece in pieces if _all(piece, by_text)}
+    counting = CountedQueries(tuple(queries), graph.statistics)
+    costs = Costs(counting, group.engine, graph.unit_costs)
+    ids: dict[tuple[str, ...], str] = {}
+    each_takes = {piece: costs.of(tuple(steps)) for piece, steps in known.items()}
+    spent = sum(each_takes.values())
+    total = group.cost.shared if group.cost is not None else spent
+    if spent > total:  # both are estimates, and all operators take what the group does
+        each_takes = {piece: cost * total / spent for piece, cost in each_takes.items()}
+        spent = total
+    for piece, steps in known.items():
+        cost = each_takes[piece]
+        ids[piece] = _segment(graph, group, first, piece, steps, pieces[piece], ids, cost)
+    symbols = dict.fromkeys(e.symbol for query in queries for e in events(query.pattern))
+    inside = {s for steps in known.values() for symbol, gap in steps for s in (symbol, *gap)}
+    alone = [graph.events(s, first) for s in symbols if s not in inside or not _covers(group, ids)]
+    inputs = tuple(dict.fromkeys([*alone, *sorted(ids.values())]))
+    each = sorted([fingerprint(q), *map(str, setting(q)), str(q.slide)] for q in queries)
+    content = [group.engine, group.device, each, *graph.salt(first)]
+    rows = counting.rows if not _by_panes(queries) else _rows_of_panes(graph, queries)
+    engine = graph.add(
+        Operator(
+            identity("counter", content, inputs),
+            "counter",
+            inputs,
+            {"engine": group.engine, "device": group.device, "queries": list(group.queries)},
+            {"query": "string", **COUNTS},
+            ("end",),
+            spread_of(first.key, first.window.is_count),
+            window_state(max(queries, key=lambda q: q.window.size), "counters"),
+            max(0.0, total - spent),
+            float(sum(rows)),
+        )
+    )
+    return {q.name: (engine, float(row)) for q, row in zip(queries, rows, strict=True)}
+
+
+def _segment(
+    graph: Graph,
+    group: CountingGroup,
+    first: Query,
+    piece: tuple[str, ...],
+    steps: PatternSteps,
+    queries: Sequence[str],
+    before: Mapping[tuple[str, ...], str],
+    cost: float,
+) -> str:
+    """A segment; it goes on from shorter ones that are its beginning or its end."""
+    smaller = [before[part] for part in _parts(piece) if part in before]
+    symbols = dict.fromkeys(s for symbol, gap in steps for s in (symbol, *sorted(gap, key=str)))
+    inputs = tuple([graph.events(symbol, first) for symbol in symbols] + smaller)
+    rates = [graph.rate(symbol) for symbol, _ in steps]
+    content = [group.engine, list(piece), *setting(first), first.slide, *graph.salt(first)]
+    return graph.add(
+        Operator(
+            identity("segment", content, inputs),
+            "segment",
+            inputs,
+            {"engine": group.engine, "steps": list(piece), "queries": list(queries)},
+            COUNTS,
+            ("end",),
+            spread_of(first.key, first.window.is_count),
+            window_state(first, "counters"),
+            cost,
+            None if None in rates else sum(rate for rate in rates if rate is not None),
+        )
+    )
+
+
+def _all(piece: Sequence[str], known: Mapping[str, object]) -> bool:
+    return all(step in known for step in piece)
+
+
+def _parts(piece: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """All shorter stretches of it."""
+    size = len(piece)
+    return [
+        piece[at : at + length]
+        for length in range(size - 1, 0, -1)
+        for at in range(size - length + 1)
+    ]
+
+
+def _covers(group: CountingGroup, ids: Mapping[tuple[str, ...], str]) -> bool:
+    """Are all queries nothing but segments that are shared?"""
+    segments = group.segments or ()
+    return bool(ids) and all(
+        segments[number] in ids for numbers in (group.uses or {}).values() for number in numbers
+    )
+
+
+def _by_panes(queries: Sequence[Query]) -> bool:
+    """Have they different windows or slides?"""
+    return len({(query.window, query.slide) for query in queries}) > 1
+
+
+def _rows_of_panes(graph: Graph, queries: Sequence[Query]) -> list[float]:
+    """Rows of queries with windows of their own."""
+    return [float(CountedQueries((query,), graph.statistics).rows[0]) for query in queries]

@@ -1,0 +1,133 @@
+"""Constants in conditions, computed once and for all.
+
+The logic has two values: a comparison with null is false, and its NOT is true. So `NOT a < b` is
+not `a >= b`, and `NOT a IN (…)` is not `a NOT IN (…)` (docs/language.md).
+"""
+
+from __future__ import annotations
+
+import math
+
+from optimizer.bind.conditions import canonical
+from workloads import syntax as ex
+from workloads.syntax import COMPARE, COMPUTE, Expression, Literal
+
+TRUE, FALSE, NULL = Literal(True), Literal(False), Literal(None)
+
+
+def fold(expression: Expression) -> Expression:
+    """The same condition with everything constant computed, in canonical spelling."""
+    return canonical(_fold(expression))
+
+
+def is_constant(expression: Expression) -> bool:
+    """Is a folded condition TRUE or FALSE?"""
+    return expression in (TRUE, FALSE)
+
+
+def _fold(expression: Expression) -> Expression:
+    match expression:
+        case ex.Negative(operand):
+            return _negative(_fold(operand))
+        case ex.Arithmetic(symbol, left, right):
+            return _arithmetic(symbol, _fold(left), _fold(right))
+        case ex.Comparison(symbol, left, right):
+            return _comparison(symbol, _fold(left), _fold(right))
+        case ex.Membership(operand, values, negated):
+            return _membership(_fold(operand), values, negated)
+        case ex.IsNull(operand, negated):
+            return _is_null(_fold(operand), negated)
+        case ex.Not(operand):
+            return _not(_fold(operand))
+        case ex.Logical(symbol, parts):
+            return _logical(symbol, [_fold(part) for part in parts])
+        case _:
+            return expression
+
+
+def _is_number(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and type(expression.value) in (int, float)
+
+
+def _negative(operand: Expression) -> Expression:
+    match operand:
+        case Literal(None):
+            return NULL
+        case Literal(int() | float() as number) if _is_number(operand):
+            return Literal(-number)
+        case _:
+            return ex.Negative(operand)
+
+
+def _arithmetic(symbol: ex.ArithmeticOperator, left: Expression, right: Expression) -> Expression:
+    whole = ex.Arithmetic(symbol, left, right)
+    if NULL in (left, right) or (symbol in "/%" and _is_zero(right)):
+        return NULL
+    if not (isinstance(left, Literal) and isinstance(right, Literal)):
+        return whole
+    if not (_is_number(left) and _is_number(right)):
+        return whole
+    try:
+        result = COMPUTE[symbol](left.value, right.value)
+    except OverflowError:  # integers beyond a float's range
+        return whole
+    # Infinity and NaN have no spelling of their own: engines meet them at run time.
+    return Literal(result) if isinstance(result, int) or math.isfinite(result) else whole
+
+
+def _is_zero(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and _is_number(expression) and expression.value == 0
+
+
+def _comparison(symbol: ex.ComparisonOperator, left: Expression, right: Expression) -> Expression:
+    if NULL in (left, right):
+        return FALSE
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        numbers = _is_number(left) and _is_number(right)
+        if numbers or type(left.value) is type(right.value):
+            return Literal(bool(COMPARE[symbol](left.value, right.value)))
+    return ex.Comparison(symbol, left, right)
+
+
+def _membership(operand: Expression, values: tuple[Literal, ...], negated: bool) -> Expression:
+    """A null is a member of nothing, and nothing is equal to a null in the list."""
+    known = tuple(v for v in values if v.value is not None)
+    if operand == NULL:
+        return FALSE
+    if isinstance(operand, Literal):
+        return Literal(any(operand.value == v.value for v in known) != negated)
+    if not known:
+        return ex.IsNull(operand, True) if negated else FALSE
+    if len(known) == 1:
+        return ex.Comparison("!=" if negated else "=", operand, known[0])
+    return ex.Membership(operand, known, negated)
+
+
+def _is_null(operand: Expression, negated: bool) -> Expression:
+    if isinstance(operand, Literal):
+        return Literal((operand.value is None) != negated)
+    if isinstance(operand, ex.CONDITIONS):
+        return Literal(negated)
+    return ex.IsNull(operand, negated)
+
+
+def _not(operand: Expression) -> Expression:
+    match operand:
+        case Literal(bool() as value):
+            return Literal(not value)
+        case ex.Not(inner):
+            return inner
+        case ex.IsNull(inner, negated):
+            return ex.IsNull(inner, not negated)
+        case _:
+            return ex.Not(operand)
+
+
+def _logical(symbol: str, parts: list[Expression]) -> Expression:
+    neutral, absorbing = (TRUE, FALSE) if symbol == "AND" else (FALSE, TRUE)
+    kept = [part for part in parts if part != neutral]
+    if absorbing in kept:
+        return absorbing
+    if len(kept) < 2:
+        return kept[0] if kept else neutral
+    return ex.Logical("AND" if symbol == "AND" else "OR", tuple(kept))

@@ -1,0 +1,1 @@
+"""Sharing among queries that are counted: candidates, benefits, conflicts, groups."""

@@ -1,0 +1,486 @@
+"""The fragments that queries may build once (nodes), who reads them, which exclude each other, and
+the trees that read them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from optimizer.cost.unit_costs import COMPILED
+from optimizer.ir.query import Neg, Query, Window, parts_of
+from optimizer.statistics import Statistics
+from optimizer.trees import CostedTree, GivenFragment, TreeError, best_tree, labels_of
+from optimizer.trees.problem import Fragment, FragmentKey, Reading, fragments_of
+from optimizer.trees.search import ItemRange, Stretches, stretches_of
+from optimizer.trees.tree import Tree, renamed, to_document
+from sharing.counting.candidates import CandidateKind
+
+MAX_TREE_OPTIONS = 64  # sets of nodes that are compared where no table does it
+
+
+class Occurrence(NamedTuple):
+    """Where a node stands in a reader."""
+
+    node: int
+    piece: Fragment
+
+
+class TreeOption(NamedTuple):
+    """A tree's cost without that of the nodes it reads, and which occurrences those are."""
+
+    cost: float
+    taken: tuple[int, ...]
+
+
+class Reader:
+    """A pattern with its occurrences of nodes, which are numbered in order.
+
+    Costs are events touched in one window.
+    """
+
+    def __init__(
+        self, asked: Query, occurrences: Sequence[Occurrence], statistics: Statistics
+    ) -> None:
+        self.asked, self.occurrences = asked, tuple(occurrences)
+        self.nodes = frozenset(occurrence.node for occurrence in occurrences)
+        self._statistics = statistics
+        self._costs: dict[tuple[int, ...], float] = {}
+        self._best: dict[frozenset[int], TreeOption] = {}
+        found = stretches_of(asked, statistics, COMPILED) if occurrences else None
+        self._table = found if found is not None and found.exact else None
+        self._floor = found
+        self._stretch = [(o.piece.first, o.piece.last) for o in occurrences]
+        self.alone = self.best(frozenset()).cost
+
+    def best(self, made: frozenset[int]) -> TreeOption:
+        """The cheapest tree where some nodes are made already."""
+        made &= self.nodes
+        found = self._best.get(made)
+        if found is None:
+            free = {i: 0.0 for i, o in enumerate(self.occurrences) if o.node in made}
+            found = self._best[made] = self.least(free)
+        return found
+
+    @cached_property
+    def exact(self) -> bool:
+        """Is the best tree found among all sets of occurrences, and not step by step?"""
+        every = range(len(self.occurrences))
+        return self._table is not None or self._listed(every, MAX_TREE_OPTIONS) is not None
+
+    def least(self, prices: Mapping[int, float]) -> TreeOption:
+        """The cheapest tree, with what it pays, where each occurrence with a price may be had.
+
+        Where these allow very many sets, occurrences are taken one by one as long as that helps.
+        """
+        if self._table is not None:
+            return self._looked_up(self._table, prices)
+        sets = self._listed(prices, MAX_TREE_OPTIONS)
+        if sets is not None:
+            return min((self._paid(taken, prices) for taken in sets), key=lambda way: way.cost)
+        best = self._paid((), prices)
+        while True:
+            more = [
+                tuple(sorted((*best.taken, i)))
+                for i in sorted(prices)
+                if all(self._apart(i, j) for j in best.taken)
+            ]
+            tried = [best, *(self._paid(taken, prices) for taken in more)]
+            found = min(tried, key=lambda way: way.cost)
+            if found.cost >= best.cost:
+                return best
+            best = found
+
+    def at_least(self, prices: Mapping[int, float]) -> TreeOption:
+        """What no tree costs less than at these prices, with what would be taken for it."""
+        if self._table is None and self._listed(prices, MAX_TREE_OPTIONS) is None:
+            return (
+                TreeOption(0.0, ()) if self._floor is None else self._looked_up(self._floor, prices)
+            )
+        return self.least(prices)
+
+    def ways(self, limit: int) -> list[TreeOption] | None:
+        """All sets of nodes that a tree can read and that save something; None for more."""
+        sets = self._listed(range(len(self.occurrences)), limit)
+        if sets is None:
+            return None
+        found = [
+            way for taken in sets if (way := TreeOption(self._cost(taken), taken)).cost < math.inf
+        ]
+        cheapest = sorted(found, key=lambda way: (len(way.taken), way.cost))
+        kept: list[TreeOption] = []
+        for way in cheapest:
+            own = set(way.taken)
+            if not any(other.cost <= way.cost and own.issuperset(other.taken) for other in kept):
+                kept.append(way)
+        return kept
+
+    def tree(self, taken: Sequence[int]) -> CostedTree:
+        """The best tree that reads these occurrences, each under its number."""
+        given = [
+            GivenFragment(str(i), self.occurrences[i].piece.positive, negations=not piece.bare)
+            for i in taken
+            for piece in [self.occurrences[i].piece]
+        ]
+        return best_tree(self.asked, self._statistics, given, COMPILED)
+
+    def _paid(self, taken: tuple[int, ...], prices: Mapping[int, float]) -> TreeOption:
+        return TreeOption(self._cost(taken) + sum(prices[i] for i in taken), taken)
+
+    def _looked_up(self, table: Stretches, prices: Mapping[int, float]) -> TreeOption:
+        """The best by a table; of the occurrences at one stretch the cheapest."""
+        at: dict[ItemRange, int] = {}
+        for i, price in prices.items():
+            stretch = self._stretch[i]
+            if stretch not in at or price < prices[at[stretch]]:
+                at[stretch] = i
+        found = table.cheapest({stretch: prices[i] for stretch, i in at.items()})
+        return TreeOption(found.cost, tuple(sorted(at[stretch] for stretch in found.taken)))
+
+    def _listed(self, offered: Iterable[int], most: int) -> list[tuple[int, ...]] | None:
+        """All sets of these occurrences that do not overlap; None where there are more."""
+        found = list(islice(self._sets(offered), most + 1))
+        return None if len(found) > most else found
+
+    def _cost(self, taken: tuple[int, ...]) -> float:
+        """The cost of the best tree that reads exactly these; infinite where there is none."""
+        found = self._costs.get(taken)
+        if found is None:
+            if self._table is not None:
+                cost, read = self._table.cheapest({self._stretch[i]: 0.0 for i in taken})
+                found = cost if len(read) == len(taken) else math.inf
+            else:
+                try:
+                    found = self.tree(taken).cost
+                except TreeError:
+                    found = math.inf
+            self._costs[taken] = found
+        return found
+
+    def _sets(self, offered: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """Sets of these occurrences that do not overlap, small ones first."""
+        offered = sorted(offered)
+        level: list[tuple[int, ...]] = [()]
+        while level:
+            yield from level
+            level = [
+                (*taken, i)
+                for taken in level
+                for i in offered
+                if (not taken or i > taken[-1]) and all(self._apart(i, j) for j in taken)
+            ]
+
+    def _apart(self, i: int, j: int) -> bool:
+        one, other = self.occurrences[i].piece, self.occurrences[j].piece
+        return one.last < other.first or other.last < one.first
+
+
+MIN_PARTS = 2  # readings that have a node
+
+
+class MatchSetting(NamedTuple):
+    """What queries must have in common, besides pieces of their patterns, to share them."""
+
+    key: tuple[str, ...]
+    window: Window
+
+    @staticmethod
+    def of(query: Query) -> MatchSetting:
+        return MatchSetting(query.key, query.window)
+
+
+class NodePosition(NamedTuple):
+    """Where a node stands: the number of a reading, and which stretch of it."""
+
+    reading: int
+    piece: Fragment
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A piece that several readings have; `places` are in the order of readings."""
+
+    setting: MatchSetting
+    places: tuple[NodePosition, ...]
+    reader: Reader
+
+    @property
+    def piece(self) -> Fragment:
+        """The piece under the aliases of its first place."""
+        return self.places[0].piece
+
+    @cached_property
+    def steps(self) -> tuple[str, ...]:
+        """Its parts for people: symbols, each with what must not follow it and its conditions."""
+        return steps_of(self.piece)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeProblem:
+    """Readings with the readers of their trees, and what they may have in common."""
+
+    readings: tuple[Reading, ...]
+    roots: tuple[Reader, ...]
+    nodes: tuple[Node, ...]
+
+    def queries(self, places: Iterable[NodePosition]) -> tuple[str, ...]:
+        """The queries of some places, in order."""
+        return tuple(dict.fromkeys(self.readings[place.reading].query.name for place in places))
+
+    def id(self, node: Node, places: Sequence[NodePosition]) -> str:
+        """A name of a node for some places: the same for the same content, in every process."""
+        window = [node.setting.window.size, node.setting.window.is_count]
+        at = sorted((self.readings[p.reading].query.name, p.piece.first) for p in places)
+        content = [node.piece.key, node.setting.key, window, at]
+        digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode())
+        return "share-" + digest.hexdigest()[:12]
+
+    def kind(self, places: Sequence[NodePosition]) -> CandidateKind:
+        """What a node is for some places."""
+        if any(place.piece.bare for place in places):
+            return "bitmark"
+        if all(place.piece.first == 0 for place in places):
+            return "prefix"
+        if all(_is_last(place.piece, self.readings[place.reading]) for place in places):
+            return "suffix"
+        return "substring"
+
+    @cached_property
+    def separate(self) -> float:
+        """What the readings cost one by one."""
+        return sum(root.alone for root in self.roots)
+
+    @cached_property
+    def readers(self) -> tuple[Reader, ...]:
+        """The readings' and then the nodes', by number."""
+        return (*self.roots, *(node.reader for node in self.nodes))
+
+    @cached_property
+    def reading(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the readers that each node stands in."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for number, reader in enumerate(self.readers):
+            for node in reader.nodes:
+                found[node].append(number)
+        return tuple(map(tuple, found))
+
+    def cost(self, made: Collection[int]) -> float:
+        """What all cost where these nodes are made, whether anything reads them or not."""
+        some = frozenset(made)
+        nodes = sum(self.nodes[node].reader.best(some).cost for node in sorted(some))
+        return sum(root.best(some).cost for root in self.roots) + nodes
+
+    def used(self, made: Collection[int]) -> frozenset[int]:
+        """Those of these nodes that the best trees read, directly or through others."""
+        some, found = frozenset(made), set[int]()
+        open_ = list(self.roots)
+        while open_:
+            reader = open_.pop()
+            for i in reader.best(some).taken:
+                node = reader.occurrences[i].node
+                if node not in found:
+                    found.add(node)
+                    open_.append(self.nodes[node].reader)
+        return frozenset(found)
+
+
+def problem_of(
+    readings: Sequence[Reading], statistics: Statistics, sharing: bool = True
+) -> NodeProblem:
+    """The nodes of readings of one key and window; none without `sharing`."""
+    places: dict[FragmentKey, list[NodePosition]] = {}
+    found = [
+        fragments_of(reading.pattern, reading.asked.conditions)
+        if sharing and len(readings) > 1
+        else []
+        for reading in readings
+    ]
+    for number, pieces in enumerate(found):
+        for piece in pieces:
+            places.setdefault(piece.key, []).append(NodePosition(number, piece))
+    whole = {(n, p.first, p.last): p.key for n, pieces in enumerate(found) for p in pieces
+             if not p.bare}  # fmt: skip
+    kept = {key: at for key, at in places.items() if _is_common(at) and not _is_idle(at, whole)}
+    numbers = {key: i for i, key in enumerate(kept)}
+
+    def reader(asked: Query, pieces: Iterable[Fragment]) -> Reader:
+        own = [Occurrence(numbers[p.key], p) for p in pieces if p.key in numbers]
+        return Reader(asked, own, statistics)
+
+    nodes = []
+    for at in kept.values():
+        piece, query = at[0].piece, readings[at[0].reading].query
+        inner = fragments_of(piece.pattern, piece.conditions, whole=False)
+        node = reader(piece.asked(query), inner)
+        nodes.append(Node(MatchSetting.of(query), tuple(at), node))
+    roots = tuple(reader(r.asked, pieces) for r, pieces in zip(readings, found, strict=True))
+    return NodeProblem(tuple(readings), roots, tuple(nodes))
+
+
+def steps_of(piece: Fragment) -> tuple[str, ...]:
+    """Symbols, each with what must not follow it; conditions, by number, with the last."""
+    steps: list[str] = []
+    for part, text in zip(piece.pattern.parts, piece.key[0], strict=True):
+        if isinstance(part, Neg):
+            steps[-1] += f" {text}"
+        else:
+            steps.append(text)
+    if piece.key[1]:
+        steps[-1] += f" WHERE {' AND '.join(piece.key[1])}"
+    return tuple(steps)
+
+
+def _is_common(places: Sequence[NodePosition]) -> bool:
+    return len({place.reading for place in places}) >= MIN_PARTS
+
+
+def _is_idle(
+    places: Sequence[NodePosition], whole: dict[tuple[int, int, int], FragmentKey]
+) -> bool:
+    """Is a bare piece at all its places the same with its negations?"""
+    if not all(place.piece.bare for place in places):
+        return False
+    full = [whole.get((p.reading, p.piece.first, p.piece.last)) for p in places]
+    return full[0] is not None and len(set(full)) == 1
+
+
+def _is_last(piece: Fragment, reading: Reading) -> bool:
+    positive = [part for part in parts_of(reading.pattern) if not isinstance(part, Neg)]
+    return piece.last == len(positive) - 1
+
+
+class At(NamedTuple):
+    """A place of a node: the number of a reading, and the positive part that it begins with."""
+
+    reading: int
+    first: int
+
+
+@dataclass(frozen=True)
+class NodePlacement:
+    """A node, and the places that it serves."""
+
+    node: int
+    places: frozenset[At]
+
+
+def everywhere(problem: NodeProblem) -> list[NodePlacement]:
+    """Each node with all its places."""
+    return [
+        NodePlacement(i, frozenset(At(place.reading, place.piece.first) for place in node.places))
+        for i, node in enumerate(problem.nodes)
+    ]
+
+
+def conflicts(problem: NodeProblem, served: Sequence[NodePlacement]) -> list[tuple[int, int]]:
+    """The pairs of these, by number, that are in conflict; the smaller number first."""
+    inside = [
+        {(o.node, o.piece.first, o.piece.last) for o in node.reader.occurrences}
+        for node in problem.nodes
+    ]
+    spans: dict[int, list[tuple[int, int, int, int]]] = {}
+    for number, (node, places) in enumerate((s.node, s.places) for s in served):
+        more = problem.nodes[node].piece.size - 1
+        for reading, first in places:
+            spans.setdefault(reading, []).append((first, first + more, node, number))
+    found: set[tuple[int, int]] = set()
+    seen: set[tuple[tuple[int, int, int, int], ...]] = set()
+    for listed in spans.values():
+        several = tuple(sorted(listed))
+        if several in seen:  # readings of one pattern have the same conflicts
+            continue
+        seen.add(several)
+        for i, (first, last, node, number) in enumerate(several):
+            for start, end, other, another in several[i + 1 :]:
+                if start > last:
+                    break
+                if node == other:
+                    continue
+                within = (other, start - first, end - first) in inside[node]
+                around = (node, first - start, last - start) in inside[other]
+                if not within and not around:
+                    found.add((min(number, another), max(number, another)))
+    return sorted(found)
+
+
+SHARED = "shared"  # the mark of a subtree: the candidate that it is
+
+
+class Trees:
+    """The best trees over some nodes."""
+
+    def __init__(self, problem: NodeProblem, made: Collection[int]) -> None:
+        self._problem, self._made = problem, frozenset(made)
+        self._known: dict[int, Tree] = {}
+
+    def document(self, number: int, marks: Mapping[int, str]) -> dict[str, Any]:
+        """The tree of a reading; the nodes in it are marked with their names."""
+        reading = self._problem.readings[number]
+        return self._written_out(number, reading, {}, marks)
+
+    def served(self) -> dict[int, frozenset[At]]:
+        """The places that each node serves, directly or inside another."""
+        found: dict[int, set[At]] = {}
+
+        def visit(reader: Reader, reading: int, offset: int) -> None:
+            for i in reader.best(self._made).taken:
+                node, piece = reader.occurrences[i]
+                found.setdefault(node, set()).add(At(reading, offset + piece.first))
+                visit(self._problem.nodes[node].reader, reading, offset + piece.first)
+
+        for number, root in enumerate(self._problem.roots):
+            visit(root, number, 0)
+        return {node: frozenset(places) for node, places in found.items()}
+
+    def readers(self) -> dict[int, int]:
+        """How many trees read each node directly: those of readings, and of nodes that are read."""
+        found: dict[int, int] = {}
+        open_: list[Reader] = list(self._problem.roots)
+        while open_:
+            reader = open_.pop()
+            for i in reader.best(self._made).taken:
+                node = reader.occurrences[i].node
+                if node not in found:
+                    open_.append(self._problem.nodes[node].reader)
+                found[node] = found.get(node, 0) + 1
+        return found
+
+    def _written_out(
+        self, number: int, reading: Reading, names: Mapping[str, str], marks: Mapping[int, str]
+    ) -> dict[str, Any]:
+        """A reader's tree under a reading's aliases, with those of its nodes in their places."""
+        reader = self._problem.readers[number]
+        document = to_document(renamed(self._tree(number), names), labels_of(reading.asked))
+
+        def replaced(node: Any) -> Any:
+            match node:
+                case {"shared": str(i), "aliases": [*_]}:
+                    inner, piece = reader.occurrences[int(i)]
+                    own = self._problem.nodes[inner].piece.aliases
+                    here = (names.get(alias, alias) for alias in piece.aliases)
+                    again = len(self._problem.roots) + inner
+                    found = self._written_out(
+                        again, reading, dict(zip(own, here, strict=True)), marks
+                    )
+                    return found | {SHARED: marks[inner]} if inner in marks else found
+                case {"parts": [*_]}:
+                    return {key: replaced(value) for key, value in node.items()}
+                case [*parts]:
+                    return [replaced(part) for part in parts]
+                case _:
+                    return node
+
+        made: dict[str, Any] = replaced(document)
+        return made
+
+    def _tree(self, number: int) -> Tree:
+        if number not in self._known:
+            reader = self._problem.readers[number]
+            self._known[number] = reader.tree(reader.best(self._made).taken).tree
+        return self._known[number]

@@ -1,0 +1,71 @@
+"""What is asked of a plan, and what is decided for some of its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal as OneOf
+
+from optimizer.cost.unit_costs import UnitCosts
+from optimizer.plan.plan import NANOSECONDS as NANOSECONDS_UNIT
+from optimizer.plan.plan import Device, Group, Model, Plan, PlanCandidate, Solver
+from optimizer.statistics import Statistics
+from optimizer.trees.problem import Shape
+from optimizer.trees.tree import Propagation
+from sharing.solvers.candidates import Options
+
+__all__ = ["NANOSECONDS_UNIT", "OPERATIONS", "PlanPart", "PlanRequest", "together"]
+
+OPERATIONS = "operations per window"
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """How to plan: from these statistics, by this model and solver, for this device.
+
+    Without `sharing` each query is by itself. Exact solvers begin from what an `earlier` plan
+    shared. Without `counting` all queries construct their matches; `shape` is that of their trees,
+    or `stepwise` for none, and `propagation` which events they join: the cheapest way with `auto`.
+    """
+
+    statistics: Statistics
+    unit_costs: UnitCosts
+    model: Model
+    solver: Solver
+    options: Options
+    sharing: bool
+    earlier: Plan | None = None
+    device: Device = "cpu"
+    counting: bool = True
+    shape: Shape | OneOf["stepwise"] = "bushy"
+    propagation: Propagation | OneOf["auto"] = "auto"
+
+
+@dataclass(frozen=True)
+class PlanPart:
+    """What is decided for some queries: their groups, and what was considered for them.
+
+    `separate` is what the queries take one by one, in nanoseconds for a second of stream, and no
+    choice takes less than `least`. `proven`: no other choice takes less than this one.
+    """
+
+    groups: tuple[Group, ...] = ()
+    candidates: tuple[PlanCandidate, ...] = ()
+    chosen: tuple[str, ...] = ()
+    separate: float = 0.0
+    least: float = 0.0
+    proven: bool = True
+
+
+def together(parts: Iterable[PlanPart]) -> PlanPart:
+    """All parts as one."""
+    some = tuple(parts)
+    return PlanPart(
+        tuple(group for part in some for group in part.groups),
+        tuple(candidate for part in some for candidate in part.candidates),
+        tuple(name for part in some for name in part.chosen),
+        fsum(part.separate for part in some),
+        fsum(part.least for part in some),
+        all(part.proven for part in some),
+    )

@@ -1,0 +1,111 @@
+"""Rows sorted through files come out as rows sorted in memory."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.results import tables as sorting
+from engines.results.tables import (
+    AGGREGATE_ORDER,
+    FileOutput,
+    FirstRows,
+    Results,
+    aggregate_schema,
+    empty_results,
+    match_schema,
+    sorted_rows,
+    write_results,
+)
+
+TIME = pa.timestamp("ns")
+
+rows = st.builds(
+    lambda query, key, time, seq: {
+        "query": query,
+        "key": key,
+        "time": time,
+        "seq": seq,
+        "aggregate": "COUNT(*)",
+        "value": 1.0,
+        "count": 1,
+        "exact": True,
+    },
+    st.sampled_from("ab"),
+    st.sampled_from([None, '{"k":1}', '{"k":"é"}', '{"k":"𝄞"}']),
+    st.integers(-5, 5),
+    st.sampled_from([None, 1, 2]),
+)
+
+
+@given(parts=st.lists(st.lists(rows, max_size=6), max_size=40))
+def test_any_rows(
+    parts: list[list[dict[str, object]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("sorting") / "runs"
+    schema = aggregate_schema(TIME)
+    tables = [pa.Table.from_pylist(part, schema) for part in parts]
+    sorter = sorting.Sorter(schema, AGGREGATE_ORDER, folder, run_bytes=1)
+    for table in tables:
+        sorter.add(table)
+    expected = sorted_rows(pa.concat_tables([schema.empty_table(), *tables]), AGGREGATE_ORDER)
+    assert sorter.reader().read_all().equals(expected)
+    assert sorter.rows == expected.num_rows
+    assert not folder.exists() or len(list(folder.iterdir())) < 2 * sorting.FAN_IN
+
+
+def _match(number: int) -> dict[str, object]:
+    return {
+        "query": "q",
+        "key": None,
+        "start": 0,
+        "end": 1,
+        "time": number % 7,
+        "match": f"{number}",
+    }
+
+
+def _parts(count: int, size: int) -> list[Results]:
+    none = empty_results(pa.int64()).aggregates
+    schema = match_schema(pa.int64())
+    return [
+        Results(none, pa.Table.from_pylist([_match(i * size + j) for j in range(size)], schema))
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_files_are_the_same_as_if_written_at_once(tmp_path: Path, ending: str) -> None:
+    parts = _parts(40, 3)
+    whole = Results(parts[0].aggregates, pa.concat_tables([part.matches for part in parts]))
+    (expected,) = write_results(whole, str(tmp_path / f"whole.{ending}"), False, True)
+    with FileOutput(str(tmp_path / f"out.{ending}"), False, True, run_bytes=200) as output:
+        for part in parts:
+            output.add(part)
+        assert any(path.name.endswith(".sorting") for path in tmp_path.iterdir())
+        (written,) = output.write()
+    assert (output.aggregates, output.matches) == (0, 120)
+    assert Path(written).read_bytes() == Path(expected).read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_was_sorted_is_removed_when_something_fails(tmp_path: Path) -> None:
+    def run() -> None:
+        with FileOutput(str(tmp_path / "out.csv"), False, True, run_bytes=1) as output:
+            output.add(_parts(1, 3)[0])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_rows_are_those_of_all() -> None:
+    first = FirstRows(5)
+    for part in reversed(_parts(10, 4)):
+        first.add(part)
+    assert first.first is not None
+    assert (first.aggregates, first.matches) == (0, 40)
+    assert first.first.matches.column("match").to_pylist() == ["0", "14", "21", "28", "35"]

@@ -1,0 +1,186 @@
+"""Pictures of plans: every query and who shares what with whom, at five queries and at hundreds."""
+
+from __future__ import annotations
+
+import random
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from optimizer.bind.binder import bind
+from optimizer.explain.svg import MANY_QUERIES, MAX_FRAGMENTS_DRAWN, MAX_QUERIES_DRAWN, render_svg
+from optimizer.plan.plan import Plan
+from sharing.planner import make_plan
+from tests.optimizer.plan.test_plan import plan_of
+from workloads.loading import load_workload
+from workloads.workload import to_document
+
+SVG = "{http://www.w3.org/2000/svg}"
+FIVE: dict[str, Any] = {
+    "name": "five",
+    "stream": {"time": "ts", "type": "kind"},
+    "statistics": {"rates": {"A": 100.0, "B": 10.0, "C": 1.0, "D": 30.0, "E": 0.5, "F": 4.0}},
+    "queries": [
+        "QUERY one PATTERN SEQ(A a, B b, C c, D d) AGG COUNT(*) WITHIN 1 min",
+        "QUERY two PATTERN SEQ(E e, B b, C c, D d) AGG COUNT(*) WITHIN 1 min",
+        "QUERY three PATTERN SEQ(E e, !F f, A a, B b) AGG COUNT(*) WITHIN 1 min",
+        "QUERY four PATTERN SEQ(F f, B b, C c, D d, A a) AGG COUNT(*) WITHIN 1 min",
+        "QUERY five PATTERN SEQ(A a, B b, !E e) RETURN a.x WITHIN 90 s",
+    ],
+}
+
+
+def sequences(number: int) -> dict[str, Any]:
+    rng = random.Random(number)
+    types = [f"T{i:02}" for i in range(20)]
+    drawn = [rng.sample(types, rng.randint(3, 7)) for _ in range(number)]
+    return {
+        **FIVE,
+        "statistics": {"rates": {name: 10 ** rng.uniform(-1, 2) for name in types}},
+        "queries": [
+            f"QUERY q{i} PATTERN SEQ({', '.join(parts)}) AGG COUNT(*) WITHIN 1 s"
+            for i, parts in enumerate(drawn)
+        ],
+    }
+
+
+def picture(plan: Plan) -> ET.Element:
+    return ET.fromstring(render_svg(plan))
+
+
+def boxes(root: ET.Element, css: str) -> dict[str, ET.Element]:
+    """The boxes of a class by their text."""
+    found = [g for g in root.iter(f"{SVG}g") if css in g.get("class", "").split()]
+    return {g.findtext(f"{SVG}text") or "": g for g in found if g.find(f"{SVG}text") is not None}
+
+
+def tooltip(element: ET.Element) -> str:
+    return element.findtext(f"{SVG}title") or ""
+
+
+def edges(root: ET.Element) -> list[ET.Element]:
+    return [path for path in root.iter(f"{SVG}path") if path.find(f"{SVG}title") is not None]
+
+
+def test_types_pieces_and_queries_stand_in_this_order() -> None:
+    root = picture(plan_of(FIVE))
+    right = 0.0
+    for css, names in (
+        ("type", {"A", "B", "C", "D", "E", "F"}),
+        ("piece", {"B, C, D ×3"}),
+        ("query", {"one", "two", "three", "four", "five"}),
+    ):
+        found = boxes(root, css)
+        assert set(found) == names
+        rectangles = [box.find(f"{SVG}rect") for box in found.values()]
+        left = {float(rect.get("x", "")) for rect in rectangles if rect is not None}
+        assert min(left) > right
+        right = max(left)
+
+
+def test_a_querys_way_leads_through_what_it_shares() -> None:
+    ways = {
+        name: {tooltip(e) for e in edges(picture(plan_of(FIVE))) if name in mine(e)}
+        for name in ("two", "three", "five")
+    }
+    assert ways["two"] == {
+        "B into B, C, D: 10 events a second",
+        "C into B, C, D: 1 events a second",
+        "D into B, C, D: 30 events a second",
+        "two has B, C, D, computed once: 41 events a second",
+        "E into two: 0.5 events a second",
+    }
+    assert "F must not occur in three: 4 events a second" in ways["three"]
+    assert ways["five"] == {
+        "A into five: 100 events a second",
+        "B into five: 10 events a second",
+        "E must not occur in five: 0.5 events a second",
+    }
+
+
+def mine(element: ET.Element) -> list[str]:
+    return element.get("data-query", "").split()
+
+
+def test_what_must_not_occur_is_dashed() -> None:
+    for path in edges(picture(plan_of(FIVE))):
+        dashed = "negated" in path.get("class", "").split()
+        assert dashed == ("must not occur" in tooltip(path))
+
+
+def test_lines_are_wider_where_more_events_come() -> None:
+    widths = {
+        tooltip(path).split(" into ")[0]: float(path.get("stroke-width", ""))
+        for path in edges(picture(plan_of(FIVE)))
+        if " into " in tooltip(path)
+    }
+    assert sorted(widths, key=lambda name: widths[name]) == ["E", "C", "F", "B", "D", "A"]
+    assert max(widths.values()) < 8
+
+
+def test_tooltips_say_who_shares_what_and_what_it_saves() -> None:
+    plan = plan_of(FIVE)
+    root = picture(plan)
+    lines = tooltip(boxes(root, "piece")["B, C, D ×3"]).splitlines()
+    assert lines[1] == "computed once (product) for one, two, four"
+    assert lines[2].startswith("saves ")
+    assert lines[3] == next(c.why for c in plan.candidates if c.pattern == ("B", "C", "D"))
+    query = tooltip(boxes(root, "query")["one"]).splitlines()
+    assert query[1] == "SEQ(A a, B b, C c, D d)"
+    assert query[2].startswith("product, 1 min, ")
+    assert query[3:] == ["shares B, C, D with two, four"]
+
+
+@pytest.mark.parametrize("number", [MANY_QUERIES, MANY_QUERIES + 1, 100])
+def test_every_query_is_shown_once(number: int) -> None:
+    plan = plan_of(sequences(number))
+    assert set(boxes(picture(plan), "query")) == set(plan.queries)
+
+
+@pytest.mark.parametrize("number", [100, 1000])
+def test_many_queries_stay_readable(number: int) -> None:
+    root = picture(plan_of(sequences(number)))
+    width, height = float(root.get("width", "")), float(root.get("height", ""))
+    assert width < 1800
+    assert height < 1100
+    assert len(boxes(root, "piece")) <= MAX_FRAGMENTS_DRAWN
+    assert len(boxes(root, "query")) == min(number, MAX_QUERIES_DRAWN)
+    titles = [text.text or "" for text in root.iter(f"{SVG}text")]
+    assert any("pieces in common are drawn" in title for title in titles)
+    assert any("queries are not drawn" in title for title in titles) == (number > MAX_QUERIES_DRAWN)
+
+
+@pytest.mark.parametrize("number", [12, 100])
+def test_boxes_do_not_overlap_and_lie_within_the_picture(number: int) -> None:
+    root = picture(plan_of(sequences(number)))
+    places = []
+    for css in ("type", "piece", "alone", "query"):
+        for box in boxes(root, css).values():
+            rect = box.find(f"{SVG}rect")
+            assert rect is not None
+            x, y, w, h = (float(rect.get(key, "")) for key in ("x", "y", "width", "height"))
+            assert 0 <= x <= x + w <= float(root.get("width", ""))
+            assert 0 <= y <= y + h <= float(root.get("height", ""))
+            places.append((x, y, w, h))
+    for i, (x, y, w, h) in enumerate(places):
+        for x2, y2, w2, h2 in places[:i]:
+            assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
+
+
+@pytest.mark.parametrize("document", [FIVE, sequences(100)], ids=["few", "many"])
+def test_the_same_plan_gives_the_same_bytes(document: dict[str, Any]) -> None:
+    assert render_svg(plan_of(document)) == render_svg(plan_of(document))
+
+
+def test_queries_that_run_alone_are_one_block_where_there_are_many() -> None:
+    document = sequences(60)
+    document["queries"] = [
+        query.replace("AGG COUNT(*)", f"RETURN {query.split('(')[1].split(',')[0]}")
+        for query in document["queries"]
+    ]
+    workload = load_workload(document)
+    root = picture(make_plan(bind(workload), to_document(workload), sharing=False))
+    titles = [text.text or "" for text in root.iter(f"{SVG}text")]
+    assert "60 queries, each alone: trees" in titles
+    assert len([r for r in root.iter(f"{SVG}rect") if r.get("class") == "panel"]) == 1

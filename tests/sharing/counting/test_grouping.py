@@ -1,0 +1,67 @@
+"""Chopped queries hold each of their steps once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from sharing.counting.benefit.aseq import AseqModel
+from sharing.counting.candidates import QuerySteps, mine
+from sharing.counting.grouping import ChopError, Segment, check, chop, lengths
+from sharing.solvers.candidates import SOLVERS
+from sharing.solvers.candidates.solution import conflict_graph
+from tests.sharing.chains import queries, words, workloads
+
+RATES = {"A": 1.0, "B": 2.0, "C": 0.5}
+
+
+@given(workloads())
+def test_segments_make_up_their_query(of: list[QuerySteps]) -> None:
+    found = mine(of)
+    graph = conflict_graph(found, AseqModel(RATES).benefits(found))
+    chosen = SOLVERS["greedy"](graph).chosen
+    chopped = chop(found, chosen)
+    assert list(chopped) == [q.name for q in of]
+    for q in of:
+        segments = chopped[q.name]
+        assert sum((q.steps[s.start : s.end] for s in segments), ()) == q.steps
+        for segment in segments:
+            if segment.shared is not None:
+                assert q.steps[segment.start : segment.end] == found[segment.shared].steps
+    served = [
+        (q, s.start) for q, several in chopped.items() for s in several if s.shared is not None
+    ]
+    assert sorted(served) == sorted(place for i in chosen for place in found[i].places)
+
+
+def test_what_lies_between_shared_segments_is_a_query_s_own() -> None:
+    found = mine(queries("X A B Y Z C D", "A B C D", "E F"))
+    number = {words(c.steps): i for i, c in enumerate(found)}
+    ab, cd = number["A B"], number["C D"]
+    chopped = chop(found, [ab, cd])
+    assert chopped == {
+        "q1": (Segment(0, 1), Segment(1, 2, ab), Segment(3, 2), Segment(5, 2, cd)),
+        "q2": (Segment(0, 2, ab), Segment(2, 2, cd)),
+        "q3": (Segment(0, 2),),
+    }
+    assert lengths(chopped) == {"q1": (1, 2, 2, 2), "q2": (2, 2), "q3": (2,)}
+
+
+def test_candidates_in_conflict_cannot_chop() -> None:
+    found = mine(queries("A B C", "A B C"))
+    with pytest.raises(ChopError, match="q1 overlap at step 2"):
+        chop(found, range(len(found) - 1))
+
+
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        ((Segment(1, 2),), "leave a gap at step 1"),
+        ((Segment(0, 2),), "have 2 steps, and it has 3"),
+        ((Segment(0, 2), Segment(1, 2)), "overlap at step 2"),
+        ((), "have 0 steps"),
+    ],
+)
+def test_segments_that_do_not_fit_are_refused(segments: tuple[Segment, ...], message: str) -> None:
+    with pytest.raises(ChopError, match=message):
+        check("q", segments, 3)

@@ -1,0 +1,77 @@
+"""What keeps queries from sharing is named, for all pairs of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from optimizer.bind.binder import load_bound
+from optimizer.plan.plan import Plan
+from sharing.planner import make_plan
+
+COUNT = "AGG COUNT(*) WITHIN 1 min"
+
+
+def planned(*queries: str) -> Plan:
+    document: dict[str, Any] = {
+        "name": "written",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "statistics": {"rates": dict.fromkeys("ABCDE", 5.0)},
+        "queries": [f"QUERY q{i} PATTERN {text}" for i, text in enumerate(queries, 1)],
+    }
+    return make_plan(load_bound(document), document)
+
+
+def test_queries_that_share_all_they_can_have_no_obstacle() -> None:
+    assert planned(f"SEQ(A, B, C) {COUNT}", f"SEQ(A, B, D) {COUNT}").obstacles == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        ("SEQ(A, B, D) AGG COUNT(*) WITHIN 2 min", "window"),
+        ("SEQ(A, B, D) AGG COUNT(*) WITHIN 1 min SLIDE 7 s", "slide"),
+        (f"SEQ(A, B, D) PARTITION BY k {COUNT}", "partition key"),
+        (f"SEQ(A, !E, B, D) {COUNT}", "negations"),
+        (f"SEQ(A, B b, D) WHERE b.x > 1 {COUNT}", "predicates"),
+        ("SEQ(A a, B, D) RETURN a WITHIN 1 min", "AGG against RETURN"),
+        (f"SEQ(A, B+ b, D) {COUNT}", "groups of events"),
+    ],
+)
+def test_what_differs_is_named(other: str, differs: str) -> None:
+    plan = planned(f"SEQ(A, B, C) {COUNT}", other)
+    assert plan.obstacles == (f"A, B: q1 and q2 do not share it: they differ in {differs}",)
+
+
+def test_what_a_sequence_stands_in_is_named() -> None:
+    plan = planned(
+        "SEQ(A a, B, C) RETURN a WITHIN 1 min", "AND(SEQ(A a, B), D) RETURN a WITHIN 1 min"
+    )
+    assert plan.obstacles == ("A, B: q1 and q2 do not share it: they differ in AND",)
+
+
+def test_all_pairs_are_named_once() -> None:
+    plan = planned(*(f"SEQ(A, B, C) AGG COUNT(*) WITHIN {i} min" for i in range(1, 11)))
+    names = ", ".join(f"q{i}" for i in range(1, 11))
+    assert plan.obstacles == (f"A, B, C: no two of {names} share it: they differ in window",)
+
+
+def test_reasons_are_those_of_each_pair() -> None:
+    plan = planned(
+        f"SEQ(A, B) {COUNT}",
+        "SEQ(A, B) AGG COUNT(*) WITHIN 2 min",
+        f"SEQ(A, B) PARTITION BY k {COUNT}",
+    )
+    assert plan.obstacles == (
+        "A, B: q1 differs from q2 in window; from q3 in partition key",
+        "A, B: q2 and q3 do not share it: they differ in partition key and window",
+    )
+
+
+def test_panes_share_whatever_windows_and_slides_are() -> None:
+    every = [f"SEQ(A, B, C, D) AGG COUNT(*) WITHIN {i} s SLIDE {i} s" for i in (10, 20)]
+    plan = planned(*every)
+    assert [group.engine for group in plan.groups] == ["panes"]
+    assert plan.obstacles == ()
+    assert {c.pattern for c in plan.candidates if c.id in plan.chosen} >= {("A", "B", "C", "D")}

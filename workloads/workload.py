@@ -1,0 +1,164 @@
+"""A workload: its stream, queries and statistics as values, and as a plain document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from typing import Literal as OneOf
+
+from workloads.syntax import UNITS, Expression, Query, print_expression, print_query
+
+AttributeKind = OneOf["int", "float", "string", "bool", "time"]
+TimeUnit = OneOf["s", "ms", "us", "ns"]
+NANOSECONDS: dict[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How a table of columns is read as events.
+
+    `types` maps a type to the condition that makes an event one of it, or to None where the type
+    column says so. Where any type is listed with None, or there is no type column, the list is
+    complete and a query may use no other (`closed`).
+    """
+
+    time: str
+    type: str | None = None
+    unit: TimeUnit = "ms"
+    sequence: str | None = None
+    types: Mapping[str, Expression | None] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeKind] = field(default_factory=dict)
+    lateness: int | None = None  # nanoseconds
+
+    @property
+    def closed(self) -> bool:
+        return self.type is None or any(c is None for c in self.types.values())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStatistics:
+    """How a partition key spreads its events: its distinct values, and the heaviest one's share."""
+
+    cardinality: float
+    heaviest: float
+
+    def __post_init__(self) -> None:
+        if not (self.cardinality >= 1 and 0 < self.heaviest <= 1):
+            raise ValueError(f"no key has {self.cardinality} values and a share {self.heaviest}")
+
+    def together(self, count: int) -> float:
+        """The chance that `count` events have one key: the sum of the values' shares to `count`.
+
+        As if all values but the heaviest were equally frequent, and all symbols spread alike.
+        """
+        others = self.cardinality - 1
+        if others < 1e-9:
+            return 1.0
+        rest: float = (1 - self.heaviest) ** count / others ** (count - 1)
+        return min(1.0, self.heaviest**count + rest)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the author says about the stream; the planner measures what is missing.
+
+    `rates` are events per second by type, `selectivities` by predicate as printed, `keys` by the
+    key's attributes, joined by commas. `ties` is the share of events that are simultaneous with
+    another. All types together, the stream has `events` in a `span` of seconds.
+    """
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    selectivities: Mapping[str, float] = field(default_factory=dict)
+    keys: Mapping[str, KeyStatistics] = field(default_factory=dict)
+    ties: float | None = None
+    events: int | None = None
+    span: float | None = None
+
+
+NO_STATISTICS = Statistics()
+OnLimit = OneOf["stop", "drop-oldest"]
+
+
+@dataclass(frozen=True)
+class PartialLimit:
+    """How many partial matches of one key an operator holds, and what happens when there are more.
+
+    `stop`: the query is stopped, and the others go on. `drop-oldest`: those that ended first are
+    given up; such as ended at the same time go together.
+    """
+
+    most: int
+    on_limit: OnLimit = "stop"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named set of queries over one stream; every query has a name, all different."""
+
+    name: str
+    stream: Stream
+    queries: tuple[Query, ...]
+    statistics: Statistics = NO_STATISTICS
+    file: str | None = None
+    first_lines: tuple[int | None, ...] = ()  # of each query's text in the file, where known
+    partial: PartialLimit | None = None
+
+
+def to_document(workload: Workload) -> dict[str, Any]:
+    """Plain values that JSON can hold; `load_workload` gives the same workload back.
+
+    Queries keep the text they were written in, so that errors still show it.
+    """
+    document: dict[str, Any] = {
+        "name": workload.name,
+        "stream": _stream(workload.stream),
+        "queries": [query.text or print_query(query) for query in workload.queries],
+    }
+    if statistics := statistics_document(workload.statistics):
+        document["statistics"] = statistics
+    if workload.partial is not None:
+        limit = workload.partial
+        document["limits"] = {"partial_matches": limit.most, "on_limit": limit.on_limit}
+    return document
+
+
+def statistics_document(statistics: Statistics) -> dict[str, Any]:
+    """What is known of a stream, as a workload has it under `statistics`."""
+    document: dict[str, Any] = {}
+    for key, values in (("rates", statistics.rates), ("selectivities", statistics.selectivities)):
+        if values:
+            document[key] = dict(values)
+    if statistics.keys:
+        document["keys"] = {
+            name: {"cardinality": key.cardinality, "heaviest": key.heaviest}
+            for name, key in statistics.keys.items()
+        }
+    for name in ("ties", "events", "span"):
+        if (value := getattr(statistics, name)) is not None:
+            document[name] = value
+    return document
+
+
+def print_nanoseconds(amount: int) -> str:
+    """A length of time in the largest unit that it is a whole number of: `10 min`."""
+    unit = max((u for u in UNITS if amount % UNITS[u] == 0), key=lambda u: UNITS[u])
+    return f"{amount // UNITS[unit]} {unit}"
+
+
+def _stream(stream: Stream) -> dict[str, Any]:
+    document: dict[str, Any] = {"time": stream.time, "unit": stream.unit}
+    if stream.type is not None:
+        document["type"] = stream.type
+    if stream.sequence is not None:
+        document["sequence"] = stream.sequence
+    if stream.types:
+        document["types"] = {
+            name: None if condition is None else print_expression(condition)
+            for name, condition in stream.types.items()
+        }
+    if stream.attributes:
+        document["attributes"] = dict(stream.attributes)
+    if stream.lateness is not None:
+        document["lateness"] = print_nanoseconds(stream.lateness)
+    return document
