@@ -139,12 +139,12 @@ def plan(
     else:
         bound, written = bind(workload), document or to_document(workload)
     normalized = normalize_workload(bound)
-    constants = _constants(normalized, statistics, options)
-    request = _request(constants, options)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            forms = _forms(normalized, request)
+            forms = _forms(normalized, statistics, options)
             normalized = workload_in_forms(normalized, forms)
+            constants = _constants(normalized, statistics, options)
+            request = _request(constants, options)
             candidates = _candidates(normalized, request)
             solved = _solved(normalized, candidates, request)
             made = _assembled(normalized, written, solved, request, options.spark)
@@ -203,17 +203,20 @@ def _constants(
     return Constants(full, options.unit_costs)
 
 
-def _forms(workload: BoundWorkload, request: PlanRequest) -> dict[str, tuple[str, ...]]:
+def _forms(
+    workload: BoundWorkload, statistics: Written | None, options: PlanOptions
+) -> dict[str, tuple[str, ...]]:
     """The rules by which queries cost less alone than in their planning form, by query.
 
     Forms that only the slowest engine runs are left out: their costs are not to be trusted.
     """
     found = {}
-    alone = replace(request, sharing=False, earlier=None)
+    alone = replace(options, sharing=False, earlier=None)
 
     def cost(query: Query) -> float:
         single = replace(workload, queries=(query,))
-        return _solved(single, _candidates(single, alone), alone).separate
+        request = _request(_constants(single, statistics, alone), alone)
+        return _solved(single, _candidates(single, request), request).separate
 
     for query in workload.queries:
         forms = [f for f in alternative_forms(query, workload.stream) if not f.is_projected]

@@ -59,6 +59,7 @@ _CANDIDATE = {
     "conflicts": [],
     "conflicting": 0,
     "why": "chosen",
+    "unit": "nanoseconds per second of stream",
 }
 TASK: dict[str, Any] = {
     "id": "task-5f3a9c1b77de",

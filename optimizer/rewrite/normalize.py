@@ -242,8 +242,10 @@ def normalize_workload(workload: BoundWorkload) -> BoundWorkload:
 
 @lru_cache(maxsize=16_384)  # a query is planned and run in several places
 def normalize_query(query: Query) -> Query:
-    """The query in its planning form."""
-    return query if _is_plain(query) else planning_form(query).query
+    """The query in its planning form; one that is rewritten beyond that stays as it is."""
+    if _is_plain(query) or any(isinstance(node, Proj) for node in walk(query.pattern)):
+        return query
+    return planning_form(query).query
 
 
 def _is_plain(query: Query) -> bool:
@@ -431,6 +433,8 @@ def alternative_forms(query: Query, stream: Stream | None = None) -> tuple[Query
     Without its `stream` nothing is known of the types, and a negated AND stays as it is.
     """
     planned = normalize_query(query)
+    if any(isinstance(node, Proj) for node in walk(planned.pattern)):
+        return (QueryForm(planned),)
     forms = {planned: QueryForm(planned)}
     for rules in _CHOICES if any(map(_has_choice, walk(planned.pattern))) else ():
         found = rewrite(

@@ -7,15 +7,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
 from optimizer.bind.conditions import canonical
-from optimizer.ir.query import Pattern, Query, Symbol, events
+from optimizer.ir.query import Or, Pattern, Query, Symbol, alternatives, events, walk
 from optimizer.rewrite.folding import FALSE, fold
 from workloads import syntax as ex
-from workloads.errors import QueryError, SheafError
+from workloads.errors import QueryError, SheafError, TooLargeError
 from workloads.loading import load_statistics
 from workloads.parser import parse_condition
 from workloads.syntax import Expression, print_expression
@@ -349,13 +350,21 @@ def _needs(statistics: Statistics, query: Query, defaults: Defaults) -> Iterator
     for symbol in dict.fromkeys(symbols.values()):
         yield from _rate(statistics, symbol, defaults)
     for condition in query.conditions:
-        texts = tuple(joint_texts(condition, symbols))
-        if ex.aliases(condition) and not any(t in statistics.selectivities for t in texts):
-            yield _Need("selectivities", texts[0], defaults.selectivity(condition))
+        for read in (symbols, *_readings(query)):
+            texts = tuple(joint_texts(condition, read))
+            if ex.aliases(condition) and not any(t in statistics.selectivities for t in texts):
+                yield _Need("selectivities", texts[0], defaults.selectivity(condition))
     if query.key and key_text(query.key) not in statistics.keys:
         yield _Need("keys", key_text(query.key), defaults.key)
     if query.window.is_count and (statistics.events is None or not statistics.span):
         yield _Need("events", "span", 0.0)
+
+
+def _readings(query: Query) -> Iterator[dict[str, Symbol]]:
+    """The symbols of each reading of ORs, in which components may stand in another order."""
+    if any(isinstance(node, Or) for node in walk(query.pattern)):
+        with suppress(TooLargeError):
+            yield from map(symbols_of, alternatives(query.pattern))
 
 
 def _rate(statistics: Statistics, symbol: Symbol, defaults: Defaults) -> Iterator[_Need]:

@@ -307,6 +307,8 @@ def refusal(query: Query) -> str | None:
         choices = alternatives(query.pattern)
     except TooLargeError:
         return "its ORs can be read in too many ways"
+    if not choices:
+        return "it can never match"
     if len(choices) > MAX_CHOICES:
         return f"its ORs can be read in {len(choices):,} ways"
     for pattern in choices:

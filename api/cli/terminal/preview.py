@@ -123,7 +123,10 @@ def _ratio(measured: float | None, predicted: float | None) -> str:
     """How many times what was predicted a measured time is."""
     from optimizer.explain.text import digits
 
-    return f"{digits(measured / predicted)}×" if measured and predicted else ""
+    if not measured or not predicted:
+        return ""
+    times = measured / predicted
+    return f"{digits(times)}×" if times < 1000 else ">999×"
 
 
 def _users(operator: OperatorCounts) -> str:

@@ -219,7 +219,7 @@ def test_no_events(spark: "SparkSession", tmp_path: Path) -> None:
     workload = load_workload(document())
     source = open_source(str(tmp_path / "e.jsonl"), workload.stream, Faults())
     plan = make_plan(bind(workload), to_document(workload))
-    program = fitted(plan, source.files.kinds)
+    program = fitted(plan, source.files.kinds, workload)
     source.files.assume(named_columns(program.workload))
     done = run_batch(spark, program, source, target)
     assert (done.events, done.rows, done.numbers) == (0, {}, (0, 0))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from optimizer.bind.binder import bind, load_bound
-from optimizer.cost.unit_costs import COMPILED
+from optimizer.cost.unit_costs import COMPILED, DEFAULTS
 from optimizer.explain.svg import render_svg
 from optimizer.explain.text import PlanText, render_text
 from optimizer.ir.query import alternatives
@@ -95,8 +95,10 @@ def test_costs_are_those_of_the_operators_by_either_model() -> None:
         counted, found = (group.cost for group in plan.groups)
         assert counted is not None
         assert found is not None
-        assert found.shared == pytest.approx(10.0 * trees)  # ns for each event that is touched
-        assert plan.cost.shared == pytest.approx(counted.shared + found.shared)
+        touched = DEFAULTS.each.joined  # ns for each event
+        assert found.shared == pytest.approx(touched * trees)
+        assert plan.cost.shared == pytest.approx(sum(o.cost for o in plan.operators))
+        assert plan.cost.shared > counted.shared + found.shared  # reading and writing besides
         assert plan.cost.shared == plan.cost.separate
 
 
@@ -254,10 +256,13 @@ def test_the_text_shows_the_graph_and_the_reasons() -> None:
     rows = [line for line in PlanText(plan_of(TWO)).graph() if "├─" in line or "└─" in line]
     assert all(len(line) <= 100 for line in lines)
     assert [re.sub(r"^.*[├└]─ ", "", row) for row in rows] == [
+        "conditions of 3 symbols, tested once",
         "no partition",
         "found: SEQ(A a, OR(B b, C c)), 90 s → matches, by a tree of joins",
         "partition by user",
         "counted: SEQ(A a, !C c, B b), 1 min every 5 s → aggregates, by the sliding product",
+        "rows of aggregates, made, sorted and written",
+        "rows of matches, made, sorted and written",
     ]
     assert any(line.startswith("  counted: counted alone: no other query has") for line in lines)
 
