@@ -33,7 +33,7 @@ from workloads.loading import load_workload
 PRETEND = """
 import json, os, sys, time
 from pathlib import Path
-from api.jobs.account import Batch, read_account, write_account
+from api.jobs.account import BatchAccount, read_account, write_account
 from api.jobs.folder import Attempt
 from api.jobs.worker import Heard, end_with
 heard = Heard()
@@ -50,7 +50,8 @@ if request["source"] == "broken":
 if request["source"] == "crashes":
     sys.exit(7)
 number = int(attempt.path.name)
-write_account(attempt.job.account, read_account(attempt.job.account).add(Batch(number, 0.5, 3)))
+batch = BatchAccount(number, 0.5, 3)
+write_account(attempt.job.account, read_account(attempt.job.account).add(batch))
 did = {"seconds": 0.5, "state": 9, "events": 3, "aggregates": 0, "matches": 2}
 print(json.dumps({"stage": "run", "batch": number, **did}), file=said, flush=True)
 if request["source"] == "crashes once" and number == 1:
