@@ -34,7 +34,7 @@ import json, sys, time
 from dataclasses import replace
 from engines.input.event_table import column_kinds
 from engines.spark.runtime.session import spark_session
-from engines.spark.batch.job import Settings, run_batch
+from engines.spark.batch.job import SpreadSettings, run_batch
 from engines.spark.batch.source import open_source
 from engines.spark.batch.targets import FileTarget
 from engines.program import bound_program
@@ -59,7 +59,7 @@ with spark_session(master, conf=conf) as session:
         def told(progress):
             print(spread, "tasks", progress.done, flush=True)
 
-        settings = Settings(spread=spread, buckets=4, least_rows=1_000)
+        settings = SpreadSettings(spread=spread, buckets=4, least_rows=1_000)
         target = FileTarget(f"{folder}/{spread}.parquet")
         program = bound_program(make_plan(bound, {}), bound)
         done = run_batch(session, program, source, target, settings=settings, told=told)
