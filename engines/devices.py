@@ -1,18 +1,15 @@
-"""What can compute here, which of it is used, and the kernels on it by their names in the
-registry.
-"""
+"""What can compute here, and which of it is used."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 from typing import Literal as OneOf
 
 from engines.account import Fallbacks
-from kernels.registry import KERNELS, Kernel, kernel
 from workloads.errors import SheafError
 
 _MISSING = "install what is missing, or leave --device out"
@@ -125,32 +122,3 @@ def give_up(request: DeviceRequest, why: str) -> None:
     if request.insist:
         raise DeviceError(f"{why}; {_MISSING}")
     request.fallbacks.add(f"{why}: computing on the CPU instead")
-
-
-class DeviceKernels:
-    """The kernels of one run: each an attribute, called alike wherever it computes.
-
-    Where the device is missing or fails, that is an error if it was asked for by name; else a
-    named fallback, and the processor does this call and all that follow.
-    """
-
-    def __init__(self, request: DeviceRequest) -> None:
-        self._request = request
-        self._device = opencl_handle(request)
-
-    def __getattr__(self, name: str) -> Kernel:
-        if name not in KERNELS:
-            raise AttributeError(f"no kernel is called '{name}'")
-        return partial(self._run, name)
-
-    def _run(self, name: str, *given: Any) -> Any:
-        if self._device is not None:
-            try:
-                return kernel(name, "opencl", self._device)(*given)
-            except Exception as error:  # drivers fail in many ways: out of memory, …
-                give_up(self._request, f"the OpenCL device failed: {error}")
-                self._device = None
-        return KERNELS[name]["numba"](*given)
-
-
-CPU = DeviceKernels(DeviceRequest())

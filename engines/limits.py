@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from workloads.errors import SheafError, TooLargeError, UnsupportedError
-from workloads.workload import PartialLimit
-
-__all__ = ["Ledger", "PartialLimit", "PartialLimitError"]
+from workloads.workload import PartialLimit as PartialLimit
 
 
 class EventsError(SheafError):
@@ -54,3 +53,22 @@ class Ledger:
 
     stopped: dict[str, str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is done at once, and how much is too much."""
+
+    chunk: int = 1 << 18  # partial matches that are looked at together
+    join: int = 30_000_000  # extensions of one partial match
+    results: int = 30_000_000  # rows that a query returns
+    work: int = 20_000_000_000  # partial matches that a query makes in all
+    search: int = 8  # candidates that are tried before a search by value is worth it
+
+
+def refuse(query: str, why: str) -> NoReturn:
+    """Raise the error that says what of a query grew too large, and what to do."""
+    raise TooLargeError(
+        f"query {query} is too large for the local engine: {why}; "
+        "shorten its window, partition it by a key, or add conditions"
+    )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engines.account import Account, Fallbacks
 from engines.devices import DeviceRequest
-from engines.limits import Ledger, PartialLimit
-from engines.matching.stepwise.steps import Limits
+from engines.limits import Ledger, Limits, PartialLimit
 from optimizer.bind.binder import bind
 from optimizer.cost.unit_costs import DEFAULTS
 from optimizer.ir.query import BoundWorkload, Query, Symbol, events

@@ -9,10 +9,9 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from engines.input.event_table import Events
-from engines.limits import Ledger, PartialLimit
+from engines.limits import Ledger, Limits, PartialLimit
 from engines.live.run import Generation
 from engines.local.run import run_events
-from engines.matching.stepwise.steps import Limits
 from engines.program import CountingUnit, Program, RunContext, RunOptions, TreeUnit, bound_program
 from engines.results.tables import Results
 from engines.statistics.measure import measure

@@ -35,7 +35,8 @@ from engines.counting.letters import (
 from engines.counting.pretree import tree_rows
 from engines.counting.product import CompiledTables, parts_of, room_for, run_product
 from engines.counting.rows import Selected, result_tables
-from engines.devices import DeviceKernels, DeviceRequest
+from engines.device_kernels import DeviceKernels
+from engines.devices import DeviceRequest
 from engines.limits import StateError
 from engines.program import CountingUnit, RunContext
 from engines.results.json_text import KeyTexts

@@ -27,7 +27,8 @@ from engines.counting.letters import (
     value_columns,
 )
 from engines.counting.tables import Letters
-from engines.devices import CPU, DeviceKernels, DeviceRequest
+from engines.device_kernels import CPU, DeviceKernels
+from engines.devices import DeviceRequest
 from kernels.groups import Groups, RowSegments
 from kernels.reversible.cpu import Steps
 from kernels.windows.cpu import boundaries

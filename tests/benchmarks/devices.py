@@ -54,7 +54,7 @@ def _counting(size: Size, name: str, skipped: dict[str, str]) -> Iterator[Row]:
 
 
 def _joining(size: Size, name: str, skipped: dict[str, str]) -> Iterator[Row]:
-    from engines.devices import DeviceKernels
+    from engines.device_kernels import DeviceKernels
     from tests.benchmarks.matching import sought
 
     for width in (100, 1_000) if size == "full" else (100,):

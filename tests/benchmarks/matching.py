@@ -121,7 +121,7 @@ class Sought:
 
 def unlimited() -> RunContext:
     """A run that may do so much that no benchmark reaches it."""
-    from engines.matching.stepwise.steps import Limits
+    from engines.limits import Limits
     from engines.program import RunContext, RunOptions
 
     return RunContext(RunOptions(limits=Limits(results=10**9, work=10**12)))

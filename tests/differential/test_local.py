@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.input.event_table import Events, from_table
-from engines.matching.stepwise.steps import Limits
+from engines.limits import Limits
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
 from optimizer.ir import query as ir

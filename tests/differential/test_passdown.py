@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.input.event_table import from_table
-from engines.matching.stepwise.steps import Limits
+from engines.limits import Limits
 from engines.matching.trees import adaptive as choices
 from engines.program import RunContext, bound_program
 from engines.statistics.measure import measure

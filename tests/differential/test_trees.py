@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engines.columns.columns import Columns
 from engines.input.event_table import Events, from_table
-from engines.matching.stepwise.steps import Limits
+from engines.limits import Limits
 from engines.matching.trees.buffers import SelectedEvents
 from engines.matching.trees.evaluation import TreeEvaluation
 from engines.program import Counts, RunContext, RunOptions

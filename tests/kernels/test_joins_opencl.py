@@ -182,7 +182,7 @@ def test_a_device_is_used_for_the_joins_of_a_query(monkeypatch):
         return kernel("count_pairs", "numba")(*given)
 
     monkeypatch.setattr("kernels.registry.KERNELS", pretending(count_pairs=counted))
-    monkeypatch.setattr("engines.devices.opencl_handle", lambda request: "a card")
+    monkeypatch.setattr("engines.device_kernels.opencl_handle", lambda request: "a card")
     workload, events = larger("sequence", "20 ms")
     assert of_trees(workload, events, how=How(device="opencl")).num_rows > 0
     assert seen == ["a card", "a card"]
@@ -206,7 +206,7 @@ def test_a_driver_that_fails_is_reported(failing, monkeypatch):
 
     monkeypatch.setattr("kernels.registry.KERNELS", pretending(**{failing: fails}))
     monkeypatch.setattr(
-        "engines.devices.opencl_handle",
+        "engines.device_kernels.opencl_handle",
         lambda request: "a card" if request.device == "opencl" else None,
     )
     workload, events = larger("gap", "20 ms")

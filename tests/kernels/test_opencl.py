@@ -198,7 +198,7 @@ def test_a_driver_that_fails_is_reported(pattern, insist, monkeypatch):
     failing = {name: {**KERNELS[name], "opencl": fails} for name in ("product", "reversible")}
     monkeypatch.setattr("kernels.registry.KERNELS", failing)
     monkeypatch.setattr(
-        "engines.devices.opencl_handle",
+        "engines.device_kernels.opencl_handle",
         lambda request: "a card" if request.device == "opencl" else None,
     )
     workload = workload_of(f"PATTERN {pattern} AGG COUNT(*) WITHIN 20 ms")

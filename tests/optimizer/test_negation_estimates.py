@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from engines.columns.columns import Columns
-from engines.devices import DeviceKernels, DeviceRequest
+from engines.device_kernels import DeviceKernels
+from engines.devices import DeviceRequest
 from engines.input.event_table import from_table
 from engines.matching.trees.buffers import SelectedEvents
 from engines.matching.trees.evaluation import TreeEvaluation

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import reduce
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
 from engines.columns.columns import Mask, Vector, evaluate, truth
 from engines.columns.groups import EventGroups, aggregate
 from engines.columns.layout import Rows
+from engines.limits import Limits, refuse
 from optimizer.ir.query import PositionGap, Symbol
 from workloads import syntax as ex
-from workloads.errors import TooLargeError
 
 if TYPE_CHECKING:
     from engines.columns.layout import ArrangedEvents
@@ -116,17 +116,6 @@ class Frame:
         )
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much is done at once, and how much is too much."""
-
-    chunk: int = 1 << 18  # partial matches that are looked at together
-    join: int = 30_000_000  # extensions of one partial match
-    results: int = 30_000_000  # rows that a query returns
-    work: int = 20_000_000_000  # partial matches that a query makes in all
-    search: int = 8  # candidates that are tried before a search by value is worth it
-
-
 class QueryScan:
     """One query over arranged events."""
 
@@ -163,14 +152,6 @@ class QueryScan:
     def refuse(self, why: str) -> None:
         """Raise the error that says what grew too large, and what to do."""
         refuse(self.query, why)
-
-
-def refuse(query: str, why: str) -> NoReturn:
-    """Raise the error that says what of a query grew too large, and what to do."""
-    raise TooLargeError(
-        f"query {query} is too large for the local engine: {why}; "
-        "shorten its window, partition it by a key, or add conditions"
-    )
 
 
 def gap_low(gap: PositionGap, scan: QueryScan, frame: Frame) -> Rows:

@@ -21,7 +21,7 @@ from engines.columns.layout import (
     partition_codes,
     settle,
 )
-from engines.devices import CPU, DeviceKernels
+from engines.device_kernels import CPU, DeviceKernels
 from optimizer.ir.query import Symbol
 from optimizer.statistics import KeyStatistics
 from workloads.errors import UnsupportedError

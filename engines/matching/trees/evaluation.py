@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from engines.columns.columns import Mask
 from engines.columns.groups import EventGroups
-from engines.limits import PartialLimitError
-from engines.matching.stepwise.steps import refuse
+from engines.limits import PartialLimitError, refuse
 from engines.matching.trees.buffers import (
     Buffer,
     Moments,

@@ -10,10 +10,9 @@ import pyarrow as pa
 from engines.columns.columns import Columns, Vector
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows, partition_codes
-from engines.devices import DeviceKernels
-from engines.limits import PartialLimitError, named_error
+from engines.device_kernels import DeviceKernels
+from engines.limits import PartialLimitError, named_error, refuse
 from engines.matching.aggregate.aggregates import MatchColumns
-from engines.matching.stepwise.steps import refuse
 from engines.matching.trees.buffers import Buffer, EventNumbers, SelectedEvents
 from engines.matching.trees.conditions import value
 from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from engines.input.event_table import Events, from_table
-from engines.limits import EventsError
-from engines.matching.stepwise.steps import Limits
+from engines.limits import EventsError, Limits
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results, sorted_results
 from optimizer.bind.binder import load_bound

@@ -9,8 +9,7 @@ import pytest
 
 from engines.columns.columns import Columns
 from engines.input.event_table import Events, from_table
-from engines.limits import Ledger, PartialLimit
-from engines.matching.stepwise.steps import Limits
+from engines.limits import Ledger, Limits, PartialLimit
 from engines.matching.trees.buffers import Buffer, SelectedEvents
 from engines.matching.trees.evaluation import SharedBuffers, most_at_once
 from engines.reference.oracle import run_oracle

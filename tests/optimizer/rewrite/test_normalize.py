@@ -145,7 +145,7 @@ def test_what_is_left_alone_is_what_no_rule_changes(workload: BoundWorkload) -> 
 
 # --- bundled workloads ---------------------------------------------------------------------------
 
-BUNDLED = Path(__file__).parents[2] / "workloads" / "bundled"
+BUNDLED = Path(__file__).parents[3] / "workloads" / "bundled"
 COLUMNS: dict[str, AttributeKind] = {
     "ts": "int",
     "seq": "int",
