@@ -43,10 +43,6 @@ PREPARE = 120.0  # an event, to be made a letter
 EVENT = 50.0  # an event that is looked at by this rule, and multiplied to its pane
 COPY = 0.5  # a counter of a new pane
 TERM = 3.0  # a product of two counters, summed up; of values it counts twice
-REVERSIBLE_EVENT = 70.0  # an event that arrives and leaves, `kernels.reversible.cpu`
-REVERSIBLE = 1.6  # for each addition of its arrival
-STACKS_EVENT = 230.0  # the same with two stacks, `kernels.product.cpu`
-STACKS = 8.0
 
 
 class Apart(NamedTuple):
@@ -91,18 +87,6 @@ def together(work: Work, levels: int) -> float:
         + COPY * work.panes * work.counters
         + TERM * (merged + walked)
     )
-
-
-def separately(work: Work) -> float:
-    """What a product for each window and slide costs: each event comes and goes in each."""
-    cost = PREPARE * work.events * len({part.span for part in work.apart})
-    for part in work.apart:
-        if part.reversible:
-            cost += REVERSIBLE_EVENT * work.events + REVERSIBLE * part.additions
-        else:
-            cost += STACKS_EVENT * work.events + STACKS * part.additions
-            cost += TERM * part.windows * part.readings
-    return cost
 
 
 def best_levels(work: Work) -> int:
