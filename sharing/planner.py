@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import fsum, isfinite
+from math import fsum, inf, isfinite
 from typing import Any
 from typing import Literal as OneOf
 
@@ -215,8 +215,11 @@ def _forms(
 
     def cost(query: Query) -> float:
         single = replace(workload, queries=(query,))
-        request = _request(_constants(single, statistics, alone), alone)
-        return _solved(single, _candidates(single, request), request).separate
+        try:
+            request = _request(_constants(single, statistics, alone), alone)
+            return _solved(single, _candidates(single, request), request).separate
+        except (SheafError, OverflowError, FloatingPointError):
+            return inf  # a form that cannot be costed is not taken
 
     for query in workload.queries:
         forms = [f for f in alternative_forms(query, workload.stream) if not f.is_projected]

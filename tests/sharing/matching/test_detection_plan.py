@@ -19,7 +19,7 @@ from optimizer.statistics import given as given_statistics
 from optimizer.statistics import with_defaults
 from optimizer.trees import steps_of
 from optimizer.trees.problem import Reading
-from optimizer.trees.tree import from_document
+from optimizer.trees.tree import from_document, without_passing
 from sharing.planner import make_plan
 from tests.sharing.sequences import detection
 from workloads.loading import load_workload
@@ -147,7 +147,8 @@ def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
             parts = document["parts"] if len(patterns) > 1 else [document]
             for pattern, part in zip(patterns, parts, strict=True):
                 asked = Reading.of(query, pattern).asked
-                steps = steps_of(from_document(part), asked, known, model=COMPILED)
+                tree, _ = without_passing(from_document(part))
+                steps = steps_of(tree, asked, known, model=COMPILED)
                 seconds = query.window.size / 1e9
                 costs = {step.node: step.cost / seconds for step in steps}
                 total += costs[from_document(part)]
