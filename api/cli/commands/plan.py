@@ -38,6 +38,9 @@ def plan(
     solver: Annotated[Solver, typer.Option(help="How to choose what to share.")] = "greedy",
     model: Annotated[Model, typer.Option(help="How to estimate costs.")] = "measured",
     format: Annotated[Format, typer.Option(help="How to show the plan.")] = "text",
+    no_sharing: Annotated[
+        bool, typer.Option("--no-sharing", help="Plan every query on its own.")
+    ] = False,
     old: Annotated[
         Path | None,
         typer.Option(
@@ -82,9 +85,10 @@ def plan(
     report = None if old is None else read_report(old)
     previous = None if old is None or report is not None else read_plan(old)
     if server is not None:
-        if old is not None or strict or explain:
+        if old is not None or strict or explain or no_sharing:
             raise SheafError(
-                "--from, --strict and --explain are for plans that are made without --server"
+                "--from, --strict, --explain and --no-sharing are for plans that are made without "
+                "--server"
             )
         served = _served(server, workload, events, statistics, solver, model)
         typer.echo(show(served, format, query, verbose), nl=False)
@@ -114,7 +118,9 @@ def plan(
         before = with_defaults(given(known_ or bound.statistics, bound.queries), bound.queries)
         known_, costs = from_report(report, bound, before, costs, planner)
         typer.echo(f"known: measured by a run of {report['events']:,} events", err=True)
-    options = PlanOptions(solver, model, earlier=previous, strict=strict, unit_costs=costs)
+    options = PlanOptions(
+        solver, model, sharing=not no_sharing, earlier=previous, strict=strict, unit_costs=costs
+    )
     stages = stages_of(bound, known_, options, to_document(parsed))
     made = stages.plan
     if explain:

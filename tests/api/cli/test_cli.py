@@ -169,6 +169,17 @@ def test_plan_as_json_has_what_the_interface_names(sheaf: Sheaf, mixed: Path) ->
     assert [group["queries"] for group in plan["groups"]] == [["cycles"], ["unwashed"]]
 
 
+def test_plan_without_sharing_has_a_group_for_each_query(sheaf: Sheaf) -> None:
+    counted = Path(__file__).parents[2] / "plans" / "measured.yaml"
+    shared, alone = (
+        json.loads(sheaf("plan", counted, "--format", "json", *more).stdout)
+        for more in ((), ("--no-sharing",))
+    )
+    assert any(len(group["queries"]) > 1 for group in shared["groups"])
+    assert all(len(group["queries"]) == 1 for group in alone["groups"])
+    assert (shared["sharing"], alone["sharing"]) == (True, False)
+
+
 def test_plan_as_a_picture(sheaf: Sheaf, mixed: Path) -> None:
     assert ET.fromstring(sheaf("plan", mixed, "--format", "svg").stdout).tag.endswith("svg")
 
