@@ -136,7 +136,7 @@ def test_a_plan_begins_from_an_earlier_one() -> None:
 
 
 def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
-    """What the trees of a plan cost by walking each, with what is marked as shared once."""
+    """What a plan's trees cost without passing events, by walking each, shared subtrees once."""
     known = with_defaults(given_statistics(workload.statistics, workload.queries), workload.queries)
     seen: set[str] = set()
     total = 0.0
@@ -148,11 +148,13 @@ def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
             for pattern, part in zip(patterns, parts, strict=True):
                 asked = Reading.of(query, pattern).asked
                 tree, _ = without_passing(from_document(part))
+                again = [
+                    without_passing(from_document(inner))[0] for inner in repeated(part, seen)
+                ]
                 steps = steps_of(tree, asked, known, model=COMPILED)
                 seconds = query.window.size / 1e9
                 costs = {step.node: step.cost / seconds for step in steps}
-                total += costs[from_document(part)]
-                total -= sum(costs[from_document(again)] for again in repeated(part, seen))
+                total += costs[tree] - sum(costs[inner] for inner in again)
     return total
 
 
