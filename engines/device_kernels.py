@@ -18,7 +18,7 @@ class DeviceKernels:
 
     def __init__(self, request: DeviceRequest) -> None:
         self._request = request
-        self._device = opencl_handle(request)
+        self._device = opencl_handle(request) if request.device == "opencl" else None
 
     def __getattr__(self, name: str) -> Kernel:
         if name not in KERNELS:

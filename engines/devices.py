@@ -94,9 +94,7 @@ class DeviceRequest:
 
 
 def opencl_handle(request: DeviceRequest) -> Any:
-    """The OpenCL device that is asked for, or None: the processor computes."""
-    if request.device != "opencl":
-        return None
+    """The OpenCL device, or None where there is none: the processor computes."""
     devices, why = opencl_devices()
     if devices:
         return devices[_given(len(devices))].handle

@@ -36,7 +36,7 @@ from workloads.loading import load_workload
 from workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from engines.matching.trees.adaptive import AdaptivePlans
+    from engines.matching.trees.adaptive import AdaptivePlans, Decision
 
 
 @dataclass(frozen=True)
@@ -227,12 +227,20 @@ class RunContext:
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counts = field(default_factory=Counts)
     is_whole: bool = False  # are the events that are run over all there are?
-    adaptive: AdaptivePlans = field(init=False)
+    adaptive: AdaptivePlans | None = None  # until trees are chosen on events
 
-    def __post_init__(self) -> None:
+    def adaptive_plans(self) -> AdaptivePlans:
+        """The trees of the batches before."""
         from engines.matching.trees.adaptive import AdaptivePlans
 
-        self.adaptive = AdaptivePlans()
+        if self.adaptive is None:
+            self.adaptive = AdaptivePlans()
+        return self.adaptive
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was done about trees, the latest."""
+        return [] if self.adaptive is None else list(self.adaptive.decisions)
 
     @property
     def limits(self) -> Limits:
@@ -243,11 +251,12 @@ class RunContext:
         found = {
             "account": self.account.totals(),
             "fallbacks": list(self.fallbacks),
-            "decisions": [asdict(decision) for decision in self.adaptive.decisions],
+            "decisions": [asdict(decision) for decision in self.decisions],
         }
         self.account.clear()
         self.fallbacks.clear()
-        self.adaptive.decisions.clear()
+        if self.adaptive is not None:
+            self.adaptive.decisions.clear()
         return found
 
     def device_of(self, planned: Device) -> DeviceRequest:

@@ -136,7 +136,8 @@ def _run_local(
     report.is_cut = pieces > 1
     report.skipped, report.ledger = faults.total, context.ledger
     report.account, report.fallbacks = account, context.fallbacks
-    report.decisions, report.changes = list(context.adaptive.decisions), context.adaptive.changes
+    report.decisions = context.decisions
+    report.changes = 0 if context.adaptive is None else context.adaptive.changes
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
     report.span_seconds, report.read = span.seconds, events_in.read
     return report

@@ -5,7 +5,7 @@ bind -> normalize -> constants -> candidates -> solve -> assemble -> check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import fsum, inf, isfinite
 from typing import Any
@@ -40,7 +40,7 @@ from optimizer.trees.tree import to_document as tree_document
 from sharing.counting.plan import CountingProblem, counted, counting_problem, obstacles
 from sharing.matching.nodes import NodeProblem
 from sharing.matching.plan import detected, tree_problems
-from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest, together
+from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest
 from sharing.solvers.candidates import DEFAULT, Options
 from workloads.errors import SheafError, UnsupportedError
 from workloads.workload import Statistics as Written
@@ -268,12 +268,25 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
 
 def _solved(workload: BoundWorkload, candidates: CandidateSets, request: PlanRequest) -> PlanPart:
     """What is shared, in which groups, by which engines."""
-    return together(
+    return _together(
         [
             counted(candidates.counted, request),
-            detected(candidates.trees, workload, request, candidates.uncounted),
+            *detected(candidates.trees, workload, request, candidates.uncounted),
             *(_stepwise(query, candidates, request) for query in candidates.stepwise),
         ]
+    )
+
+
+def _together(parts: Iterable[PlanPart]) -> PlanPart:
+    """All parts as one."""
+    some = tuple(parts)
+    return PlanPart(
+        tuple(group for part in some for group in part.groups),
+        tuple(candidate for part in some for candidate in part.candidates),
+        tuple(name for part in some for name in part.chosen),
+        fsum(part.separate for part in some),
+        fsum(part.least for part in some),
+        all(part.proven for part in some),
     )
 
 

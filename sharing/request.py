@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from math import fsum
 from typing import Literal as OneOf
 
 from optimizer.cost.unit_costs import UnitCosts
@@ -15,7 +13,7 @@ from optimizer.trees.problem import Shape
 from optimizer.trees.tree import Propagation
 from sharing.solvers.candidates import Options
 
-__all__ = ["NANOSECONDS_UNIT", "OPERATIONS", "PlanPart", "PlanRequest", "together"]
+__all__ = ["NANOSECONDS_UNIT", "OPERATIONS", "PlanPart", "PlanRequest"]
 
 OPERATIONS = "operations per window"
 
@@ -56,16 +54,3 @@ class PlanPart:
     separate: float = 0.0
     least: float = 0.0
     proven: bool = True
-
-
-def together(parts: Iterable[PlanPart]) -> PlanPart:
-    """All parts as one."""
-    some = tuple(parts)
-    return PlanPart(
-        tuple(group for part in some for group in part.groups),
-        tuple(candidate for part in some for candidate in part.candidates),
-        tuple(name for part in some for name in part.chosen),
-        fsum(part.separate for part in some),
-        fsum(part.least for part in some),
-        all(part.proven for part in some),
-    )

@@ -29,9 +29,8 @@ from engines.results.tables import (
     joined_results,
     match_schema,
 )
-from optimizer.cost.stages import is_unbounded, waits_for_window
 from optimizer.engines import counting_engine
-from optimizer.ir.query import Aggregation, Construction, Query
+from optimizer.ir.query import Aggregation, Construction, Query, is_unbounded, waits_for_window
 from optimizer.ir.query import events as components
 from optimizer.trees.search import refusal
 from workloads import syntax as ex

@@ -153,7 +153,7 @@ class _Binder:
                 self.components[component.name] = component
 
     def _check_type(self, component: sx.Component) -> None:
-        if self.stream.closed and component.type not in self.stream.types:
+        if component.type not in self.stream.types and self.stream.closed:
             self.report(
                 QueryError(
                     f"unknown type '{component.type}'",

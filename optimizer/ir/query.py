@@ -7,10 +7,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from workloads.errors import TooLargeError, UnsupportedError
 from workloads.syntax import (
@@ -19,6 +19,7 @@ from workloads.syntax import (
     Attribute,
     Expression,
     Quantifier,
+    aliases,
     print_component,
     print_expression,
 )
@@ -527,3 +528,34 @@ class BoundWorkload:
     def query(self, name: str) -> Query:
         """The query of that name."""
         return next(q for q in self.queries if q.name == name)
+
+
+class Reading(NamedTuple):
+    """One OR-free reading of a query's pattern; `asked` is the query that it makes alone."""
+
+    query: Query
+    pattern: Pattern
+    asked: Query
+
+    @staticmethod
+    def of(query: Query, pattern: Pattern) -> Reading:
+        named = {event.alias for event in events(pattern)}
+        conditions = tuple(c for c in query.conditions if aliases(c) <= named)
+        return Reading(query, pattern, replace(query, pattern=pattern, conditions=conditions))
+
+
+def waits_for_window(query: Query) -> bool:
+    """Can events after a match's last decide whether it is one?"""
+    if not isinstance(query.output, Construction):
+        return False
+    if any(isinstance(node, Proj) for node in walk(query.pattern)):
+        return True
+    try:
+        return any(map(waits, alternatives(query.pattern)))
+    except TooLargeError:
+        return True  # which is said when it runs
+
+
+def is_unbounded(query: Query) -> bool:
+    """Does it need all events at once? The next event of a key may never come."""
+    return query.window.is_count and (query.slide is not None or waits_for_window(query))

@@ -16,6 +16,7 @@ from optimizer.ir.query import (
     Pattern,
     Position,
     Query,
+    Reading,
     Seq,
     Symbol,
     alternatives,
@@ -47,7 +48,6 @@ from optimizer.trees import (
     print_tree,
 )
 from optimizer.trees.negation import Link, depends, links, negated_choices
-from optimizer.trees.problem import Reading
 from optimizer.trees.propagation import EventPassing
 from optimizer.trees.propagation import Reach as PassDownReach
 from optimizer.trees.tree import Side, bound, readings_of, without_passing
@@ -486,7 +486,7 @@ class ReadingTree:
     def of(reading: Reading, tree: Tree) -> ReadingTree:
         _, pattern, asked = reading
         joins, way = without_passing(tree)
-        reach = EventPassing(asked, way).reach
+        reach = None if way == "push" else EventPassing(asked, way).reach
         windows = isinstance(asked.output, Aggregation)
         compiled = compile_tree(joins, pattern, asked.conditions, reach, windows)
         return ReadingTree(pattern, asked, joins if reach is None else tree, compiled)

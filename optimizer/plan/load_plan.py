@@ -16,7 +16,7 @@ from optimizer.cost.counting import CountedQueries
 from optimizer.cost.unit_costs import DEFAULTS, UnitCosts, nanoseconds
 from optimizer.engines import CONSTRUCTING, ENGINES, counting_engine, engine, label
 from optimizer.ir.chain import Chain, chain_of
-from optimizer.ir.query import BoundWorkload, Query, alternatives, print_pattern
+from optimizer.ir.query import BoundWorkload, Query, Reading, alternatives, print_pattern
 from optimizer.plan.lineage import QueryOperators, segments_of
 from optimizer.plan.operators import operators
 from optimizer.plan.plan import (
@@ -34,7 +34,6 @@ from optimizer.statistics import Statistics
 from optimizer.statistics.statistics import VERSION as STATISTICS_VERSION
 from optimizer.statistics.statistics import from_document as statistics_from
 from optimizer.trees import best_tree, labels_of
-from optimizer.trees.problem import Reading
 from optimizer.trees.tree import to_document as tree_document
 
 EDITED = "as the plan's document says"

@@ -126,6 +126,8 @@ class Graph:
 
     def rate(self, symbol: Symbol) -> float | None:
         """Events a second, where that is known."""
+        if not self.statistics.rates:  # only ids are asked for
+            return None
         try:
             return self.statistics.rate(symbol)
         except MissingStatisticError:

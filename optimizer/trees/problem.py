@@ -361,20 +361,6 @@ NO_TREE = SolvedTree(Leaf(""), 0.0)  # in the place of an edge, which has no tre
 FragmentKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-class Reading(NamedTuple):
-    """One OR-free reading of a query's pattern; `asked` is the query that it makes alone."""
-
-    query: Query
-    pattern: Pattern
-    asked: Query
-
-    @staticmethod
-    def of(query: Query, pattern: Pattern) -> Reading:
-        named = {event.alias for event in components(pattern)}
-        conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)
-        return Reading(query, pattern, replace(query, pattern=pattern, conditions=conditions))
-
-
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """A stretch of a reading, from positive part `first` to `last`.

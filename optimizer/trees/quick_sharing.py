@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.cost.unit_costs import COMPILED
+from optimizer.ir.query import Reading
 from optimizer.statistics import Statistics
 from optimizer.trees import CostedTree, GivenFragment, Tree, best_tree
-from optimizer.trees.problem import Fragment, FragmentKey, Reading, fragments_of
+from optimizer.trees.problem import Fragment, FragmentKey, fragments_of
 from optimizer.trees.tree import renamed
 
 OFFERS = 3  # pieces that a query is offered, the most promising ones

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
 
-from optimizer.ir.query import Query, alternatives
+from optimizer.ir.query import Query, Reading, alternatives
 from optimizer.plan.plan import Solver
 from optimizer.statistics import Statistics
-from optimizer.trees.problem import Reading
 from sharing.matching.bound import least_cost
 from sharing.matching.cpsat import jointly
 from sharing.matching.exhaustive import best_plan

@@ -14,10 +14,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Neg, Query, Window, parts_of
+from optimizer.ir.query import Neg, Query, Reading, Window, parts_of
 from optimizer.statistics import Statistics
 from optimizer.trees import CostedTree, GivenFragment, TreeError, best_tree, labels_of
-from optimizer.trees.problem import Fragment, FragmentKey, Reading, fragments_of
+from optimizer.trees.problem import Fragment, FragmentKey, fragments_of
 from optimizer.trees.search import ItemRange, Stretches, stretches_of
 from optimizer.trees.tree import Tree, renamed, to_document
 from sharing.counting.candidates import CandidateKind

@@ -14,7 +14,7 @@ from typing import Any
 
 from optimizer.cost.unit_costs import COMPILED
 from optimizer.explain.text import some
-from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.ir.query import Aggregation, BoundWorkload, Query, Reading
 from optimizer.plan.compile_tree import reading_trees
 from optimizer.plan.operators import Graph
 from optimizer.plan.plan import (
@@ -27,7 +27,6 @@ from optimizer.plan.plan import (
 )
 from optimizer.plan.tree_operators import add_reading
 from optimizer.trees import Passed, Tree, best_tree, labels_of
-from optimizer.trees.problem import Reading
 from optimizer.trees.propagation import EventPassing, best_passing
 from optimizer.trees.tree import from_document, to_document
 from sharing.counting.candidates import CandidateKind
@@ -43,7 +42,7 @@ from sharing.matching.nodes import (
     everywhere,
     problem_of,
 )
-from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest, together
+from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest
 
 LISTED_CONFLICTS = 1000  # of one candidate
 
@@ -202,20 +201,18 @@ def detected(
     workload: BoundWorkload,
     request: PlanRequest,
     reasons: Mapping[str, str | None],
-) -> PlanPart:
-    """The groups and trees of queries; `reasons` say why aggregates are not counted."""
+) -> Iterator[PlanPart]:
+    """The groups and trees of each problem's queries; `reasons` are why these are not counted."""
     before = {}
     if request.earlier is not None:
         kept = set(request.earlier.chosen)
         before = {c.pattern: c.queries for c in request.earlier.candidates if c.id in kept}
-    parts = []
     for problem in problems:
         choice = choose_in(problem, request.solver, request.options, before)
         planned = _Planned(choice, workload, request, reasons)
         while fewer := planned.without_losses():
             planned = _Planned(fewer, workload, request, reasons)
-        parts.append(planned.part())
-    return together(parts)
+        yield planned.part()
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from engines.matching.trees.adaptive import Trees
     from engines.matching.trees.buffers import Buffer, SelectedEvents
     from engines.program import RunContext
-    from optimizer.ir.query import BoundWorkload, Query
+    from optimizer.ir.query import BoundWorkload, Query, Reading
     from optimizer.plan.compile_tree import ReadingTree
     from optimizer.plan.plan import Plan
     from optimizer.statistics import Statistics
     from optimizer.trees import Shape, Tree
-    from optimizer.trees.problem import Reading
     from tests.benchmarks.rivals import Matches, Way
     from workloads.generators import Attribute, Phase
 
@@ -55,8 +54,7 @@ class Sought:
     @cached_property
     def reading(self) -> Reading:
         """The one reading of the query."""
-        from optimizer.ir.query import alternatives
-        from optimizer.trees.problem import Reading
+        from optimizer.ir.query import Reading, alternatives
 
         (pattern,) = alternatives(self.query.pattern)
         return Reading.of(self.query, pattern)

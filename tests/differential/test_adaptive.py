@@ -24,10 +24,9 @@ from engines.statistics.measure import measure
 from engines.statistics.running import Observation, SnapshotStatistics, look
 from optimizer.bind.binder import load_bound
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import alternatives
+from optimizer.ir.query import Reading, alternatives
 from optimizer.plan.compile_tree import ReadingTree
 from optimizer.trees import Passed, best_tree
-from optimizer.trees.problem import Reading
 from tests.differential.test_continued import batches_of
 from tests.differential.test_slices import (
     COLUMNS,

@@ -210,13 +210,13 @@ def test_trees_that_rest_on_assumptions_are_chosen_again() -> None:
     assert trees_of(plan, workload) == {}
     events, context = stream_of(workload), How().context()
     run_trees(workload, events, context=context, plan=plan)
-    (decision,) = context.adaptive.decisions
+    (decision,) = context.decisions
     assert (decision.what, decision.queries) == ("chosen", ("q0", "q1"))
     measured = make_plan(workload, {}, statistics=measure(workload, events))
     assert trees_of(measured, workload).keys() == {"q0", "q1"}
     context = How().context()
     run_trees(workload, events, context=context, plan=measured)
-    assert not context.adaptive.decisions
+    assert not context.decisions
 
 
 def trees_of(plan: Plan, workload: BoundWorkload) -> dict[str, Any]:

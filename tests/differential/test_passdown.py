@@ -112,8 +112,8 @@ def run(pattern, table, **how):
     found = matches(run_trees(workload, events, context=context, plan=plan))
     (unit,) = bound_program(plan, workload).units
     if unit.trees is None:
-        return context.counts, found, context.adaptive.decisions[0].new["q"]
-    assert not context.adaptive.decisions
+        return context.counts, found, context.decisions[0].new["q"]
+    assert not context.decisions
     return context.counts, found, str(unit.trees["q"][0])
 
 
@@ -194,7 +194,7 @@ def test_what_several_queries_read_is_not_passed_down():
     workload = load_bound({"stream": STREAM, "queries": queries})
     context = RunContext()
     run_trees(workload, from_table(stream(), workload.stream), context=context)
-    (decision,) = context.adaptive.decisions
+    (decision,) = context.decisions
     assert len(decision.new) == 3
     assert not any("by" in tree for tree in decision.new.values())
     assert context.counts.reused

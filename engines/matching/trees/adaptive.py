@@ -18,13 +18,12 @@ from engines.statistics.running import (
     look,
 )
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Event, Query, alternatives, parts_of
+from optimizer.ir.query import Event, Query, Reading, alternatives, parts_of
 from optimizer.plan import join_operators as op
 from optimizer.plan.compile_tree import ReadingTree, plain_tree
 from optimizer.plan.join_operators import Operator
 from optimizer.statistics import Statistics
 from optimizer.trees import Tree, best_tree
-from optimizer.trees.problem import Reading
 from optimizer.trees.propagation import best_passing, estimate_tree
 from optimizer.trees.quick_sharing import common_trees
 
@@ -194,8 +193,6 @@ class AdaptivePlans:
         Queries that are not `planned` get trees chosen on these events.
         """
         names = tuple(query.name for query in queries)
-        if not adaptive and len(planned) == len(names):
-            return planned
         batch = self._batches[names] = self._batches.get(names, 0) + 1
         known = self._known.get(names)
         if known is None:

@@ -173,14 +173,11 @@ def tree_tables(
             for query in unit.queries
         }
         with account.charge(operator):  # whose events say which trees are the cheapest
-            trees = context.adaptive.trees(
-                queries,
-                planned,
-                picked,
-                widths,
-                program.sharing,
-                context.options.adaptive and not context.is_whole,
-            )
+            adaptive = context.options.adaptive and not context.is_whole
+            trees = planned
+            if adaptive or len(planned) < len(queries):
+                plans = context.adaptive_plans()
+                trees = plans.trees(queries, planned, picked, widths, program.sharing, adaptive)
             group = _Group(queries, trees, picked, widths, program, context, aggregate)
         found |= group.tables()
     return found

@@ -99,7 +99,7 @@ class TaskEvaluation:
             report.events += len(batch)
             account.count(scan, len(batch), len(batch))
         report.fallbacks = list(context.fallbacks)
-        report.decisions = list(context.adaptive.decisions)
+        report.decisions = context.decisions
 
     def _run(self, run: SlicedRun, piece: Slice, report: Report) -> Results:
         began = time.perf_counter()

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 
 from optimizer.bind.binder import bind, load_bound
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS
-from optimizer.ir.query import BoundWorkload, alternatives
+from optimizer.ir.query import BoundWorkload, Reading, alternatives
 from optimizer.plan.plan import Plan, from_json, to_json
 from optimizer.rewrite.normalize import normalize_workload
 from optimizer.statistics import given as given_statistics
 from optimizer.statistics import with_defaults
 from optimizer.trees import steps_of
-from optimizer.trees.problem import Reading
 from optimizer.trees.tree import from_document, without_passing
 from sharing.planner import make_plan
 from tests.sharing.sequences import detection
@@ -148,9 +147,7 @@ def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
             for pattern, part in zip(patterns, parts, strict=True):
                 asked = Reading.of(query, pattern).asked
                 tree, _ = without_passing(from_document(part))
-                again = [
-                    without_passing(from_document(inner))[0] for inner in repeated(part, seen)
-                ]
+                again = [without_passing(from_document(inner))[0] for inner in repeated(part, seen)]
                 steps = steps_of(tree, asked, known, model=COMPILED)
                 seconds = query.window.size / 1e9
                 costs = {step.node: step.cost / seconds for step in steps}
