@@ -50,8 +50,8 @@ def by_nesting(size: Size) -> Iterator[Row]:
     """NEEL's figures 20 to 27: nested negations as trees of joins, and by nested execution.
 
     From events in memory to columns of matches, in the thread's own processor time. Trees need no
-    flat form: they look negated sequences up in a buffer. "nested" is the paper's iterative nested
-    execution, which finds all results of a negated sequence for every match of the outer one;
+    flat form: one pass finds for each end of a negated sequence the latest start that it has, and a
+    match is looked up there. "nested" is the paper's iterative nested execution, which finds all results of a negated sequence for every match of the outer one;
     "nested, first" stops at one. Ten stocks drawn alike, an event a millisecond.
     """
     warm_up_matching()
