@@ -51,8 +51,9 @@ def by_nesting(size: Size) -> Iterator[Row]:
 
     From events in memory to columns of matches, in the thread's own processor time. Trees need no
     flat form: one pass finds for each end of a negated sequence the latest start that it has, and a
-    match is looked up there. "nested" is the paper's iterative nested execution, which finds all results of a negated sequence for every match of the outer one;
-    "nested, first" stops at one. Ten stocks drawn alike, an event a millisecond.
+    match is looked up there. "nested" is the paper's iterative nested execution, which finds all
+    results of a negated sequence for every match of the outer one; "nested, first" stops at one.
+    Ten stocks drawn alike, an event a millisecond.
     """
     warm_up_matching()
     table = stocks(dict.fromkeys(TICKERS, 1.0), _EVENTS if size == "full" else 250)
