@@ -5,13 +5,12 @@ A batch that was cut off runs again: what it did is then counted in place of wha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from api.jobs.folder import write_whole
+from engines.documents import read_document, write_document
 
 LISTED_TREES = 100  # changes of trees that are remembered
 COUNTED = ("events", "bad", "late", "aggregates", "matches")
@@ -121,9 +120,8 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 def read_account(path: Path) -> JobAccount:
     """What has been written; nothing where nothing has."""
-    try:
-        said = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    said = read_document(path)
+    if said is None:
         return JobAccount()
     last = said["last"]
     if last is not None:
@@ -136,4 +134,4 @@ def read_account(path: Path) -> JobAccount:
 
 
 def write_account(path: Path, account: JobAccount) -> None:
-    write_whole(path, asdict(account))
+    write_document(path, asdict(account))

@@ -5,7 +5,6 @@ A job over stored events has a file for it that its process writes; a stream has
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from api.jobs.account import JobAccount, key_of
-from api.jobs.folder import write_whole
 from api.jobs.model import JobSummary
+from engines.documents import read_document, write_document
 
 WRITE_SECONDS = 0.5  # seconds between two writes
 
@@ -94,10 +93,8 @@ def counts_of(account: JobAccount) -> JobCounts | None:
 
 def read_counts(path: Path) -> JobCounts | None:
     """What has been written; None where nothing has."""
-    try:
-        return JobCounts(**json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        return None
+    said = read_document(path)
+    return None if said is None else JobCounts(**said)
 
 
 class CountWriter:
@@ -112,7 +109,7 @@ class CountWriter:
 
     def __exit__(self, *error: object) -> None:
         if self._last is not None:
-            write_whole(self._path, self._last)
+            write_document(self._path, self._last)
 
     def put(
         self,
@@ -127,4 +124,4 @@ class CountWriter:
             self._last["report"] = dict(report)
         if time.monotonic() - self._at > WRITE_SECONDS:
             self._at = time.monotonic()
-            write_whole(self._path, self._last)
+            write_document(self._path, self._last)

@@ -25,7 +25,6 @@ account.json    what has been done
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -34,6 +33,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
+
+from engines.documents import read_document, write_document
+from engines.limits import StateError
 
 
 class JobFolder:
@@ -93,7 +95,7 @@ class JobFolder:
         """Make the folder, with the request in it last."""
         self.tmp.mkdir(parents=True)
         (self.path / "lock").touch()
-        write_whole(self.path / "request.json", request)
+        write_document(self.path / "request.json", request)
 
     @property
     def was_created(self) -> bool:
@@ -115,10 +117,9 @@ class JobFolder:
     def outcome(self) -> dict[str, Any] | None:
         """What the process said at its end; None where it did not get there."""
         try:
-            found: dict[str, Any] = json.loads((self.path / "outcome.json").read_bytes())
-        except FileNotFoundError:
-            return None
-        return found
+            return read_document(self.path / "outcome.json")
+        except StateError as error:
+            return {"status": "failed", "reason": str(error), "again": False}
 
     def clean(self) -> None:
         """Remove what nobody needs once the job is over."""
@@ -146,11 +147,13 @@ class JobFolder:
         return lock
 
     def request(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.path / "request.json").read_bytes())
+        found = read_document(self.path / "request.json")
+        if found is None:
+            raise StateError(f"'{self.path}' has lost its file request.json; post the job again")
         return found
 
     def end(self, outcome: Mapping[str, Any]) -> None:
-        write_whole(self.path / "outcome.json", outcome)
+        write_document(self.path / "outcome.json", outcome)
 
 
 class Attempt(JobFolder):
@@ -206,12 +209,3 @@ def _locked(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def write_whole(path: Path, content: Mapping[str, Any]) -> None:
-    draft = path.with_name(f".{path.name}.new")
-    with draft.open("w") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

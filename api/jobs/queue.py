@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -22,7 +22,9 @@ from api.jobs.process import COMMAND, JobProcess, why_it_ended
 from api.jobs.roots import Roots
 from api.jobs.rows import Rows, StoredRows
 from api.store.jobs import JobRecords
+from engines.limits import StateError
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 AGAIN = 2.0  # seconds after which a database that was away is tried again
@@ -114,15 +116,26 @@ class Jobs:
 
     def account(self, job: Job) -> JobAccount | None:
         """What a stream has done so far; None for another job."""
-        return None if job.request.live is None else read_account(self.folder(job.id).account)
+        return None if job.request.live is None else self._account(self.folder(job.id))
 
     def counts(self, job: Job) -> JobCounts | None:
         """What a job has counted so far; None before it has counted anything."""
         account = self.account(job)
         if account is not None:
             return counts_of(account)
-        found = read_counts(self.folder(job.id).counts)
+        found = self._readable(read_counts, self.folder(job.id).counts)
         return found if job.done is None else (found or JobCounts()).at_end(job.done)
+
+    def _account(self, folder: JobFolder) -> JobAccount:
+        return self._readable(read_account, folder.account) or JobAccount()
+
+    def _readable(self, read: Callable[[Path], T], path: Path) -> T | None:
+        """What a file of a job says; None, and a line in the log, where it is damaged."""
+        try:
+            return read(path)
+        except StateError as error:
+            log.error("%s", error)
+            return None
 
     def checkpoint(self, job: Job) -> Path:
         """Where a stream keeps its state."""
@@ -296,7 +309,7 @@ class Jobs:
         """Start a stream's process, and another where it ends that should not have."""
         job, failures = running.job, 0
         while True:
-            attempt, before = folder.next_attempt(), read_account(folder.account).totals.batches
+            attempt, before = folder.next_attempt(), self._account(folder).totals.batches
             self._started(running, attempt)
             code = 0
             if running.process is not None:
@@ -317,7 +330,7 @@ class Jobs:
                 return
             why = self._why(running, code) if outcome is None else str(outcome["reason"])
             # A stream that got somewhere has earned a quick restart.
-            got_on = read_account(folder.account).totals.batches > before
+            got_on = self._account(folder).totals.batches > before
             failures = 1 if got_on else failures + 1
             if failures > self._restarts or not (outcome is None or outcome["again"]):
                 self._over(job, folder, "failed", why)
@@ -368,7 +381,7 @@ class Jobs:
 
     def _streamed(self, folder: JobFolder) -> JobSummary:
         """What a stream has done."""
-        totals = read_account(folder.account).totals
+        totals = self._account(folder).totals
         rows = {kind: {"": getattr(totals, kind)} for kind in ("aggregates", "matches")}
         return JobSummary(totals.events, {"run": totals.seconds}, rows, tuple(rows))
 

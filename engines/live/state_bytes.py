@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from engines.limits import StateError
 
 _MAGIC = b"sheaf-state-2\n"
+_JOINED = b"sheaf-states-2\n"
 _DIGEST = 16  # bytes
 _LENGTH = 4  # bytes that say how long the header is
 
@@ -39,13 +39,10 @@ def from_bytes(blob: bytes | memoryview) -> tuple[dict[str, pa.Table], dict[str,
     given = memoryview(blob)
     at = len(_MAGIC)
     if given[:at] != _MAGIC:
-        raise StateError(
-            "the saved state was not written by this version of Sheaf; start afresh, or go on "
-            "with the version that wrote it"
-        )
+        raise _foreign()
     digest, body = given[at : at + _DIGEST], given[at + _DIGEST :]
     if _digest(body) != digest:
-        raise StateError("the saved state is damaged; go back to an earlier one, or start afresh")
+        raise _damaged()
     size = _LENGTH + int.from_bytes(body[:_LENGTH], "big")
     header = json.loads(bytes(body[_LENGTH:size]))
     content = pa.py_buffer(body[size:])
@@ -60,22 +57,38 @@ def joined(parts: Mapping[str, bytes | memoryview]) -> bytes:
     """Several sequences of bytes as one; each has to tell by itself whether it is damaged."""
     header = json.dumps({name: len(part) for name, part in parts.items()}).encode()
     size = len(header).to_bytes(_LENGTH, "big")
-    return b"".join([size, zlib.crc32(header).to_bytes(_LENGTH, "big"), header, *parts.values()])
+    return b"".join([_JOINED, _digest(header), size, header, *parts.values()])
 
 
 def parted(blob: bytes) -> dict[str, memoryview]:
     """What `joined` was given."""
     given = memoryview(blob)
-    size, check = (int.from_bytes(given[at : at + _LENGTH], "big") for at in (0, _LENGTH))
-    at = 2 * _LENGTH + size
-    header = bytes(given[2 * _LENGTH : at])
-    if zlib.crc32(header) != check:
-        raise StateError("the saved state is damaged; go back to an earlier one, or start afresh")
+    at = len(_JOINED)
+    if given[:at] != _JOINED:
+        raise _foreign()
+    digest, given = given[at : at + _DIGEST], given[at + _DIGEST :]
+    at = _LENGTH + int.from_bytes(given[:_LENGTH], "big")
+    header = bytes(given[_LENGTH:at])
+    if _digest(header) != digest:
+        raise _damaged()
     found = {}
     for name, length in json.loads(header).items():
         found[name] = given[at : at + length]
         at += length
+    if at != len(given):
+        raise _damaged()
     return found
+
+
+def _foreign() -> StateError:
+    return StateError(
+        "the saved state was not written by this version of Sheaf; start afresh, or go on "
+        "with the version that wrote it"
+    )
+
+
+def _damaged() -> StateError:
+    return StateError("the saved state is damaged; go back to an earlier one, or start afresh")
 
 
 def _digest(*pieces: bytes | memoryview | pa.Buffer) -> bytes:

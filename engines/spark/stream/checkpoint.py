@@ -16,6 +16,7 @@ from typing import IO
 
 import pyarrow as pa
 
+from engines.documents import read_document, write_document
 from engines.limits import StateError
 from engines.live.run import Generation, continues
 from engines.program import CountingUnit, Program
@@ -24,7 +25,7 @@ from engines.spark.stream.source import complete_until, lateness_of
 from optimizer.ir.query import Query
 from workloads.syntax import print_expression
 
-VERSION = 3
+VERSION = 4
 _FILE = "sheaf.json"
 _FIRST = "0"  # the generation of the queries that a stream starts with
 
@@ -133,8 +134,9 @@ def read_manifest(checkpoint: str) -> Manifest | None:
         if (Path(checkpoint) / "spark").exists():
             raise StateError(f"the checkpoint '{checkpoint}' has lost its file {_FILE}")
         return None
+    said = read_document(file)
     try:
-        said = json.loads(file.read_bytes())
+        assert said is not None
         if said.pop("version") != VERSION:
             raise StateError(
                 f"the checkpoint '{checkpoint}' was not written by this version of Sheaf; go on "
@@ -156,9 +158,7 @@ def write_manifest(checkpoint: str, manifest: Manifest) -> None:
         "version": VERSION,
         "schema": base64.b64encode(manifest.schema.serialize()).decode(),
     }
-    draft = folder / f".{_FILE}"
-    draft.write_text(json.dumps(said, indent=1))
-    draft.replace(folder / _FILE)
+    write_document(folder / _FILE, said)
 
 
 def taken_over(old: Manifest, new: Manifest, program: Program, checkpoint: str) -> Takeover:
