@@ -4,10 +4,12 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _numbers = itertools.count(1)
@@ -23,7 +25,48 @@ def server_programs() -> Path | None:
 
 @contextmanager
 def postgresql() -> Iterator[Callable[[], str] | None]:
-    """A server that listens on a socket alone; gives what makes an empty database, or None."""
+    """What makes an empty database on a server of our own; None where there is no PostgreSQL."""
+    with postgresql_server() as server:
+        yield None if server is None else server.new_database
+
+
+@dataclass(frozen=True)
+class PostgresqlServer:
+    """A server that listens on a socket alone."""
+
+    folder: Path
+    control: list[str | Path]
+    user: str | None
+
+    def start(self) -> None:
+        options = f"-k {self.folder} -h '' -F"
+        subprocess.run(
+            [*self.control, "-o", options, "start"], check=True, user=self.user, cwd=self.folder
+        )
+
+    def stop(self) -> None:
+        command = [*self.control, "-m", "immediate", "stop"]
+        subprocess.run(command, check=False, user=self.user, cwd=self.folder)
+
+    def kill(self) -> None:
+        """End it without a chance to clean up."""
+        leader = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
+        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        for pid in (leader, *children):  # which would hold on to its memory
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        # Where nobody reaps it, the next server would take it for alive.
+        for lock in (self.folder / "data" / "postmaster.pid", *self.folder.glob(".s.*.lock")):
+            lock.unlink()
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        return _new_database(self.folder)
+
+
+@contextmanager
+def postgresql_server() -> Iterator[PostgresqlServer | None]:
+    """A server of our own, or None where there is no PostgreSQL."""
     programs = server_programs()
     if programs is None:
         yield None
@@ -43,11 +86,12 @@ def postgresql() -> Iterator[Callable[[], str] | None]:
             **common,
         )
         control = [programs / "pg_ctl", "-D", data, "-l", log, "-w", "-s"]
-        subprocess.run([*control, "-o", f"-k {folder} -h '' -F", "start"], check=True, **common)
+        server = PostgresqlServer(folder, control, user)
+        server.start()
         try:
-            yield lambda: _new_database(folder)
+            yield server
         finally:
-            subprocess.run([*control, "-m", "immediate", "stop"], check=True, **common)
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
