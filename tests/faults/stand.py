@@ -93,10 +93,9 @@ class Stand:
     def processes(self, job: str) -> dict[str, list[int]]:
         """The processes of a job that runs, by what they are."""
         found: dict[str, list[int]] = {}
-        locks = sorted(
-            (self.folder / "data" / "jobs" / job).glob("**/lock"),
-            key=lambda path: path.stat().st_mtime,
-        )
+        folder = self.folder / "data" / "jobs" / job
+        attempts = sorted((folder / "attempts").glob("*"), key=lambda path: int(path.name))
+        locks = [path / "lock" for path in (folder, *attempts)]
         for lock in locks[-1:]:
             with suppress(ValueError, OSError):
                 leader = int(lock.read_text())
