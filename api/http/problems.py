@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +13,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
 from api.jobs.roots import OutsideRootsError
@@ -20,7 +23,13 @@ from api.store import UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
 
+log = logging.getLogger(__name__)
+
 MEDIA_TYPE = "application/problem+json"
+# What a machine can be out of: it is no fault of the request, and may be mended while it waits.
+EXHAUSTED = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
 
 # What can be told apart by `type`, each with its status and title.
 PROBLEMS = {
@@ -212,6 +221,20 @@ def install(app: FastAPI) -> None:
         response = problem_response(kind, str(error.detail), status=error.status_code)
         response.headers.update(error.headers or {})
         return response
+
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(InterfaceError)
+    async def store(_: Request, error: DBAPIError) -> JSONResponse:
+        why = str(error.orig).strip().splitlines()[0]
+        log.error("the store failed: %s", why)
+        return problem_response("unavailable", f"the store cannot be used now: {why}")
+
+    @app.exception_handler(OSError)
+    async def machine(_: Request, error: OSError) -> JSONResponse:
+        if error.errno not in EXHAUSTED:
+            raise error
+        log.error("the machine has run out of something: %s", error)
+        return problem_response("unavailable", f"the service's machine: {error.strerror}")
 
     @app.exception_handler(Exception)
     async def bug(_: Request, error: Exception) -> JSONResponse:

@@ -254,15 +254,18 @@ class Jobs:
                 self._supervise(running, folder)
             else:
                 self._supervise_stream(running, folder)
-        except Exception:
+        except Exception as error:
             log.exception("a job could not be seen to its end: %s", job.id)
+            why = NOT_SEEN
+            if isinstance(error, OSError):
+                why = f"the service cannot write to its folders: {error.strerror}; post it again"
             if running.process is not None:
                 running.process.kill()
                 running.process.wait()
             if job.request.live is not None:
-                self._end(job.id, "failed", NOT_SEEN, self._streamed(folder))
+                self._end(job.id, "failed", why, self._streamed(folder))
             else:
-                self._settle(job, folder, running.cancelled, NOT_SEEN)
+                self._settle(job, folder, running.cancelled, why)
         finally:
             with self._changed:
                 self._running.pop(job.id, None)

@@ -383,10 +383,16 @@ class Sorter:
 def write_run(rows: pa.RecordBatchReader, path: Path) -> None:
     """Write rows that are sorted to a file that a merge can read batch by batch."""
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(path, rows.schema, options=options) as out:
-        for batch in rows:
-            for start in range(0, batch.num_rows, MERGE_BATCH_ROWS):
-                out.write_batch(batch.slice(start, MERGE_BATCH_ROWS))
+    try:
+        with pa.ipc.new_file(path, rows.schema, options=options) as out:
+            for batch in rows:
+                for start in range(0, batch.num_rows, MERGE_BATCH_ROWS):
+                    out.write_batch(batch.slice(start, MERGE_BATCH_ROWS))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise ResultsError(
+            f"rows to be sorted cannot be written to '{path.parent}': {why}; make room there"
+        ) from error
 
 
 def _batches(path: Path) -> Iterator[pa.RecordBatch]:

@@ -71,7 +71,7 @@ COMMAND = [sys.executable, "-c", PRETEND]
 
 @contextmanager
 def service(data: Path, command: list[str] | None = None, **more: Any) -> Iterator[httpx.Client]:
-    settings = Settings(data, roots=(data.parent, Path.cwd()), **more)
+    settings = Settings(data, **{"roots": (data.parent, Path.cwd()), **more})
     app = create_app(settings, *([command] if command else []))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
