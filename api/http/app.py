@@ -43,7 +43,11 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)  # results are nobody else's
     jobs_folder.mkdir(exist_ok=True)
     lock = DataLock(settings.data)
-    database = open_database(settings.database)
+    try:
+        database = open_database(settings.database)
+    except BaseException:
+        lock.release()
+        raise
     store = Store(database)
     roots = Roots(settings.roots)
     computing = ProcessPool(settings.planning_seconds)

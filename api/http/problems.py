@@ -13,7 +13,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
 from api.jobs.roots import OutsideRootsError
@@ -222,9 +222,12 @@ def install(app: FastAPI) -> None:
         response.headers.update(error.headers or {})
         return response
 
-    @app.exception_handler(OperationalError)
-    @app.exception_handler(InterfaceError)
+    @app.exception_handler(DBAPIError)
     async def store(_: Request, error: DBAPIError) -> JSONResponse:
+        # SQLite says of a damaged file no more than that it is an error of the database.
+        is_away = isinstance(error, OperationalError | InterfaceError)
+        if not is_away and type(error) is not DatabaseError:
+            raise error
         why = str(error.orig).strip().splitlines()[0]
         log.error("the store failed: %s", why)
         return problem_response("unavailable", f"the store cannot be used now: {why}")

@@ -1,0 +1,59 @@
+"""Stores and files of jobs that are damaged while a service runs, or before it starts."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from api.store.database import StoreError
+from tests.api.jobs.test_stream_jobs import COMMAND, posted_stream, service
+from tests.api.service import finished, is_problem, job_that, posted_plan
+
+
+def damage(file: Path, start: int) -> None:
+    """Overwrite all but the beginning."""
+    size = file.stat().st_size
+    with file.open("r+b") as out:
+        out.seek(start)
+        out.write(b"\xa5" * (size - start))
+
+
+def test_a_store_that_is_no_database_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "sheaf.db").write_bytes(b"something else" * 1000)
+    with (
+        pytest.raises(StoreError, match=r"sheaf\.db cannot be opened: file is not a database"),
+        service(tmp_path / "data"),
+    ):
+        pass
+
+
+def test_a_store_that_is_damaged_while_it_is_used_is_said_to_be(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with service(data) as client:
+        plan = posted_plan(client)
+        with sqlite3.connect(data / "sheaf.db") as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        other.close()
+        damage(data / "sheaf.db", 4096)
+        answers = [client.get(f"/v1/plans/{plan['id']}"), client.get("/v1/workloads")]
+        bad = [answer for answer in answers if answer.status_code >= 400]
+        assert bad  # SQLite may have kept some of it in memory
+        for answer in bad:
+            assert "the store cannot be used" in is_problem(answer, 503, "unavailable")["detail"]
+        assert client.get("/healthz").status_code == 200
+
+
+def test_a_stream_whose_account_is_damaged_says_so(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with service(data, COMMAND) as client:
+        id = posted_stream(client, "waits")["id"]
+        job_that(client, id, lambda job: (job["stream"] or {}).get("batches"))
+        account = data / "jobs" / id / "account.json"
+        damage(account, 20)
+        assert client.get(f"/v1/jobs/{id}").status_code == 200
+        assert client.get(f"/v1/jobs/{id}/operators").status_code == 200
+        client.delete(f"/v1/jobs/{id}")
+        assert finished(client, id)["status"] == "cancelled"
