@@ -64,8 +64,8 @@ def bind(
     """Bind every query of a workload; raises `WorkloadError` with all findings."""
     found = list(findings or [])
     bound: list[Query] = []
-    lines = workload.first_lines or (None,) * len(workload.queries)
-    for query, line in zip(workload.queries, lines, strict=True):
+    places = workload.places or (None,) * len(workload.queries)
+    for query, place in zip(workload.queries, places, strict=True):
         binder = _Binder(workload.stream, columns, query)
         try:
             result = binder.bind()
@@ -75,7 +75,7 @@ def bind(
         if result is not None and not binder.errors:
             bound.append(result)
         found += [
-            in_file(error.diagnostic(query.text, query.name), workload.file, line)
+            in_file(error.diagnostic(query.text, query.name, query.number), workload.file, place)
             for error in binder.errors
         ]
     if found:
@@ -237,7 +237,10 @@ class _Binder:
             except QueryError as error:
                 self.report(error)
         for name in key:
-            self._check_attribute(ex.Attribute("", name, _span_of(self.query.where, name)))
+            try:
+                self._check_attribute(ex.Attribute("", name, _key_span(self.query, name)))
+            except QueryError as error:
+                self.report(error)
         return tuple(key), kept
 
     def _check_names(self, expression: ex.Expression) -> None:
@@ -317,10 +320,11 @@ class _Binder:
                 continue
             if node.function not in ex.GROUP_FUNCTIONS:
                 raise QueryError(
-                    f"unknown function '{node.function}'",
+                    f"unknown function '{node.function}'; known are "
+                    f"{', '.join(ex.GROUP_FUNCTIONS)}, over groups",
                     node.span,
-                    did_you_mean(node.function, ex.GROUP_FUNCTIONS)
-                    or f"known are {', '.join(ex.GROUP_FUNCTIONS)}",
+                    did_you_mean(node.function, ex.GROUP_FUNCTIONS, alike=0.75)
+                    or "write arithmetic of these, or a column with that value into the events",
                 )
             argument = node.argument
             if not isinstance(argument, ex.Attribute):
@@ -385,10 +389,11 @@ class _Binder:
         return int(slide.size)
 
     def _check_duration(self, duration: sx.Duration, what: str) -> None:
+        amount = f"{duration.amount:.30}"
         if duration.size <= 0:
             self.report(
                 QueryError(
-                    f"a {what} of {duration.amount} {duration.unit} holds no event",
+                    f"a {what} of {amount} {duration.unit} holds no event",
                     duration.span,
                     "give a positive amount",
                 )
@@ -396,9 +401,10 @@ class _Binder:
         elif duration.size != int(duration.size):
             self.report(
                 QueryError(
-                    f"a {what} of {duration.amount} {duration.unit} is not a whole number of "
+                    f"a {what} of {amount} {duration.unit} is not a whole number of "
                     + ("events" if duration.is_count else "nanoseconds"),
                     duration.span,
+                    "round it",
                 )
             )
         elif duration.size >= 2**62:
@@ -434,9 +440,10 @@ class _Binder:
             )
         if item.function not in AGGREGATES:
             raise QueryError(
-                f"unknown aggregate '{item.function}'",
+                f"unknown aggregate '{item.function}'; known are COUNT, SUM, AVG, MIN, MAX",
                 item.span,
-                did_you_mean(item.function, AGGREGATES) or "known are COUNT, SUM, AVG, MIN, MAX",
+                did_you_mean(item.function, AGGREGATES, alike=0.75)
+                or "RETURN what it is computed from, and compute it from the matches",
             )
         function = cast(AggregateFunction, item.function)
         if item.function == "count":
@@ -580,8 +587,12 @@ def _some(names: Any) -> str:
     return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
 
 
-def _span_of(where: ex.Expression | None, name: str) -> Span:
-    for node in ex.walk(where) if where is not None else ():
+def _key_span(query: sx.Query, name: str) -> Span:
+    """Where an attribute of the key is named: in PARTITION BY, or in brackets."""
+    for named, span in zip(query.partition_by, query.partition_spans, strict=False):
+        if named == name:
+            return span
+    for node in ex.walk(query.where) if query.where is not None else ():
         if isinstance(node, ex.Equivalence) and name in node.attributes:
             return node.span
     return Span(0, 0)
