@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 
 class SheafError(Exception):
@@ -155,8 +156,17 @@ class QueryError(Exception):
         return found.located(text, self.span, query)
 
 
+_MAX_COMPARED_CHARACTERS, _MAX_COMPARED = 100, 2_000
+
+
 def did_you_mean(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """A hint naming the closest known word, if one is close enough to be a slip."""
-    by_lower = {k.lower(): k for k in known}
+    """A hint naming the closest known word, if one is close enough to be a slip.
+
+    Words that are too long for comparing are left out, and so are those that would be too many.
+    """
+    if len(name) > _MAX_COMPARED_CHARACTERS:
+        return None
+    close_in_length = (k for k in known if abs(len(k) - len(name)) <= max(2, len(name) // 2))
+    by_lower = {k.lower(): k for k in islice(close_in_length, _MAX_COMPARED)}
     close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=alike)
     return f"did you mean '{by_lower[close[0]]}'?" if close else None

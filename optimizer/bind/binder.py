@@ -6,7 +6,7 @@ All findings of all queries are collected before anything is raised.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from optimizer.bind.conditions import (
     KindChecker,
     canonical,
     check_condition,
+    key_span,
     ordered_unique,
     tied_attributes,
 )
@@ -40,6 +41,8 @@ from workloads.errors import Diagnostic, QueryError, Span, WorkloadError, did_yo
 from workloads.loading import in_file, read_workload
 from workloads.workload import AttributeKind, Stream, Workload
 
+# A suggestion is looked for among all names there are, which takes time where these are many.
+MAX_SUGGESTIONS, MAX_SUGGESTIONS_OF_QUERY = 100, 10
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
@@ -66,7 +69,7 @@ def bind(
     bound: list[Query] = []
     places = workload.places or (None,) * len(workload.queries)
     for query, place in zip(workload.queries, places, strict=True):
-        binder = _Binder(workload.stream, columns, query)
+        binder = _Binder(workload.stream, columns, query, len(found) < MAX_SUGGESTIONS)
         try:
             result = binder.bind()
         except QueryError as error:
@@ -90,11 +93,16 @@ class _Binder:
     stream: Stream
     columns: Mapping[str, AttributeKind] | None
     query: sx.Query
+    suggests: bool = True
     errors: list[QueryError] = field(default_factory=list)
     components: dict[str, sx.Component] = field(default_factory=dict)
 
     def report(self, error: QueryError) -> None:
         self.errors.append(error)
+
+    def _suggestion(self, name: str, known: Iterable[str]) -> str | None:
+        suggests = self.suggests and len(self.errors) < MAX_SUGGESTIONS_OF_QUERY
+        return did_you_mean(name, known) if suggests else None
 
     def bind(self) -> Query | None:
         query = self.query
@@ -158,7 +166,7 @@ class _Binder:
                 QueryError(
                     f"unknown type '{component.type}'",
                     component.span,
-                    did_you_mean(component.type, self.stream.types)
+                    self._suggestion(component.type, self.stream.types)
                     or f"the stream declares {_some(self.stream.types)}",
                 )
             )
@@ -238,7 +246,7 @@ class _Binder:
                 self.report(error)
         for name in key:
             try:
-                self._check_attribute(ex.Attribute("", name, _key_span(self.query, name)))
+                self._check_attribute(ex.Attribute("", name, key_span(self.query, name)))
             except QueryError as error:
                 self.report(error)
         return tuple(key), kept
@@ -269,7 +277,8 @@ class _Binder:
         for component in self.components.values():
             if component.type == alias and component.alias is not None:
                 return f"that is a type; its alias is '{component.alias}'"
-        return did_you_mean(alias, self.components) or (f"the pattern has {_some(self.components)}")
+        suggestion = self._suggestion(alias, self.components)
+        return suggestion or f"the pattern has {_some(self.components)}"
 
     def _check_attribute(self, node: ex.Attribute) -> None:
         known: set[str] | None = None
@@ -284,7 +293,7 @@ class _Binder:
             raise QueryError(
                 f"unknown attribute '{node.name}'",
                 node.span,
-                did_you_mean(node.name, known) or f"the events have {_some(sorted(known))}",
+                self._suggestion(node.name, known) or f"the events have {_some(sorted(known))}",
             )
 
     def _check_conjunct(self, condition: ex.Expression) -> None:
@@ -585,14 +594,3 @@ def _is_negative(pattern: sx.Pattern) -> bool:
 def _some(names: Any) -> str:
     listed = list(names)
     return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
-
-
-def _key_span(query: sx.Query, name: str) -> Span:
-    """Where an attribute of the key is named: in PARTITION BY, or in brackets."""
-    for named, span in zip(query.partition_by, query.partition_spans, strict=False):
-        if named == name:
-            return span
-    for node in ex.walk(query.where) if query.where is not None else ():
-        if isinstance(node, ex.Equivalence) and name in node.attributes:
-            return node.span
-    return Span(0, 0)

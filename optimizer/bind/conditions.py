@@ -121,6 +121,17 @@ def _reached(edges: list[tuple[str, str]]) -> set[str]:
         reached |= further
 
 
+def key_span(query: ex.Query, name: str) -> Span:
+    """Where an attribute of the key is named: in PARTITION BY, or in brackets."""
+    for named, span in zip(query.partition_by, query.partition_spans, strict=False):
+        if named == name:
+            return span
+    for node in ex.walk(query.where) if query.where is not None else ():
+        if isinstance(node, ex.Equivalence) and name in node.attributes:
+            return node.span
+    return Span(0, 0)
+
+
 _FAMILY = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}
 _ORDERED = ("number", "string", "time")
 

@@ -419,7 +419,7 @@ def workload_text(chance: random.Random, known: list[str]) -> tuple[str, str]:
         return broken(chance.choice(known), chance, known), ".yaml"
     if how == 1:
         try:
-            document = rearranged(yaml.safe_load(chance.choice(known)), chance)
+            document = rearranged(yaml.load(chance.choice(known), Loader=yaml.CSafeLoader), chance)
         except (RecursionError, ValueError):
             return "", ".yaml"
     else:
@@ -436,8 +436,9 @@ def _written(document: Any, chance: random.Random, ending: str) -> str:
         return json.dumps(document, ensure_ascii=bool(chance.randrange(2)))
     style = chance.choice(("|", None, '"', "'", ">"))
     flow = chance.choice((False, False, None, True))
-    return yaml.safe_dump(
+    return yaml.dump(
         document,
+        Dumper=yaml.CSafeDumper,
         default_style=style if style != "|" else None,
         default_flow_style=flow,
         allow_unicode=bool(chance.randrange(2)),

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from optimizer.bind import binder
 from optimizer.bind.binder import load_bound
 from workloads import limits
-from workloads.errors import WorkloadError
+from workloads.errors import WorkloadError, did_you_mean
 from workloads.limits import (
     MAX_DEPTH,
     MAX_DOCUMENT_CHARACTERS,
@@ -318,3 +319,26 @@ def test_the_page_of_the_language_names_the_limits():
     named = {name: value for name, value in vars(limits).items() if name.startswith("MAX_")}
     del named["MAX_EXPONENT"]  # wider than what the page says of windows
     assert listed == set(named.values())
+
+
+def test_suggestions_are_looked_for_only_so_often(monkeypatch):
+    compared = []
+
+    def count(name, known, alike=0.6):
+        compared.append(name)
+
+    monkeypatch.setattr(binder, "did_you_mean", count)
+    pattern = ", ".join(f"Unknwon{n} a{n}" for n in range(100))
+    document = {
+        "stream": {"time": "ts", "types": [f"Unknown{n}" for n in range(10_000)], "type": "kind"},
+        "queries": [f"PATTERN SEQ({pattern}) AGG COUNT(*) WITHIN 1 s"] * 30,
+    }
+    with pytest.raises(WorkloadError) as caught:
+        load_bound(document)
+    assert len(caught.value.diagnostics) == 3_000
+    assert len(compared) <= binder.MAX_SUGGESTIONS + binder.MAX_SUGGESTIONS_OF_QUERY
+
+
+def test_long_names_are_not_compared():
+    assert did_you_mean("x" * 5_000, ["x" * 5_001]) is None
+    assert did_you_mean("shop", ["x" * 5_000, "shops"]) == "did you mean 'shops'?"
