@@ -77,11 +77,11 @@ def made_document(chance: random.Random) -> dict[str, Any]:
     if not chance.randrange(4):
         stream["attributes"] = dict.fromkeys(("x", "y", "k"), "int")
     if not chance.randrange(4):
-        stream["lateness"] = f"{maker.number()} {chance.choice(('s', 'ms', 'day', 'x'))}"
+        stream["lateness"] = f"{maker.number()} {chance.choice(('s', 'ms', 'day'))}"
     if not chance.randrange(3):
         document["statistics"] = maker.statistics()
     if not chance.randrange(6):
-        document["limits"] = {"partial_matches": chance.choice((1, 100, 0, 10**30))}
+        document["limits"] = {"partial_matches": chance.choice((1, 100, 10**30))}
     return document
 
 
@@ -157,7 +157,7 @@ class _Maker:
     def pattern(self, depth: int, negated: bool) -> str:
         chance = self.chance
         if self._odd() and not negated:
-            deep = chance.choice((10, MAX_BRACKETS - 2, MAX_BRACKETS + 2, 500))
+            deep = chance.choice((2, 5, 10, MAX_BRACKETS - 8, MAX_BRACKETS + 2, 500))
             word = chance.choice(("SEQ(", "AND(", "OR(", "(", "SEQ(A, !("))
             return word * deep + self.component(negated) + ")" * (deep * word.count("("))
         if depth <= 0:
@@ -246,13 +246,18 @@ class _Maker:
         chance = self.chance
         found = ["COUNT(*)"]
         for _ in range(chance.randint(0, 2)):
-            alias = chance.choice(self.aliases)[0]
+            alias = self.positive()
             found.append(f"{chance.choice(('SUM', 'AVG', 'MIN', 'MAX', 'max'))}({alias}.x)")
         having = f" HAVING COUNT(*) > {self.number()}" if not chance.randrange(4) else ""
         return "AGG " + ", ".join(found) + having
 
+    def positive(self) -> str:
+        """An alias that an output may name; now and then another."""
+        positive = [alias for alias, _, negated in self.aliases if not negated or self._odd()]
+        return self.chance.choice(positive or ["a0"])
+
     def returned(self) -> str:
-        alias = self.chance.choice(self.aliases)[0]
+        alias = self.positive()
         choices = (alias, f"{alias}.x", f"{self.value(1)} AS v", f"{alias} AS {self.quoted()}")
         return "RETURN " + self.chance.choice(choices)
 
