@@ -61,7 +61,10 @@ def read_workload(
     reader = _Reader(str(path))
     try:
         with path.open("rb") as file:
-            found = file.read(4 * MAX_DOCUMENT_CHARACTERS + 1)  # bytes of a character
+            found = file.read(4 * MAX_DOCUMENT_CHARACTERS + 1)  # a character has up to four bytes
+        if len(found) > 4 * MAX_DOCUMENT_CHARACTERS:
+            reader.report(doc.too_long().message, doc.too_long().hint)
+            return None, reader.findings
         text = found.decode()
     except OSError as error:
         reader.report(f"cannot read the workload: {error.strerror}", "check the path")
@@ -237,7 +240,8 @@ class _Reader:
         if str(unit) not in NANOSECONDS:
             self.report(
                 f"stream.unit is {_shown(unit)}; known are {', '.join(NANOSECONDS)}",
-                did_you_mean(str(unit), NANOSECONDS) or "it is that of whole numbers as times",
+                did_you_mean(str(unit), NANOSECONDS)
+                or "it is the unit of integers in the time column",
                 (*at, "unit"),
             )
             unit = "ms"
