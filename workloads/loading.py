@@ -356,7 +356,10 @@ class _Reader:
         shares = {"ties": document["ties"]} if document.get("ties") is not None else {}
         ties = self._numbers(shares, "ties", lambda v: 0 <= v <= 1, "from 0 to 1", at).get("ties")
         sizes = {k: document[k] for k in ("events", "span") if document.get(k) is not None}
-        found = self._numbers(sizes, "events and span", lambda v: v > 0, "above 0", at)
+        whole = {key: size for key, size in sizes.items() if key == "events"}
+        length = {key: size for key, size in sizes.items() if key == "span"}
+        found = self._numbers(whole, "events", lambda v: v >= 1, "at least 1", at)
+        found |= self._numbers(length, "span", lambda v: v > 0, "above 0", at)
         if len(sizes) == 1:
             self.report(
                 "statistics has only one of events and span",
@@ -364,6 +367,14 @@ class _Reader:
                 (*at, *sizes),
                 key=True,
             )
+        if len(found) == 2 and not 0 < found["events"] / found["span"] < math.inf:
+            self.report(
+                f"statistics: {found['events']:g} events in {found['span']:g} s are a rate that no "
+                "number can hold",
+                "give the events of all types and the seconds in which they came",
+                (*at, "events"),
+            )
+            found = {}
         events = int(found["events"]) if "events" in found else None
         keys = self._keys(document.get("keys"), (*at, "keys"))
         return Statistics(rates, selectivities, keys, ties, events, found.get("span"))

@@ -64,7 +64,7 @@ ODD_VALUES: tuple[Any, ...] = (
 
 def made_document(chance: random.Random) -> dict[str, Any]:
     """A workload by the grammar; its queries are few, and now and then extreme."""
-    wild = chance.choice((0.0, 0.0, 0.005, 0.02, 0.2))
+    wild = chance.choice((0.0, 0.01, 0.03, 0.1, 0.3))
     maker = _Maker(chance, wild)
     document: dict[str, Any] = {
         "name": maker.name() if chance.random() < wild else "made",
@@ -145,7 +145,8 @@ class _Maker:
         return "\n".join([f"QUERY {named}", *clauses])
 
     def amount(self) -> str:
-        return self.number() if self._odd() else str(self.chance.randint(1, 20))
+        odd = not self.chance.randrange(40) or self._odd()
+        return self.chance.choice(NUMBERS) if odd else str(self.chance.randint(1, 20))
 
     def component(self, negated: bool) -> str:
         alias = f"a{len(self.aliases)}"

@@ -156,6 +156,8 @@ def test_queries_without_a_name_are_numbered():
         ({"stream": {"time": "t", "type": "k", "unit": {"ms": 1}}}, "stream.unit is"),
         ({"statistics": {"rates": {"A": 10**400}}}, "not a number at least 0"),
         ({"statistics": {"keys": {"user": 10**400}}}, "not a number at least 1"),
+        ({"statistics": {"events": 1e300, "span": 1e-300}}, "a rate that no number can hold"),
+        ({"statistics": {"events": 0.5, "span": 1}}, "not a number at least 1"),
     ],
 )
 def test_values_that_no_unit_or_number_can_be_are_said(section, said):
