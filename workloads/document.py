@@ -70,9 +70,10 @@ class Document:
 
 def read_document(text: str, is_json: bool) -> Document:
     """The document; raises `DocumentError`."""
-    lines = _Lines(text)
     if len(text) > MAX_DOCUMENT_CHARACTERS:
         raise too_long()
+    text = text.removeprefix("\ufeff")
+    lines = _Lines(text)
     document = _json(text, lines) if is_json else _yaml(text, lines)
     check_values(document.value, document)
     return document
@@ -159,7 +160,7 @@ class _Lines:
         line = min(line, len(starts) - 1)
         start = starts[line]
         end = starts[line + 1] if line + 1 < len(starts) else len(self._text)
-        source = self._text[start:end].rstrip("\r\n\x85\u2028\u2029").removeprefix("\ufeff")
+        source = self._text[start:end].rstrip("\r\n\x85\u2028\u2029")
         return Place(line + 1, column + 1, max(1, width), source, literal)
 
     def at_offset(self, offset: int, width: int = 1) -> Place:
@@ -177,7 +178,6 @@ class _Lines:
 
 
 def _json(text: str, lines: _Lines) -> Document:
-    text = text.removeprefix("\ufeff")
     _check_json_depth(text, lines)
     names: list[str] = []
 
@@ -193,7 +193,7 @@ def _json(text: str, lines: _Lines) -> Document:
     try:
         value = json.loads(text, object_pairs_hook=once, parse_int=whole)
     except json.JSONDecodeError as error:
-        place = lines.at(error.lineno - 1, error.colno - 1)
+        place = lines.at_offset(error.pos)
         hint = "for YAML, let the file's name end in .yaml"
         raise DocumentError(f"not valid JSON: {error.msg}", hint, place) from None
     try:

@@ -4,7 +4,7 @@ import pytest
 
 from optimizer.bind.binder import bind, load_bound
 from workloads.errors import WorkloadError
-from workloads.loading import parse_document
+from workloads.loading import parse_document, read_workload
 
 
 def findings(text):
@@ -148,3 +148,14 @@ def test_what_other_languages_have_is_answered_with_what_is_written_here(
     assert marked(found) == caret
     assert message in found.message
     assert hint in found.hint
+
+
+@pytest.mark.parametrize("odd", ["\ufeff", "", " \u2028 \x85 "])
+@pytest.mark.parametrize("ending", [".json", ".yaml"])
+def test_places_are_right_behind_odd_line_breaks_and_byte_order_marks(tmp_path, odd, ending):
+    path = tmp_path / f"w{ending}"
+    key = '"a" 1' if ending == ".json" else "'a' '1'"
+    text = odd + "{" + key + "}" if odd == "\ufeff" else '{"x": "' + odd + '",\n ' + key + "}"
+    path.write_text(text, encoding="utf-8")
+    _, (found,) = read_workload(path)
+    assert found.source[found.column - 1 :].lstrip()[:1] in ("1", "'")
