@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 
 class SheafError(Exception):
@@ -38,8 +39,26 @@ NOWHERE = Span(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands in a document's text; lines and columns count from 1.
+
+    `literal`: a text in block style (`|`), whose lines are those of the document from `line` on.
+    """
+
+    line: int
+    column: int = 1
+    width: int = 1
+    source: str = ""
+    literal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what is wrong, where, and what to do about it."""
+    """One finding: what is wrong, where, and what to do about it.
+
+    `line` and `column` are those in the query's text, and where there is no query those in the
+    document; `query_number` is the place of the query among the others, from 1 on.
+    """
 
     message: str
     hint: str | None = None
@@ -50,6 +69,7 @@ class Diagnostic:
     source: str | None = None
     file: str | None = None
     file_line: int | None = None
+    query_number: int = 0
 
     def located(self, text: str, span: Span, query: str | None) -> Diagnostic:
         """The same finding with line, column and source line taken from `text`."""
@@ -71,11 +91,14 @@ class Diagnostic:
         """The finding as people read it: message, place, line with caret, remedy."""
         lines = [f"error: {self.message}"]
         place = []
+        in_document = self.query is None and self.file_line is not None
         if self.file is not None:
             place.append(self.file if self.file_line is None else f"{self.file}:{self.file_line}")
         if self.query is not None:
             place.append(f"query {self.query}")
-        if self.line is not None:
+        if in_document and self.file is not None and self.column is not None:
+            place.append(f"column {self.column}")
+        elif self.line is not None:
             place.append(f"line {self.line}, column {self.column}")
         if place:
             lines.append("  --> " + ", ".join(place))
@@ -83,7 +106,12 @@ class Diagnostic:
             lines += _excerpt(self.source, self.line, self.column, self.width)
         if self.hint is not None:
             lines.append(f"  help: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join(map(_printable, lines))
+
+
+def _printable(line: str) -> str:
+    """The line without characters that a terminal or an encoder would act on."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in line)
 
 
 _EXCERPT_WIDTH = 100
@@ -100,14 +128,18 @@ def _excerpt(source: str, line: int, column: int, width: int) -> list[str]:
 
 
 class WorkloadError(SheafError):
-    """A workload that cannot be used; carries every finding, not the first alone."""
+    """A workload that cannot be used; carries every finding, in the order of their places."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics = tuple(sorted(diagnostics, key=_order))
         super().__init__("\n\n".join(d.render() for d in self.diagnostics))
 
     def __reduce__(self) -> tuple[type[WorkloadError], tuple[tuple[Diagnostic, ...]]]:
         return WorkloadError, (self.diagnostics,)
+
+
+def _order(found: Diagnostic) -> tuple[int, int, int, int]:
+    return found.file_line or 0, found.query_number, found.line or 0, found.column or 0
 
 
 class QueryError(Exception):
@@ -119,12 +151,22 @@ class QueryError(Exception):
         self.span = span
         self.hint = hint
 
-    def diagnostic(self, text: str, query: str | None) -> Diagnostic:
-        return Diagnostic(self.message, self.hint).located(text, self.span, query)
+    def diagnostic(self, text: str, query: str | None, number: int = 0) -> Diagnostic:
+        found = Diagnostic(self.message, self.hint, query_number=number)
+        return found.located(text, self.span, query)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint naming the closest known word, if one is close enough to be a slip."""
-    by_lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+_MAX_COMPARED_CHARACTERS, _MAX_COMPARED = 100, 2_000
+
+
+def did_you_mean(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """A hint naming the closest known word, if one is close enough to be a slip.
+
+    Words that are too long for comparing are left out, and so are those that would be too many.
+    """
+    if len(name) > _MAX_COMPARED_CHARACTERS:
+        return None
+    close_in_length = (k for k in known if abs(len(k) - len(name)) <= max(2, len(name) // 2))
+    by_lower = {k.lower(): k for k in islice(close_in_length, _MAX_COMPARED)}
+    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=alike)
     return f"did you mean '{by_lower[close[0]]}'?" if close else None

@@ -6,18 +6,17 @@ before anything is raised; `load_workload` raises at once.
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
-
+from workloads import document as doc
 from workloads import syntax as ex
-from workloads.errors import Diagnostic, QueryError, WorkloadError, did_you_mean
+from workloads.document import Document, DocumentError
+from workloads.errors import Diagnostic, Place, QueryError, WorkloadError, did_you_mean
+from workloads.limits import MAX_DOCUMENT_CHARACTERS, MAX_QUERIES
 from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
 from workloads.workload import (
@@ -31,7 +30,6 @@ from workloads.workload import (
     Workload,
 )
 
-MAX_QUERIES = 10_000
 _KEYS = ("name", "stream", "statistics", "limits", "queries")
 # What statistics are made of; `source` and `sample` say where they came from, for people.
 _NUMBERS = ("rates", "selectivities", "keys", "ties", "events", "span")
@@ -62,12 +60,21 @@ def read_workload(
     path = Path(source)
     reader = _Reader(str(path))
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            found = file.read(4 * MAX_DOCUMENT_CHARACTERS + 1)  # a character has up to four bytes
+        if len(found) > 4 * MAX_DOCUMENT_CHARACTERS:
+            reader.report(doc.too_long().message, doc.too_long().hint)
+            return None, reader.findings
+        text = found.decode()
     except OSError as error:
         reader.report(f"cannot read the workload: {error.strerror}", "check the path")
         return None, reader.findings
     except UnicodeDecodeError as error:
-        reader.report(f"not a text file in UTF-8: byte {error.start} does not decode")
+        line = found.count(b"\n", 0, error.start) + 1
+        reader.report(
+            f"not a text file in UTF-8: byte {error.start:,}, in line {line:,}, does not decode",
+            "save it as UTF-8, or check the path: is it a workload?",
+        )
         return None, reader.findings
     return reader.read_text(text, is_json=path.suffix.lower() == ".json", stem=path.stem)
 
@@ -83,7 +90,7 @@ def load_statistics(document: Any) -> Statistics:
     Raises `WorkloadError` with everything that is wrong with it.
     """
     reader = _Reader(None)
-    found = reader._statistics(document)
+    found = reader.statistics(document, ())
     if reader.findings:
         raise WorkloadError(reader.findings)
     return found
@@ -95,127 +102,147 @@ class _Reader:
 
     file: str | None
     findings: list[Diagnostic] = field(default_factory=list)
+    document: Document = field(default_factory=lambda: Document(None))
 
-    def report(self, message: str, hint: str | None = None, line: int | None = None) -> None:
-        self.findings.append(Diagnostic(message, hint, file=self.file, file_line=line))
+    def report(
+        self, message: str, hint: str | None = None, at: doc.Path = (), key: bool = False
+    ) -> None:
+        """A finding about the value at a path of the document, or about its key."""
+        self.report_at(message, hint, self.document.place(at, key))
+
+    def report_at(self, message: str, hint: str | None, place: Place | None) -> None:
+        found = Diagnostic(message, hint, file=self.file)
+        if place is not None:
+            found = replace(
+                found,
+                line=place.line,
+                column=place.column,
+                width=place.width,
+                source=place.source,
+                file_line=place.line,
+            )
+        self.findings.append(found)
 
     def read_text(
         self, text: str, is_json: bool, stem: str
     ) -> tuple[Workload | None, list[Diagnostic]]:
         try:
-            document, lines = self._json(text) if is_json else self._yaml(text)
-        except json.JSONDecodeError as error:
-            self.report(f"not valid JSON: {error.msg}", line=error.lineno)
+            self.document = doc.read_document(text, is_json)
+        except DocumentError as error:
+            self.report_at(error.message, error.hint, error.place)
             return None, self.findings
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or "it does not parse"
-            self.report(f"not valid YAML: {problem}", line=mark.line + 1 if mark else None)
-            return None, self.findings
-        except RecursionError:
-            self.report("the document is nested too deep")
-            return None, self.findings
-        if not isinstance(document, Mapping):
+        for key, place in self.document.repeated:
+            self.report_at(
+                f"the key {_shown(key)} stands twice in one map",
+                "only one can hold: leave one out",
+                place,
+            )
+        value = self.document.value
+        if not isinstance(value, Mapping):
             self.report(
                 "a workload is a document with the keys name, stream and queries",
                 "see the example in the README",
             )
             return None, self.findings
-        return self.read({"name": stem, **document}, lines)
+        return self._read({"name": stem, **value})
 
-    def _json(self, text: str) -> tuple[Any, list[int | None]]:
-        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            for name, number in Counter(name for name, _ in pairs).items():
-                if number > 1:
-                    self._repeated(name, None)
-            return dict(pairs)
+    def read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
+        """The same for a document that has been parsed."""
+        try:
+            doc.check_values(document)
+        except DocumentError as error:
+            self.report_at(error.message, error.hint, error.place)
+            return None, self.findings
+        return self._read(document)
 
-        return json.loads(text, object_pairs_hook=once), []
-
-    def _yaml(self, text: str) -> tuple[Any, list[int | None]]:
-        """The document, and the file's line on which each query in block style begins."""
-        root = yaml.compose(text, Loader=yaml.CSafeLoader)
-        for mapping in _mappings(root):
-            seen = set()
-            for key, _ in mapping.value:
-                if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                    self._repeated(key.value, key.start_mark.line + 1)
-                seen.add(key.value if isinstance(key, yaml.ScalarNode) else key)
-        return yaml.load(text, Loader=yaml.CSafeLoader), _block_lines(root)
-
-    def _repeated(self, key: str, line: int | None) -> None:
-        self.report(
-            f"the key {key!r} stands twice in one map", "only one can hold: leave one out", line
-        )
-
-    def read(
-        self, document: Mapping[str, Any], lines: Iterable[int | None] = ()
-    ) -> tuple[Workload | None, list[Diagnostic]]:
-        self._known_keys(document, _KEYS, "the workload")
-        stream = self._stream(document.get("stream"))
-        statistics = self._statistics(document.get("statistics"))
-        queries, first_lines = self._queries(document.get("queries"), list(lines))
+    def _read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
+        self._known_keys(document, _KEYS, "the workload", ())
+        stream = self._stream(document)
+        statistics = self.statistics(document.get("statistics"), ("statistics",))
+        queries, places = self._queries(document)
         name = document.get("name", "workload")
         if not isinstance(name, str):
-            self.report(f"the workload's name is {name!r}, not a string")
+            self.report(f"the workload's name is {_shown(name)}, not a text", _QUOTE, ("name",))
         if stream is None:
             return None, self.findings
         partial = self._partial_limit(document.get("limits"))
-        workload = Workload(str(name), stream, queries, statistics, self.file, first_lines, partial)
+        workload = Workload(str(name), stream, queries, statistics, self.file, places, partial)
         return workload, self.findings
 
     def _partial_limit(self, document: Any) -> PartialLimit | None:
         if document is None:
             return None
         if not isinstance(document, Mapping):
-            self.report("'limits' is not a map", "write partial_matches and a number")
+            self.report("'limits' is not a map", "write partial_matches and a number", ("limits",))
             return None
-        self._known_keys(document, ("partial_matches", "on_limit"), "'limits'")
+        self._known_keys(document, ("partial_matches", "on_limit"), "'limits'", ("limits",))
         most, on_limit = document.get("partial_matches"), document.get("on_limit", "stop")
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             self.report(
-                f"limits.partial_matches is {most!r}, not a number from 1 on",
+                f"limits.partial_matches is {_shown(most)}, not a number from 1 on",
                 "it is how many partial matches of one key an operator of a query may hold",
+                ("limits", "partial_matches"),
             )
             return None
         for known in get_args(OnLimit):
             if on_limit == known:
                 return PartialLimit(most, known)
-        self.report(f"limits.on_limit is {on_limit!r}", f"write {' or '.join(get_args(OnLimit))}")
+        self.report(
+            f"limits.on_limit is {_shown(on_limit)}",
+            f"write {' or '.join(get_args(OnLimit))}",
+            ("limits", "on_limit"),
+        )
         return None
 
-    def _known_keys(self, document: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    def _known_keys(
+        self, document: Mapping[str, Any], keys: tuple[str, ...], where: str, path: doc.Path
+    ) -> None:
         for key in document:
             if key not in keys:
                 self.report(
-                    f"{where} has no key '{key}'; known are {', '.join(keys)}",
-                    did_you_mean(str(key), keys),
+                    f"{where} has no key {_shown(key)}; known are {', '.join(keys)}",
+                    did_you_mean(str(key), keys) or "leave it out",
+                    (*path, key),
+                    key=True,
                 )
 
-    def _stream(self, document: Any) -> Stream | None:
+    def _stream(self, whole: Mapping[str, Any]) -> Stream | None:
+        document, at = whole.get("stream"), ("stream",)
         if not isinstance(document, Mapping):
-            self.report("'stream' is missing", "add 'stream: {time: ts, type: kind}'")
+            if not _misspelled("stream", whole):
+                wrong = "is missing" if document is None else f"is {_shown(document)}, not a map"
+                self.report(f"'stream' {wrong}", "add 'stream: {time: ts, type: kind}'", at)
             return None
         keys = ("time", "unit", "type", "sequence", "types", "attributes", "lateness")
-        self._known_keys(document, keys, "'stream'")
+        self._known_keys(document, keys, "'stream'", at)
         for key in ("time", "type", "sequence"):
             value = document.get(key)
             if value is not None and not isinstance(value, str):
-                self.report(f"stream.{key} is {value!r}, not the name of a column")
+                self.report(
+                    f"stream.{key} is {_shown(value)}, not the name of a column",
+                    _QUOTE,
+                    (*at, key),
+                )
                 return None
         if not document.get("time"):
-            self.report("stream.time is missing", "name the column that holds an event's time")
+            self.report(
+                "stream.time is missing", "name the column that holds an event's time", at, True
+            )
             return None
         if not document.get("type") and not document.get("types"):
             self.report(
                 "stream has neither 'type' nor 'types'",
                 "name the column that holds an event's type, or give types by conditions",
+                at,
+                key=True,
             )
         unit = document.get("unit", "ms")
         if str(unit) not in NANOSECONDS:
             self.report(
-                f"stream.unit is {unit!r}; known are {', '.join(NANOSECONDS)}",
-                did_you_mean(str(unit), NANOSECONDS),
+                f"stream.unit is {_shown(unit)}; known are {', '.join(NANOSECONDS)}",
+                did_you_mean(str(unit), NANOSECONDS)
+                or "it is the unit of integers in the time column",
+                (*at, "unit"),
             )
             unit = "ms"
         return Stream(
@@ -223,18 +250,22 @@ class _Reader:
             type=document.get("type"),
             unit=unit,
             sequence=document.get("sequence"),
-            types=self._types(document.get("types")),
-            attributes=self._attributes(document.get("attributes")),
-            lateness=self._lateness(document.get("lateness")),
+            types=self._types(document.get("types"), (*at, "types")),
+            attributes=self._attributes(document.get("attributes"), (*at, "attributes")),
+            lateness=self._lateness(document.get("lateness"), (*at, "lateness")),
         )
 
-    def _types(self, document: Any) -> dict[str, ex.Expression | None]:
+    def _types(self, document: Any, at: doc.Path) -> dict[str, ex.Expression | None]:
         if document is None:
             return {}
         if isinstance(document, list) and all(isinstance(t, str) for t in document):
             return dict.fromkeys(document)
         if not isinstance(document, Mapping):
-            self.report("stream.types is neither a list of types nor a map of type to condition")
+            self.report(
+                "stream.types is neither a list of types nor a map of type to condition",
+                f"write '[A, B]' or '{{A: \"x > 5\"}}'; {_QUOTE}",
+                at,
+            )
             return {}
         types: dict[str, ex.Expression | None] = {}
         for name, text in document.items():
@@ -245,93 +276,137 @@ class _Reader:
                 types[str(name)] = _event_condition(str(text))
             except QueryError as error:
                 found = error.diagnostic(str(text), None)
-                self.findings.append(
-                    replace(found, message=f"type {name}: {found.message}", file=self.file)
-                )
+                found = replace(found, message=f"type {_shown(name)}: {found.message}")
+                self.findings.append(self._in_value(found, (*at, name)))
+                types[str(name)] = ex.Literal(False)  # queries that use it are not to blame
         return types
 
-    def _attributes(self, document: Any) -> dict[str, AttributeKind]:
+    def _in_value(self, finding: Diagnostic, at: doc.Path) -> Diagnostic:
+        """A finding about the text of a value, at its place in the document where that is known."""
+        finding = replace(finding, file=self.file)
+        place = self.document.places.get(at)
+        if place is None or finding.source is None:
+            return finding
+        start = place.source.find(finding.source)
+        if start < 0 or finding.line != 1 or place.literal:
+            return replace(finding, file_line=place.line)
+        return replace(
+            finding,
+            line=place.line,
+            column=start + (finding.column or 1),
+            source=place.source,
+            file_line=place.line,
+        )
+
+    def _attributes(self, document: Any, at: doc.Path) -> dict[str, AttributeKind]:
         if document is None:
             return {}
         if not isinstance(document, Mapping):
-            self.report("stream.attributes is not a map of column to type")
+            self.report(
+                "stream.attributes is not a map of column to type", "such as '{price: float}'", at
+            )
             return {}
         kinds: dict[str, AttributeKind] = {}
         for name, word in document.items():
             kind = _KINDS.get(str(word).lower())
             if kind is None:
                 self.report(
-                    f"stream.attributes: {name} has the unknown type {word!r}; known are "
-                    "int, float, string, bool, time",
-                    did_you_mean(str(word), _KINDS),
+                    f"stream.attributes: {_shown(name)} has the unknown type {_shown(word)}; known "
+                    "are int, float, string, bool, time",
+                    did_you_mean(str(word), _KINDS) or "write one of these",
+                    (*at, name),
                 )
             else:
                 kinds[str(name)] = kind
         return kinds
 
-    def _lateness(self, value: Any) -> int | None:
+    def _lateness(self, value: Any, at: doc.Path) -> int | None:
         if value is None:
             return None
         words = str(value).split()
         try:
             amount = float(words[0])
-            if len(words) == 2 and words[1] in UNITS and amount >= 0 and math.isfinite(amount):
+            if len(words) == 2 and words[1] in UNITS and 0 <= amount * UNITS[words[1]] < 2**62:
                 return round(amount * UNITS[words[1]])
         except (ValueError, IndexError, OverflowError):
             pass
-        self.report(f"stream.lateness is {value!r}", "write an amount and a unit, such as 10 s")
+        self.report(
+            f"stream.lateness is {_shown(value)}", "write an amount and a unit, such as 10 s", at
+        )
         return None
 
-    def _statistics(self, document: Any) -> Statistics:
+    def statistics(self, document: Any, at: doc.Path) -> Statistics:
         if document is None:
             return Statistics()
         if not isinstance(document, Mapping):
-            self.report("'statistics' is not a map")
+            self.report("'statistics' is not a map", "such as 'statistics: {rates: {A: 2.5}}'", at)
             return Statistics()
         known = (*_NUMBERS, "source", "sample")
-        self._known_keys(document, known, "'statistics'")
-        rates = self._numbers(document.get("rates"), "rates", lambda v: v >= 0, "at least 0")
+        self._known_keys(document, known, "'statistics'", at)
+        rates = self._numbers(
+            document.get("rates"), "rates", lambda v: v >= 0, "at least 0", (*at, "rates")
+        )
         selectivities = self._numbers(
-            document.get("selectivities"), "selectivities", lambda v: 0 <= v <= 1, "from 0 to 1"
+            document.get("selectivities"),
+            "selectivities",
+            lambda v: 0 <= v <= 1,
+            "from 0 to 1",
+            (*at, "selectivities"),
         )
         shares = {"ties": document["ties"]} if document.get("ties") is not None else {}
-        ties = self._numbers(shares, "ties", lambda v: 0 <= v <= 1, "from 0 to 1").get("ties")
+        ties = self._numbers(shares, "ties", lambda v: 0 <= v <= 1, "from 0 to 1", at).get("ties")
         sizes = {k: document[k] for k in ("events", "span") if document.get(k) is not None}
-        found = self._numbers(sizes, "events and span", lambda v: v > 0, "above 0")
+        whole = {key: size for key, size in sizes.items() if key == "events"}
+        length = {key: size for key, size in sizes.items() if key == "span"}
+        found = self._numbers(whole, "events", lambda v: v >= 1, "at least 1", at)
+        found |= self._numbers(length, "span", lambda v: v > 0, "above 0", at)
         if len(sizes) == 1:
             self.report(
                 "statistics has only one of events and span",
                 "give both: so many events in so many seconds",
+                (*at, *sizes),
+                key=True,
             )
+        if len(found) == 2 and not 0 < found["events"] / found["span"] < math.inf:
+            self.report(
+                f"statistics: {found['events']:g} events in {found['span']:g} s are a rate that no "
+                "number can hold",
+                "give the events of all types and the seconds in which they came",
+                (*at, "events"),
+            )
+            found = {}
         events = int(found["events"]) if "events" in found else None
-        keys = self._keys(document.get("keys"))
+        keys = self._keys(document.get("keys"), (*at, "keys"))
         return Statistics(rates, selectivities, keys, ties, events, found.get("span"))
 
-    def _keys(self, document: Any) -> dict[str, KeyStatistics]:
+    def _keys(self, document: Any, at: doc.Path) -> dict[str, KeyStatistics]:
         """Partition keys: how many values each has, and the heaviest one's share of the events."""
         if document is None:
             return {}
         if not isinstance(document, Mapping):
-            self.report("statistics.keys is not a map of key to its cardinality and heaviest")
+            self.report(
+                "statistics.keys is not a map of key to its cardinality and heaviest",
+                "such as 'keys: {user: {cardinality: 500, heaviest: 0.01}}'",
+                at,
+            )
             return {}
         keys: dict[str, KeyStatistics] = {}
         for name, given in document.items():
-            what = f"keys.{name}"
-            self._known_keys(
-                given if isinstance(given, Mapping) else {},
-                ("cardinality", "heaviest"),
-                f"statistics.{what}",
-            )
+            what, here = f"keys.{str(name)[:60]}", (*at, name)
             number = {"cardinality": given} if not isinstance(given, Mapping) else given
+            self._known_keys(number, ("cardinality", "heaviest"), f"statistics.{what}", here)
             values = self._numbers(
                 {k: v for k, v in number.items() if k == "cardinality"},
                 what,
                 lambda v: v >= 1,
                 "at least 1",
+                here,
             )
             if "cardinality" not in values:
                 if "cardinality" not in number:
-                    self.report(f"statistics.{what} has no cardinality", "say how many values")
+                    self.report(
+                        f"statistics.{what} has no cardinality", "say how many values", here, True
+                    )
                 continue
             even = 1 / values["cardinality"]
             shares = self._numbers(
@@ -339,6 +414,7 @@ class _Reader:
                 what,
                 lambda v: 0 < v <= 1,
                 "above 0 and up to 1",
+                here,
             )
             attributes = ", ".join(part.strip() for part in str(name).split(","))
             heaviest = shares.get("heaviest", even)
@@ -346,12 +422,19 @@ class _Reader:
         return keys
 
     def _numbers(
-        self, document: Any, key: str, accept: Callable[[float], bool], range_text: str
+        self,
+        document: Any,
+        key: str,
+        accept: Callable[[float], bool],
+        range_text: str,
+        at: doc.Path,
     ) -> dict[str, float]:
         if document is None:
             return {}
         if not isinstance(document, Mapping):
-            self.report(f"statistics.{key} is not a map of name to number")
+            self.report(
+                f"statistics.{key} is not a map of name to number", f"such as '{key}: {{A: 1}}'", at
+            )
             return {}
         numbers: dict[str, float] = {}
         for name, value in document.items():
@@ -359,56 +442,76 @@ class _Reader:
             if number is not None and accept(number):
                 numbers[str(name)] = number
             else:
-                self.report(f"statistics.{key}: {name} is {value!r}, not a number {range_text}")
+                self.report(
+                    f"statistics.{key}: {str(name)[:60]} is {_shown(value)}, not a number "
+                    f"{range_text}",
+                    "leave it out, or write such a number",
+                    (*at, name),
+                )
         return numbers
 
     def _queries(
-        self, document: Any, lines: list[int | None]
-    ) -> tuple[tuple[Query, ...], tuple[int | None, ...]]:
+        self, whole: Mapping[str, Any]
+    ) -> tuple[tuple[Query, ...], tuple[Place | None, ...]]:
+        document, at = whole.get("queries"), ("queries",)
         if not isinstance(document, list) or not document:
-            self.report("the workload has no queries", "add at least one under 'queries'")
+            if not _misspelled("queries", whole):
+                self.report(
+                    "the workload has no queries", "add at least one under 'queries'", at, True
+                )
             return (), ()
         if len(document) > MAX_QUERIES:
             self.report(
                 f"the workload has {len(document):,} queries; at most {MAX_QUERIES:,} are taken",
                 "split it into several workloads",
+                at,
             )
             return (), ()
         queries: list[Query] = []
-        first_lines: list[int | None] = []
-        places: dict[str, int] = {}
-        for index, text in enumerate(document):
-            line = lines[index] if index < len(lines) else None
+        places: list[Place | None] = []
+        numbers: dict[str, int] = {}
+        for number, text in enumerate(document, 1):
+            place = self.document.places.get((*at, number - 1))
             if not isinstance(text, str):
-                self.report(f"query {index + 1} is {type(text).__name__}, not a text")
+                self.report(
+                    f"query {number} is {_shown(text)}, not a text",
+                    "write it as a block: '- |', and its lines below, indented",
+                    (*at, number - 1),
+                )
                 continue
             try:
                 query = parse_query(text)
             except QueryError as error:
-                name = _probable_name(text) or f"#{index + 1}"
-                self.findings.append(in_file(error.diagnostic(text, name), self.file, line))
+                name = _probable_name(text) or f"#{number}"
+                found = error.diagnostic(text, name, number)
+                self.findings.append(in_file(found, self.file, place))
                 continue
-            query = query if query.name is not None else replace(query, name=f"q{index + 1}")
+            query = replace(query, name=query.name or f"q{number}", number=number)
             assert query.name is not None
-            if query.name in places:
+            if query.name in numbers:
                 twice = QueryError(
-                    f"query {index + 1} has the name of query {places[query.name]}: {query.name}",
+                    f"query {number} has the name of query {numbers[query.name]}: "
+                    f"{_short(query.name)}",
                     query.span,
                     "give each query a name of its own",
                 )
-                self.findings.append(in_file(twice.diagnostic(text, query.name), self.file, line))
+                found = twice.diagnostic(text, query.name, number)
+                self.findings.append(in_file(found, self.file, place))
                 continue
-            places[query.name] = index + 1
+            numbers[query.name] = number
             queries.append(query)
-            first_lines.append(line)
-        return tuple(queries), tuple(first_lines)
+            places.append(place)
+        return tuple(queries), tuple(places)
 
 
-def in_file(finding: Diagnostic, file: str | None, first_line: int | None) -> Diagnostic:
-    """The finding with its line in the workload's file, where that is known."""
-    line = None
-    if first_line is not None and finding.line is not None:
-        line = first_line + finding.line - 1
+def in_file(finding: Diagnostic, file: str | None, place: Place | None) -> Diagnostic:
+    """The finding about a query with its line in the workload's file, where that is known.
+
+    Of a text in quotes, or folded, it is the line on which the query begins.
+    """
+    if place is None or finding.line is None:
+        return replace(finding, file=file)
+    line = place.line + finding.line - 1 if place.literal else place.line
     return replace(finding, file=file, file_line=line)
 
 
@@ -436,33 +539,24 @@ def _probable_name(text: str) -> str | None:
     return words[1][:60] if len(words) > 1 and words[0].upper() == "QUERY" else None
 
 
-def _mappings(root: yaml.Node | None) -> Iterator[yaml.MappingNode]:
-    """All maps of a document, each once, however often an alias names it."""
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            yield node
-            waiting += [part for pair in node.value for part in pair]
-        else:
-            waiting += node.value
+def _misspelled(key: str, document: Mapping[str, Any]) -> bool:
+    """Is the key missing because another spelling of it is there, which has its own finding?"""
+    meant = f"'{key}'"
+    return document.get(key) is None and any(
+        meant in (did_you_mean(str(other), _KEYS) or "") for other in document if other not in _KEYS
+    )
 
 
-def _block_lines(root: yaml.Node | None) -> list[int | None]:
-    """The file's line on which each query's text begins, for queries in block style."""
-    for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
-        if key.value == "queries" and isinstance(value, yaml.SequenceNode):
-            return [
-                node.start_mark.line + 2
-                if isinstance(node, yaml.ScalarNode) and node.style == "|"
-                else None
-                for node in value.value
-            ]
-    return []
+_QUOTE = "a text that looks like a number, a truth value or null needs quotes"
+
+
+def _shown(value: Any) -> str:
+    """A value as an error message has it: in quotes where it is a text, and not too long."""
+    return _short(repr(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _finite(value: Any) -> float | None:

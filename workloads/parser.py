@@ -7,7 +7,7 @@ The grammar is `grammar.lark`; this file turns what lark recognizes into the fro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,18 @@ from lark.visitors import Transformer_NonRecursive
 from workloads import syntax as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError, Span, did_you_mean
-
-MAX_QUERY_CHARACTERS = 100_000
-MAX_NESTING = 50
-MAX_CHAIN = 200
-MAX_PARTS = 1_000
-MAX_GROUP = 100
+from workloads.foreign_notation import foreign_notation
+from workloads.limits import (
+    MAX_BRACKETS,
+    MAX_CHAINED,
+    MAX_DEPTH,
+    MAX_EXPONENT,
+    MAX_GROUP,
+    MAX_LISTED,
+    MAX_NUMBER_CHARACTERS,
+    MAX_PARTS,
+    MAX_QUERY_CHARACTERS,
+)
 
 _UNIT_WORDS = {
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), "ns"),
@@ -101,7 +107,10 @@ def _parse(text: str, start: str) -> Any:
         built = _Builder().transform(tree)
     except VisitError as error:
         raise error.orig_exc from None
-    return _assemble(text, built.children) if start == "query" else built.children[0]
+    if start == "query":
+        return _assemble(text, built.children)
+    _check_depth(built.children[0])
+    return built.children[0]
 
 
 @cache
@@ -146,11 +155,11 @@ def _check_nesting(text: str) -> None:
             comment = True
         elif character in "([":
             depth += 1
-            if depth > MAX_NESTING:
+            if depth > MAX_BRACKETS:
                 raise QueryError(
-                    f"nested deeper than {MAX_NESTING} levels",
+                    f"brackets are nested deeper than {MAX_BRACKETS} levels",
                     Span(offset, offset + 1),
-                    "a SEQ directly inside a SEQ may be written flat",
+                    "a SEQ directly inside a SEQ may be written flat, and so may an AND in an AND",
                 )
         elif character in ")]":
             depth = max(0, depth - 1)
@@ -160,16 +169,23 @@ def _unexpected(text: str, token: Token | None, accepted: Iterable[str]) -> Quer
     wanted = set(accepted)
     if token is None or token.type == "$END":
         end = len(text.rstrip())
-        found, span = "the query ends here", Span(end, end + 1)
-    else:
-        start = token.start_pos or 0
-        found, span = f"unexpected '{_short(str(token))}'", Span(start, start + len(token))
+        return QueryError(
+            f"the query ends here; expected {_expectation(wanted)}", Span(end, end + 1)
+        )
     hint = None
-    if token is not None and token.type == "NAME" and not str(token).startswith('"'):
+    if token.type == "NAME" and not str(token).startswith('"'):
         hint = did_you_mean(str(token), [w for w in wanted if w.isalpha() and w not in _WORDS])
-    elif token is not None and "NAME" in wanted and str(token).isalpha():
+    elif "NAME" in wanted and str(token).isalpha():
         hint = f'{token} is a word of the language; as a name, write "{token}" in double quotes'
-    return QueryError(f"{found}; expected {_expectation(wanted)}", span, hint)
+    if hint is None:
+        known = foreign_notation(text, token.start_pos or 0, in_pattern="SEMICOLON" in wanted)
+        if known is not None:
+            return known
+    return QueryError(
+        f"unexpected '{_short(str(token))}'; expected {_expectation(wanted)}",
+        _token_span(token),
+        hint,
+    )
 
 
 def _expectation(wanted: set[str]) -> str:
@@ -196,10 +212,16 @@ def _bad_character(text: str, offset: int) -> QueryError:
         hint = "a string ends with a single quote; write '' for a quote inside it"
     elif character == '"':
         hint = "strings take single quotes; double quotes are for names"
+    else:
+        known = foreign_notation(text, offset, in_pattern=False)
+        if known is not None:
+            return known
     return QueryError(f"unexpected character {character!r}", Span(offset, offset + 1), hint)
 
 
 def _short(text: str) -> str:
+    """A piece of the query as a message quotes it: in one line, and not too long."""
+    text = " ".join(text[:100].split())
     return text if len(text) <= 30 else text[:27] + "..."
 
 
@@ -218,14 +240,45 @@ def _token_span(token: Token) -> Span:
     return Span(start, start + len(token))
 
 
-def _number(text: str) -> int | float:
+def _number(token: Token) -> int | float:
+    _check_number(token)
+    text = str(token)
     return int(text) if text.isdigit() else float(text)
+
+
+def _check_number(token: Token) -> None:
+    if len(token) > MAX_NUMBER_CHARACTERS:
+        raise QueryError(
+            f"a number of {len(token):,} characters; at most {MAX_NUMBER_CHARACTERS:,} are taken",
+            _token_span(token),
+            "write a shorter one, such as 1.5e300",
+        )
+
+
+def _amount(token: Token) -> Decimal:
+    """The amount of a window or slide."""
+    _check_number(token)
+    try:
+        amount = Decimal(str(token))
+        if not amount or abs(amount.adjusted()) <= MAX_EXPONENT:
+            return amount
+    except DecimalException:  # an exponent that not even a Decimal can have
+        pass
+    raise QueryError(
+        f"'{_short(str(token))}' is beyond what a window or slide can be",
+        _token_span(token),
+        "write an amount between a nanosecond and a hundred years, or a number of events",
+    )
 
 
 def _operation(operator: sx.Operator) -> Callable[..., sx.Operation]:
     def build(_self: object, meta: Meta, parts: list[sx.Pattern]) -> sx.Operation:
         if len(parts) > MAX_PARTS:
-            raise QueryError(f"{operator} with more than {MAX_PARTS:,} parts", _at(meta))
+            raise QueryError(
+                f"{operator} with more than {MAX_PARTS:,} parts",
+                _at(meta),
+                "split it into several queries; Sheaf shares what they have in common",
+            )
         return sx.Operation(operator, tuple(parts), _at(meta))
 
     return build
@@ -272,12 +325,14 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return sx.Plus()
 
     def exactly(self, meta: Meta, parts: list[Any]) -> sx.Exactly:
+        _check_number(parts[0])
         text = str(parts[0])
         if not text.isdigit() or not 1 <= int(text) <= MAX_GROUP:
             raise QueryError(
-                f"'^{text}' asks for a group of {text}; a whole number from 1 to {MAX_GROUP} "
-                "is taken",
+                f"'^{_short(text)}' asks for a group of {_short(text)}; a whole number from 1 to "
+                f"{MAX_GROUP} is taken",
                 _token_span(parts[0]),
+                "'+' takes groups of any size",
             )
         return sx.Exactly(int(text))
 
@@ -291,8 +346,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                 _token_span(word),
                 did_you_mean(str(word), _UNIT_WORDS),
             )
-        sign = -1 if minus else 1  # refused when bound, with a better message than here
-        return sx.Duration(sign * Decimal(str(amount)), unit, _at(meta))
+        size = _amount(amount)
+        # Below zero is refused when bound, with a better message than here.
+        return sx.Duration(size.copy_negate() if minus else size, unit, _at(meta))
 
     def item(self, meta: Meta, parts: list[Any]) -> sx.Item:
         value, name = parts
@@ -307,7 +363,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return ex.Logical("AND", tuple(parts), _at(meta))
 
     def not_(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        _check_chain(len(parts), MAX_NESTING, meta)
+        _check_chain(len(parts) - 1, MAX_DEPTH, meta)
         result: ex.Expression = parts[-1]
         for _ in parts[:-1]:
             result = ex.Not(result, _at(meta))
@@ -315,7 +371,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def compare(self, meta: Meta, parts: list[Any]) -> ex.Expression:
         """`a = b = c` means `a = b AND b = c`."""
-        _check_chain(len(parts), MAX_CHAIN, meta)
+        _check_chain(len(parts) // 2, MAX_CHAINED, meta)
         spelling = {"==": "=", "<>": "!="}
         links: list[ex.Expression] = [
             ex.Comparison(
@@ -341,7 +397,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return ex.IsNull(parts[0], True, _at(meta))
 
     def arithmetic(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        _check_chain(len(parts), MAX_CHAIN, meta)
+        _check_chain(len(parts) // 2, MAX_DEPTH, meta)
         result: ex.Expression = parts[0]
         for i in range(1, len(parts), 2):
             operator: Any = str(parts[i])
@@ -349,7 +405,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return result
 
     def negative(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        _check_chain(len(parts), MAX_NESTING, meta)
+        _check_chain(len(parts) - 1, MAX_DEPTH, meta)
         result: ex.Expression = parts[-1]
         for _ in parts[:-1]:
             if isinstance(result, ex.Literal) and type(result.value) in (int, float):
@@ -371,13 +427,14 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return ex.Call(_name(parts[0]).lower(), None, _at(meta))
 
     def equivalence(self, meta: Meta, parts: list[Any]) -> ex.Equivalence:
+        _check_listed("attributes", parts, _at(meta))
         return ex.Equivalence(tuple(_name(part) for part in parts), _at(meta))
 
     def number(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(_number(str(parts[0])), _at(meta))
+        return ex.Literal(_number(parts[0]), _at(meta))
 
     def negative_literal(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(-_number(str(parts[1])), _at(meta))
+        return ex.Literal(-_number(parts[1]), _at(meta))
 
     def string(self, meta: Meta, parts: list[Any]) -> ex.Literal:
         return ex.Literal(str(parts[0])[1:-1].replace("''", "'"), _at(meta))
@@ -396,9 +453,35 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return value
 
 
-def _check_chain(length: int, limit: int, meta: Meta) -> None:
-    if length > 2 * limit:
-        raise QueryError(f"an expression of more than {limit} operators", _at(meta))
+def _check_chain(operators: int, limit: int, meta: Meta) -> None:
+    if operators > limit:
+        raise QueryError(
+            f"an expression of more than {limit} operators in a row", _at(meta), _SIMPLER
+        )
+
+
+def _check_listed(what: str, listed: list[Any], span: Span) -> None:
+    if len(listed) > MAX_LISTED:
+        raise QueryError(
+            f"more than {MAX_LISTED:,} {what}",
+            span,
+            "leave some out, or split it into several queries",
+        )
+
+
+def _check_depth(expression: ex.Expression) -> None:
+    """Refuse operators that are deep in each other, so that no later pass recurses too far."""
+    waiting = [(expression, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise QueryError(
+                f"operators are nested deeper than {MAX_DEPTH} levels", node.span, _SIMPLER
+            )
+        waiting += [(part, depth + 1) for part in ex.children(node)]
+
+
+_SIMPLER = "simplify it, or write a column with that value into the events"
 
 
 def _assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
@@ -427,21 +510,32 @@ def _assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query
     if "AGG" in found:
         span, parts = found["AGG"]
         items = tuple(parts[:-1])
+        _check_listed("aggregates", list(items), span)
+        for value in (*items, *parts[-1:]):
+            if value is not None:
+                _check_depth(value)
         texts = tuple(text[i.span.start : i.span.end] for i in items)
         output = sx.Aggregates(items, parts[-1], texts, span)
     else:
         span, parts = found["RETURN"]
+        _check_listed("items in RETURN", parts, span)
+        for item in parts:
+            if not isinstance(item.value, str):
+                _check_depth(item.value)
         output = sx.Return(tuple(parts), span)
+    if "WHERE" in found:
+        _check_depth(found["WHERE"][1][0])
+    span, keys = found.get("PARTITION BY", (Span(0, 0), []))
+    _check_listed("attributes in PARTITION BY", keys, span)
     return sx.Query(
         name=_name(found["QUERY"][1][0]) if "QUERY" in found else None,
         pattern=found["PATTERN"][1][0],
         within=found["WITHIN"][1][0],
         output=output,
         where=found["WHERE"][1][0] if "WHERE" in found else None,
-        partition_by=tuple(_name(t) for t in found["PARTITION BY"][1])
-        if "PARTITION BY" in found
-        else (),
+        partition_by=tuple(map(_name, keys)),
         slide=found["SLIDE"][1][0] if "SLIDE" in found else None,
         text=text,
         span=found["QUERY"][0] if "QUERY" in found else Span(0, 0),
+        partition_spans=tuple(map(_token_span, keys)),
     )

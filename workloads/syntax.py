@@ -6,11 +6,12 @@ import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, TypeAlias, assert_never
 from typing import Literal as OneOf
 
 from workloads.errors import NOWHERE, Span
+from workloads.limits import MAX_NUMBER_CHARACTERS
 
 ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -307,6 +308,9 @@ class Operation:
 Pattern: TypeAlias = Component | Negation | Operation
 
 
+_EXACT = Context(prec=2 * MAX_NUMBER_CHARACTERS)
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
     """An amount of time, such as `10 min`, or of events, such as `100 EVENTS`."""
@@ -321,8 +325,8 @@ class Duration:
 
     @property
     def size(self) -> Decimal:
-        """In nanoseconds, or in events."""
-        return self.amount if self.is_count else self.amount * UNITS[self.unit]
+        """In nanoseconds, or in events; exact."""
+        return self.amount if self.is_count else _EXACT.multiply(self.amount, UNITS[self.unit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +369,8 @@ class Query:
     slide: Duration | None = None
     text: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    number: int = field(default=0, compare=False, repr=False)  # its place in a workload, from 1
 
 
 RESERVED = frozenset(

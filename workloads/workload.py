@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from typing import Literal as OneOf
 
+from workloads.errors import Place
 from workloads.syntax import UNITS, Expression, Query, print_expression, print_query
 
 AttributeKind = OneOf["int", "float", "string", "bool", "time"]
@@ -101,7 +102,7 @@ class Workload:
     queries: tuple[Query, ...]
     statistics: Statistics = NO_STATISTICS
     file: str | None = None
-    first_lines: tuple[int | None, ...] = ()  # of each query's text in the file, where known
+    places: tuple[Place | None, ...] = ()  # of each query's text in the file, where known
     partial: PartialLimit | None = None
 
 

@@ -62,7 +62,10 @@ PROBLEMS = {
 
 
 class Finding(BaseModel):
-    """One error of a workload: `line` and `column` count from 1, in the query's own text."""
+    """One error of a workload: `line` and `column` count from 1, in the query's own text.
+
+    Where there is no query they are those in the document, if it came as a text.
+    """
 
     message: str
     query: str | None = None

@@ -6,7 +6,7 @@ All findings of all queries are collected before anything is raised.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from optimizer.bind.conditions import (
     KindChecker,
     canonical,
     check_condition,
+    key_span,
     ordered_unique,
     tied_attributes,
 )
@@ -40,6 +41,8 @@ from workloads.errors import Diagnostic, QueryError, Span, WorkloadError, did_yo
 from workloads.loading import in_file, read_workload
 from workloads.workload import AttributeKind, Stream, Workload
 
+# A suggestion is looked for among all names there are, which takes time where these are many.
+MAX_SUGGESTIONS, MAX_SUGGESTIONS_OF_QUERY = 100, 10
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
@@ -64,9 +67,9 @@ def bind(
     """Bind every query of a workload; raises `WorkloadError` with all findings."""
     found = list(findings or [])
     bound: list[Query] = []
-    lines = workload.first_lines or (None,) * len(workload.queries)
-    for query, line in zip(workload.queries, lines, strict=True):
-        binder = _Binder(workload.stream, columns, query)
+    places = workload.places or (None,) * len(workload.queries)
+    for query, place in zip(workload.queries, places, strict=True):
+        binder = _Binder(workload.stream, columns, query, len(found) < MAX_SUGGESTIONS)
         try:
             result = binder.bind()
         except QueryError as error:
@@ -75,7 +78,7 @@ def bind(
         if result is not None and not binder.errors:
             bound.append(result)
         found += [
-            in_file(error.diagnostic(query.text, query.name), workload.file, line)
+            in_file(error.diagnostic(query.text, query.name, query.number), workload.file, place)
             for error in binder.errors
         ]
     if found:
@@ -90,11 +93,16 @@ class _Binder:
     stream: Stream
     columns: Mapping[str, AttributeKind] | None
     query: sx.Query
+    suggests: bool = True
     errors: list[QueryError] = field(default_factory=list)
     components: dict[str, sx.Component] = field(default_factory=dict)
 
     def report(self, error: QueryError) -> None:
         self.errors.append(error)
+
+    def _suggestion(self, name: str, known: Iterable[str]) -> str | None:
+        suggests = self.suggests and len(self.errors) < MAX_SUGGESTIONS_OF_QUERY
+        return did_you_mean(name, known) if suggests else None
 
     def bind(self) -> Query | None:
         query = self.query
@@ -158,7 +166,7 @@ class _Binder:
                 QueryError(
                     f"unknown type '{component.type}'",
                     component.span,
-                    did_you_mean(component.type, self.stream.types)
+                    self._suggestion(component.type, self.stream.types)
                     or f"the stream declares {_some(self.stream.types)}",
                 )
             )
@@ -237,7 +245,10 @@ class _Binder:
             except QueryError as error:
                 self.report(error)
         for name in key:
-            self._check_attribute(ex.Attribute("", name, _span_of(self.query.where, name)))
+            try:
+                self._check_attribute(ex.Attribute("", name, key_span(self.query, name)))
+            except QueryError as error:
+                self.report(error)
         return tuple(key), kept
 
     def _check_names(self, expression: ex.Expression) -> None:
@@ -266,7 +277,8 @@ class _Binder:
         for component in self.components.values():
             if component.type == alias and component.alias is not None:
                 return f"that is a type; its alias is '{component.alias}'"
-        return did_you_mean(alias, self.components) or (f"the pattern has {_some(self.components)}")
+        suggestion = self._suggestion(alias, self.components)
+        return suggestion or f"the pattern has {_some(self.components)}"
 
     def _check_attribute(self, node: ex.Attribute) -> None:
         known: set[str] | None = None
@@ -281,7 +293,7 @@ class _Binder:
             raise QueryError(
                 f"unknown attribute '{node.name}'",
                 node.span,
-                did_you_mean(node.name, known) or f"the events have {_some(sorted(known))}",
+                self._suggestion(node.name, known) or f"the events have {_some(sorted(known))}",
             )
 
     def _check_conjunct(self, condition: ex.Expression) -> None:
@@ -317,10 +329,11 @@ class _Binder:
                 continue
             if node.function not in ex.GROUP_FUNCTIONS:
                 raise QueryError(
-                    f"unknown function '{node.function}'",
+                    f"unknown function '{node.function}'; known are "
+                    f"{', '.join(ex.GROUP_FUNCTIONS)}, over groups",
                     node.span,
-                    did_you_mean(node.function, ex.GROUP_FUNCTIONS)
-                    or f"known are {', '.join(ex.GROUP_FUNCTIONS)}",
+                    did_you_mean(node.function, ex.GROUP_FUNCTIONS, alike=0.75)
+                    or "write arithmetic of these, or a column with that value into the events",
                 )
             argument = node.argument
             if not isinstance(argument, ex.Attribute):
@@ -385,10 +398,11 @@ class _Binder:
         return int(slide.size)
 
     def _check_duration(self, duration: sx.Duration, what: str) -> None:
+        amount = f"{duration.amount:.30}"
         if duration.size <= 0:
             self.report(
                 QueryError(
-                    f"a {what} of {duration.amount} {duration.unit} holds no event",
+                    f"a {what} of {amount} {duration.unit} holds no event",
                     duration.span,
                     "give a positive amount",
                 )
@@ -396,9 +410,10 @@ class _Binder:
         elif duration.size != int(duration.size):
             self.report(
                 QueryError(
-                    f"a {what} of {duration.amount} {duration.unit} is not a whole number of "
+                    f"a {what} of {amount} {duration.unit} is not a whole number of "
                     + ("events" if duration.is_count else "nanoseconds"),
                     duration.span,
+                    "round it",
                 )
             )
         elif duration.size >= 2**62:
@@ -434,9 +449,10 @@ class _Binder:
             )
         if item.function not in AGGREGATES:
             raise QueryError(
-                f"unknown aggregate '{item.function}'",
+                f"unknown aggregate '{item.function}'; known are COUNT, SUM, AVG, MIN, MAX",
                 item.span,
-                did_you_mean(item.function, AGGREGATES) or "known are COUNT, SUM, AVG, MIN, MAX",
+                did_you_mean(item.function, AGGREGATES, alike=0.75)
+                or "RETURN what it is computed from, and compute it from the matches",
             )
         function = cast(AggregateFunction, item.function)
         if item.function == "count":
@@ -578,10 +594,3 @@ def _is_negative(pattern: sx.Pattern) -> bool:
 def _some(names: Any) -> str:
     listed = list(names)
     return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
-
-
-def _span_of(where: ex.Expression | None, name: str) -> Span:
-    for node in ex.walk(where) if where is not None else ():
-        if isinstance(node, ex.Equivalence) and name in node.attributes:
-            return node.span
-    return Span(0, 0)

@@ -28,22 +28,9 @@ def canonical(expression: ex.Expression) -> ex.Expression:
     """
     match expression:
         case ex.Comparison(operator, left, right):
-            first, second = canonical(left), canonical(right)
-            if _rank(first) > _rank(second):
-                return ex.Comparison(_MIRRORED[operator], second, first)
-            return ex.Comparison(operator, first, second)
+            return canonical_node(ex.Comparison(operator, canonical(left), canonical(right)))
         case ex.Logical(operator, parts):
-            flat = [
-                inner
-                for part in map(canonical, parts)
-                for inner in (
-                    part.parts
-                    if isinstance(part, ex.Logical) and part.operator == operator
-                    else (part,)
-                )
-            ]
-            ordered = ordered_unique(flat)
-            return ordered[0] if len(ordered) == 1 else ex.Logical(operator, ordered)
+            return canonical_node(ex.Logical(operator, tuple(map(canonical, parts))))
         case ex.Not(operand):
             return ex.Not(canonical(operand))
         case ex.Negative(operand):
@@ -53,10 +40,7 @@ def canonical(expression: ex.Expression) -> ex.Expression:
         case ex.IsNull(operand, negated):
             return ex.IsNull(canonical(operand), negated)
         case ex.Membership(operand, values, negated):
-            listed = {print_expression(v): ex.Literal(v.value) for v in values}
-            return ex.Membership(
-                canonical(operand), tuple(listed[k] for k in sorted(listed)), negated
-            )
+            return canonical_node(ex.Membership(canonical(operand), values, negated))
         case ex.Call(function, argument):
             return ex.Call(function, None if argument is None else canonical(argument))
         case ex.Attribute(alias, name):
@@ -65,6 +49,30 @@ def canonical(expression: ex.Expression) -> ex.Expression:
             return ex.Literal(value)
         case ex.Equivalence(names):
             return ex.Equivalence(tuple(sorted(set(names))))
+
+
+def canonical_node(expression: ex.Expression) -> ex.Expression:
+    """The same for an expression whose parts are canonical, and which has no span."""
+    match expression:
+        case ex.Comparison(operator, left, right) if _rank(left) > _rank(right):
+            return ex.Comparison(_MIRRORED[operator], right, left)
+        case ex.Logical(operator, parts):
+            flat = [
+                inner
+                for part in parts
+                for inner in (
+                    part.parts
+                    if isinstance(part, ex.Logical) and part.operator == operator
+                    else (part,)
+                )
+            ]
+            ordered = ordered_unique(flat)
+            return ordered[0] if len(ordered) == 1 else ex.Logical(operator, ordered)
+        case ex.Membership(operand, values, negated):
+            listed = {print_expression(v): ex.Literal(v.value) for v in values}
+            return ex.Membership(operand, tuple(listed[k] for k in sorted(listed)), negated)
+        case _:
+            return expression
 
 
 def ordered_unique(expressions: list[ex.Expression]) -> tuple[ex.Expression, ...]:
@@ -111,6 +119,17 @@ def _reached(edges: list[tuple[str, str]]) -> set[str]:
         if further <= reached:
             return reached
         reached |= further
+
+
+def key_span(query: ex.Query, name: str) -> Span:
+    """Where an attribute of the key is named: in PARTITION BY, or in brackets."""
+    for named, span in zip(query.partition_by, query.partition_spans, strict=False):
+        if named == name:
+            return span
+    for node in ex.walk(query.where) if query.where is not None else ():
+        if isinstance(node, ex.Equivalence) and name in node.attributes:
+            return node.span
+    return Span(0, 0)
 
 
 _FAMILY = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}

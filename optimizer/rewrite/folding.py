@@ -8,41 +8,43 @@ from __future__ import annotations
 
 import math
 
-from optimizer.bind.conditions import canonical
+from optimizer.bind.conditions import canonical, canonical_node
 from workloads import syntax as ex
+from workloads.limits import MAX_NUMBER_CHARACTERS
 from workloads.syntax import COMPARE, COMPUTE, Expression, Literal
 
+_MAX_BITS = int(MAX_NUMBER_CHARACTERS * math.log2(10))
 TRUE, FALSE, NULL = Literal(True), Literal(False), Literal(None)
 
 
 def fold(expression: Expression) -> Expression:
-    """The same condition with everything constant computed, in canonical spelling."""
-    return canonical(_fold(expression))
+    """The same condition with everything constant computed, in canonical spelling.
+
+    Each part is brought into its spelling before what it stands in is computed: of `x IN (1, 1)`
+    one value is left, which makes it `x = 1`.
+    """
+    match expression:
+        case ex.Negative(operand):
+            return _negative(fold(operand))
+        case ex.Arithmetic(symbol, left, right):
+            return _arithmetic(symbol, fold(left), fold(right))
+        case ex.Comparison(symbol, left, right):
+            return _comparison(symbol, fold(left), fold(right))
+        case ex.Membership(operand, values, negated):
+            return _membership(fold(operand), values, negated)
+        case ex.IsNull(operand, negated):
+            return _is_null(fold(operand), negated)
+        case ex.Not(operand):
+            return _not(fold(operand))
+        case ex.Logical(symbol, parts):
+            return _logical(symbol, [fold(part) for part in parts])
+        case _:
+            return canonical(expression)
 
 
 def is_constant(expression: Expression) -> bool:
     """Is a folded condition TRUE or FALSE?"""
     return expression in (TRUE, FALSE)
-
-
-def _fold(expression: Expression) -> Expression:
-    match expression:
-        case ex.Negative(operand):
-            return _negative(_fold(operand))
-        case ex.Arithmetic(symbol, left, right):
-            return _arithmetic(symbol, _fold(left), _fold(right))
-        case ex.Comparison(symbol, left, right):
-            return _comparison(symbol, _fold(left), _fold(right))
-        case ex.Membership(operand, values, negated):
-            return _membership(_fold(operand), values, negated)
-        case ex.IsNull(operand, negated):
-            return _is_null(_fold(operand), negated)
-        case ex.Not(operand):
-            return _not(_fold(operand))
-        case ex.Logical(symbol, parts):
-            return _logical(symbol, [_fold(part) for part in parts])
-        case _:
-            return expression
 
 
 def _is_number(expression: Expression) -> bool:
@@ -71,8 +73,11 @@ def _arithmetic(symbol: ex.ArithmeticOperator, left: Expression, right: Expressi
         result = COMPUTE[symbol](left.value, right.value)
     except OverflowError:  # integers beyond a float's range
         return whole
-    # Infinity and NaN have no spelling of their own: engines meet them at run time.
-    return Literal(result) if isinstance(result, int) or math.isfinite(result) else whole
+    # Infinity and NaN have no spelling of their own: engines meet them at run time. So they do
+    # whole numbers that are longer than a text may have them.
+    if isinstance(result, int):
+        return Literal(result) if result.bit_length() <= _MAX_BITS else whole
+    return Literal(result) if math.isfinite(result) else whole
 
 
 def _is_zero(expression: Expression) -> bool:
@@ -86,7 +91,7 @@ def _comparison(symbol: ex.ComparisonOperator, left: Expression, right: Expressi
         numbers = _is_number(left) and _is_number(right)
         if numbers or type(left.value) is type(right.value):
             return Literal(bool(COMPARE[symbol](left.value, right.value)))
-    return ex.Comparison(symbol, left, right)
+    return canonical_node(ex.Comparison(symbol, left, right))
 
 
 def _membership(operand: Expression, values: tuple[Literal, ...], negated: bool) -> Expression:
@@ -98,9 +103,10 @@ def _membership(operand: Expression, values: tuple[Literal, ...], negated: bool)
         return Literal(any(operand.value == v.value for v in known) != negated)
     if not known:
         return ex.IsNull(operand, True) if negated else FALSE
-    if len(known) == 1:
-        return ex.Comparison("!=" if negated else "=", operand, known[0])
-    return ex.Membership(operand, known, negated)
+    found = canonical_node(ex.Membership(operand, known, negated))
+    if isinstance(found, ex.Membership) and len(found.values) == 1:
+        return _comparison("!=" if negated else "=", operand, found.values[0])
+    return found
 
 
 def _is_null(operand: Expression, negated: bool) -> Expression:
@@ -130,4 +136,4 @@ def _logical(symbol: str, parts: list[Expression]) -> Expression:
         return absorbing
     if len(kept) < 2:
         return kept[0] if kept else neutral
-    return ex.Logical("AND" if symbol == "AND" else "OR", tuple(kept))
+    return canonical_node(ex.Logical("AND" if symbol == "AND" else "OR", tuple(kept)))

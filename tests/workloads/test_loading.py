@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 
 from workloads.errors import WorkloadError
-from workloads.loading import MAX_QUERIES, load_workload, read_workload
+from workloads.limits import MAX_QUERIES
+from workloads.loading import load_workload, read_workload
 
 STREAM = {"time": "ts", "type": "kind"}
 QUERY = "QUERY one PATTERN A a RETURN a WITHIN 1 s"
@@ -105,7 +106,7 @@ def test_all_mistakes_are_reported_together():
         ({"stream": {"type": "k"}, "queries": [QUERY]}, "stream.time is missing"),
         ({"stream": {"time": "t"}, "queries": [QUERY]}, "neither 'type' nor 'types'"),
         ({"stream": {**STREAM, "unit": "sec"}, "queries": [QUERY]}, "stream.unit is 'sec'"),
-        ({"stream": STREAM, "queries": [7]}, "query 1 is int"),
+        ({"stream": STREAM, "queries": [7]}, "query 1 is 7, not a text"),
         ({"stream": STREAM, "queries": [QUERY, QUERY]}, "has the name of query 1"),
         ({"stream": {**STREAM, "types": {"T": "a.x > 1"}}, "queries": [QUERY]}, "condition of a"),
         ({"stream": {**STREAM, "types": {"T": "x"}}, "queries": [QUERY]}, "not a condition"),
@@ -125,7 +126,7 @@ def test_each_mistake_has_a_clear_message(document, message):
         ("w.json", "{", "not valid JSON"),
         ("w.yaml", "just text", "a workload is a document"),
         ("w.yaml", "", "a workload is a document"),
-        ("w.json", "[" * 100_000, "nested too deep"),
+        ("w.json", "[" * 100_000, "nested deeper than 20 levels"),
     ],
 )
 def test_files_that_are_no_workloads(write, name, text, message):
@@ -155,6 +156,8 @@ def test_queries_without_a_name_are_numbered():
         ({"stream": {"time": "t", "type": "k", "unit": {"ms": 1}}}, "stream.unit is"),
         ({"statistics": {"rates": {"A": 10**400}}}, "not a number at least 0"),
         ({"statistics": {"keys": {"user": 10**400}}}, "not a number at least 1"),
+        ({"statistics": {"events": 1e300, "span": 1e-300}}, "a rate that no number can hold"),
+        ({"statistics": {"events": 0.5, "span": 1}}, "not a number at least 1"),
     ],
 )
 def test_values_that_no_unit_or_number_can_be_are_said(section, said):
@@ -172,12 +175,12 @@ def test_values_that_no_unit_or_number_can_be_are_said(section, said):
     [
         ("w.yaml", "stream: {time: ts, type: kind}\nqueries: []\nqueries: []\n", 3),
         ("w.yaml", "stream:\n  time: a\n  type: kind\n  time: b\nqueries: []\n", 4),
-        ("w.json", '{"stream": {"time": "a", "time": "b"}, "queries": []}', None),
+        ("w.json", '{"stream": {"time": "a", "time": "b"},\n "queries": []}', 1),
     ],
 )
 def test_a_key_that_stands_twice_is_a_mistake(tmp_path, name, text, line):
     (tmp_path / name).write_text(text)
     with pytest.raises(WorkloadError) as caught:
         load_workload(tmp_path / name)
-    first = caught.value.diagnostics[0]
-    assert (first.file_line, "stands twice" in first.message) == (line, True)
+    (twice,) = (found for found in caught.value.diagnostics if "stands twice" in found.message)
+    assert (twice.file_line, bool(twice.hint)) == (line, True)

@@ -207,12 +207,14 @@ def read_plan(path: Path) -> Plan:
 
 def read_statistics(path: Path) -> Statistics:
     """Statistics from a file such as `run --statistics` writes."""
-    import yaml
-
     from optimizer.statistics.statistics import from_written
+    from workloads.document import DocumentError, read_document
 
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        document = read_document(path.read_text(encoding="utf-8"), is_json=False).value
+    except (OSError, UnicodeDecodeError) as error:
         raise SheafError(f"'{path}' holds no statistics: {error}") from error
+    except DocumentError as error:
+        line = "" if error.place is None else f":{error.place.line}"
+        raise SheafError(f"{path}{line}: {error.message}; {error.hint}") from error
     return from_written(document)

@@ -242,9 +242,9 @@ def test_mistakes_in_a_line_of_json_are_found_in_it(client: httpx.Client) -> Non
     assert text.splitlines()[1][finding["column"] - 1 :].startswith("mn")
 
 
-def test_what_cannot_be_placed_is_said_without_a_place(client: httpx.Client) -> None:
-    (finding, *_) = checked(client, "queries: [x]")["findings"]
-    assert (finding["line"], finding["column"]) == (None, None)
+def test_what_is_missing_is_said_at_the_beginning(client: httpx.Client) -> None:
+    (finding, *_) = checked(client, "# shop\nqueries: [x]")["findings"]
+    assert (finding["line"], finding["column"]) == (2, 1)
     assert "stream" in finding["message"]
     is_problem(client.post("/pages/check", content=b"\xff"), 400, "invalid-json")
 

@@ -114,3 +114,14 @@ def test_a_run_writes_what_it_saw_and_a_plan_reads_it(tmp_path: Path) -> None:
     assert "seen by a run: sampled from 1,500 of 1,500 events (seed 0)" in plan.output
     refused = CliRunner().invoke(app, [*run, "--engine", "oracle", "--statistics", str(out)])
     assert refused.exit_code == 1
+
+
+@pytest.mark.parametrize("text", ["rates:\n  A: !!timestamp '  '\n", "a: [", "rates:\n  A: 0x_\n"])
+def test_a_file_of_statistics_that_is_no_yaml_is_said_with_its_line(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    refused = CliRunner().invoke(app, ["plan", "hospital", "--statistics", str(path)])
+    assert isinstance(refused.exception, SystemExit), refused.exception
+    assert f"{path}:{text.count(chr(10)) or 1}" in refused.stderr.replace("\n", "")

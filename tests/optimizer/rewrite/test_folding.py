@@ -52,6 +52,11 @@ from workloads.syntax import print_expression
         ("FALSE OR FALSE", "FALSE"),
         ("x < 1 OR x < 1", "x < 1"),
         ("x IN (1)", "x = 1"),
+        ("x IN (1, 1)", "x = 1"),
+        ("NOT (NOT x < 1 OR NOT x < 1)", "x < 1"),
+        ("(x IN (1, 1) OR x = 1) IS NULL", "FALSE"),
+        ("NOT (x IS NULL OR x IS NULL)", "x IS NOT NULL"),
+        ("NOT (x < 1 AND 1 > x)", "NOT x < 1"),
         ("x NOT IN ('u')", "x != 'u'"),
         ("'a' < 'b'", "TRUE"),
         ("TRUE = FALSE", "FALSE"),
@@ -69,6 +74,13 @@ def test_an_integer_beyond_a_float_is_left_alone() -> None:
     huge = "1" + "0" * 400
     condition = parse_condition(f"{huge} / 3 > 1")
     assert fold(condition) == condition
+
+
+def test_a_product_longer_than_a_number_may_be_is_left_alone() -> None:
+    condition = parse_condition("x > " + " * ".join(["9" * 900] * 3))
+    folded = print_expression(fold(condition))
+    assert len(folded) < 3_000
+    assert fold(parse_condition(folded)) == fold(condition)
 
 
 @st.composite
