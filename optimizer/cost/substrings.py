@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import exp, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.ir.automaton import Machine, Position, Symbols
+from optimizer.ir.automaton import Symbols, state_graph
 from optimizer.ir.query import (
     Aggregation,
     Event,
@@ -253,75 +253,31 @@ class MachineChanges:
     states: int
 
 
-@lru_cache(maxsize=512)  # asked again for every group that a query is tried in
 def explored(choice: Pattern) -> MachineChanges:
     """The same for patterns that are no words, by their machine: one counter for each entry.
 
     Events are taken to come one at a time.
     """
-    machine = Machine(choice)
-    numbers: dict[Position, int] = {machine.start: 0}
-    states = [machine.start]
-    moves: list[tuple[Symbol, int, int]] = []
-    stays: list[tuple[Symbol, int, int | None]] = []
-
-    def number(state: Position) -> int:
-        if state not in numbers:
-            numbers[state] = len(states)
-            states.append(state)
-        return numbers[state]
-
-    done = 0
-    while done < len(states):
-        state = states[done]
-        for symbol in sorted(machine.symbols, key=str):
-            alone = frozenset([symbol])
-            present = alone & machine.watched_symbols
-            steps = machine.steps(state, alone, present)
-            moves += [(symbol, done, number(step.target)) for step in steps]
-            after = machine.stay(state, present)
-            target = None if after is None else number(after)
-            if target != done:
-                stays.append((symbol, done, target))
-        done += 1
-    edges = [(i, j) for _, i, j in moves] + [(i, j) for _, i, j in stays if j is not None]
-    after_all = _reached(len(states), edges)
-    before_all = _reached(len(states), [(j, i) for i, j in edges])
+    graph = state_graph(choice)
     arriving: Counter[Symbol] = Counter()
     leaving: Counter[Symbol] = Counter()
     first: Counter[Symbol] = Counter()
-    for symbol, i, j in moves:
-        arriving[symbol] += before_all[i]
-        leaving[symbol] += after_all[j]
-        first[symbol] += after_all[j] if i == 0 else 0
-    for symbol, i, target in stays:
-        arriving[symbol] += before_all[i]
-        leaving[symbol] += after_all[i]
-        first[symbol] += after_all[i] if i == 0 else 0
+    for symbol, i, j in graph.moves:
+        arriving[symbol] += graph.before[i]
+        leaving[symbol] += graph.after[j]
+        first[symbol] += graph.after[j] if i == 0 else 0
+    for symbol, i, target in graph.stays:
+        arriving[symbol] += graph.before[i]
+        leaving[symbol] += graph.after[i]
+        first[symbol] += graph.after[i] if i == 0 else 0
         if target is not None:
-            arriving[symbol] += before_all[i]
-            leaving[symbol] += after_all[target]
+            arriving[symbol] += graph.before[i]
+            leaving[symbol] += graph.after[target]
     # Of the ways from i to j, those through each state between them.
-    joins = sum(after_all) * (len(states) + 1) / 3
-    final_joins = sum(before_all) / 2 if len(states) > 1 else 1.0
+    joins = sum(graph.after) * (graph.size + 1) / 3
+    final_joins = sum(graph.before) / 2 if graph.size > 1 else 1.0
     by_symbol = Changes(dict(arriving), dict(leaving), dict(first), joins, final_joins)
-    return MachineChanges(by_symbol, len(states))
-
-
-def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """How many states can be reached from each, itself included."""
-    following: dict[int, set[int]] = defaultdict(set)
-    for i, j in edges:
-        following[i].add(j)
-    found = []
-    for i in range(size):
-        seen, todo = {i}, [i]
-        while todo:
-            for j in following[todo.pop()] - seen:
-                seen.add(j)
-                todo.append(j)
-        found.append(len(seen))
-    return found
+    return MachineChanges(by_symbol, graph.size)
 
 
 _NANOSECONDS = 1e9

@@ -291,10 +291,10 @@ def plain_rows(part: PatternPart | Edge) -> float:
 
 def within_of(items: Iterable[PatternPart | Edge]) -> Within:
     """The items of a sequence, with those of a piece in its place."""
-    found: Within = ()
+    found: list[tuple[frozenset[str], int]] = []
     for item in items:
         found += item.within if isinstance(item, GivenItem) else ((item.aliases, item.events),)
-    return found
+    return tuple(found)
 
 
 def items_of(part: PatternPart | Edge) -> Iterator[PatternPart]:
