@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import exp, log2, sqrt
 from typing import NamedTuple
 
@@ -182,6 +182,15 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
     last, first, prefix = (np.zeros(len(symbols)) for _ in range(3))
     length = 1
     while len(at):
+        if length > 1 and len(np.unique(numbers[at])) == len(at):
+            # Longer stretches differ as well, so they need not be compared.
+            rest = _distinct_stretches(sizes, mark if marked else None, length)
+            last += np.bincount(symbol, rest.ending, len(symbols))
+            first += np.bincount(symbol, rest.beginning, len(symbols))
+            prefix += np.bincount(symbol[begins], rest.beginning[begins], len(symbols))
+            joins += rest.joins
+            final_joins += rest.final_joins
+            break
         _, shown, numbers_here = np.unique(numbers[at], return_index=True, return_inverse=True)
         place = at[shown]
         starting = np.zeros(len(shown), np.bool_)
@@ -210,6 +219,36 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
     return Changes(arriving, leaving, beginning, joins, final_joins)
 
 
+class _DistinctStretches(NamedTuple):
+    """How many stretches end and begin at each letter, and the products that join them."""
+
+    ending: NDArray[np.int64]
+    beginning: NDArray[np.int64]
+    joins: float
+    final_joins: float
+
+
+def _distinct_stretches(
+    sizes: NDArray[np.int64], mark: NDArray[np.bool_] | None, length: int
+) -> _DistinctStretches:
+    """All stretches of at least that length of rows of these sizes; with a mark in it, if any."""
+    at = np.arange(int(sizes.sum()))
+    ends = np.repeat(np.cumsum(sizes), sizes)
+    starts = ends - np.repeat(sizes, sizes)
+    marked_before = marked_after = at
+    if mark is not None:
+        marked_before = np.maximum.accumulate(np.where(mark, at, -1))
+        marked_after = np.minimum.accumulate(np.where(mark, at, len(at))[::-1])[::-1]
+    ending = np.minimum(at - length + 1, marked_before) - starts + 1
+    beginning = ends - np.maximum(at + length - 1, marked_after)
+    joins = final_joins = 0.0
+    for size in sizes.tolist():
+        for longer in range(length, size + 1):
+            joins += (size - longer + 1) * (longer + 1)
+            final_joins += longer + 1
+    return _DistinctStretches(np.maximum(ending, 0), np.maximum(beginning, 0), joins, final_joins)
+
+
 def _of_one(symbols: Sequence[Symbol]) -> Changes:
     """The same for one row whose symbols differ, so that no two of its stretches are equal."""
     n = len(symbols)
@@ -227,19 +266,46 @@ def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) ->
     behind: set[tuple[Symbol, Hashable]] = set()
     before: set[tuple[Symbol, Hashable]] = set()
     first: set[tuple[Symbol, Hashable]] = set()
+    letters: dict[Hashable, int] = {}
     for symbols, gaps in words:
+        piece = _Pieces([*_alternating(gaps, symbols)], letters)
         for j, gap in enumerate(gaps):
             for negated in gap:
                 for i in range(j + 1):
-                    behind.add((negated, (gaps[i : j + 1], symbols[i:j])))
+                    behind.add((negated, piece.of(2 * i, 2 * j + 1)))
                 for k in range(j, len(symbols) + 1):
-                    before.add((negated, (gaps[j : k + 1], symbols[j:k])))
+                    before.add((negated, piece.of(2 * j, 2 * k + 1)))
                     if j == 0:
-                        first.add((negated, (gaps[: k + 1], symbols[:k])))
+                        first.add((negated, piece.of(0, 2 * k + 1)))
     arriving, leaving, beginning = (
         dict(Counter(symbol for symbol, _ in found)) for found in (behind, before, first)
     )
     return Changes(arriving, leaving, beginning)
+
+
+def _alternating(gaps: Sequence[Symbols], symbols: Sequence[Symbol]) -> Iterator[Hashable]:
+    """A word's gaps and symbols in their order."""
+    for gap, symbol in zip(gaps, symbols, strict=False):
+        yield from (gap, symbol)
+    yield gaps[-1]
+
+
+_MODULUS, _BASE = 2**89 - 1, 0x5DEECE66D1F2B3A4957
+
+class _Pieces:
+    """The pieces of one row of letters as numbers, the same for equal pieces of any row."""
+
+    def __init__(self, row: Sequence[Hashable], letters: dict[Hashable, int]) -> None:
+        self._sums, self._powers = [0], [1]
+        for letter in row:
+            number = letters.setdefault(letter, len(letters)) + 1
+            self._sums.append((self._sums[-1] * _BASE + number) % _MODULUS)
+            self._powers.append(self._powers[-1] * _BASE % _MODULUS)
+
+    def of(self, start: int, end: int) -> tuple[int, int]:
+        """The length of a piece and a number for it, by which others of that length differ."""
+        number = self._sums[end] - self._sums[start] * self._powers[end - start]
+        return end - start, number % _MODULUS
 
 
 # --- machines ------------------------------------------------------------------------------------
@@ -385,14 +451,28 @@ class Arrivals:
         for i, word in enumerate(words):
             by_length.setdefault(len(word.symbols), []).append(i)
         weights = [s.values * (1.0 if self.slide else s.part) for s in self.shares]
-        for numbers in by_length.values():
+        for length, numbers in by_length.items():
             for share, weight in zip(self.shares, weights, strict=True):
+                if length > LONG_SEQUENCE:
+                    some = [self._chance_of_long(words[i], share) for i in numbers]
+                    found[numbers] += weight / sum(weights) * np.array(some)
+                    continue
                 steps = np.stack([self._generator(words[i], share) for i in numbers])
                 scale = share.part * self.seconds(share.part)
                 free = np.exp([-min(500.0, scale * words[i].nowhere) for i in numbers])
                 chance = free * _completed(steps, bool(self.slide))
                 found[numbers] += weight / sum(weights) * chance
         return found
+
+    def _chance_of_long(self, word: SoughtSequence, share: Share) -> float:
+        """The chance that a window holds a match of a sequence of very many components."""
+        scale = share.part * self.seconds(share.part)
+        found = (0.0, *(scale * self.rate(symbol) for symbol in word.symbols))
+        lost = tuple(scale * sum(map(self.rate, gap)) for gap in word.gaps)
+        if word.lost:
+            lost = tuple(one + scale * other for one, other in zip(lost, word.lost, strict=True))
+        free = exp(-min(500.0, scale * word.nowhere))
+        return free * _completed_in_steps(found, lost, bool(self.slide))
 
     def _generator(self, word: SoughtSequence, share: Share) -> NDArray[np.float64]:
         """How a search goes back from the end of a window: expected steps in a window's length.
@@ -448,3 +528,37 @@ def _completed(steps: NDArray[np.float64], per_slide: bool) -> NDArray[np.float6
         chance = chance @ chance
     found: NDArray[np.float64] = np.clip(chance[:, size - 2 if per_slide else size - 3, 0], 0, 1)
     return found
+
+
+LONG_SEQUENCE = 40  # components from which on no matrices are multiplied: 40^3 operations for each
+TIME_STEPS = 64  # of a window's length
+
+
+@lru_cache(maxsize=4096)  # asked for a query alone, and for each group that it is tried in
+def _completed_in_steps(
+    found: tuple[float, ...], lost: tuple[float, ...], per_slide: bool
+) -> float:
+    """The same chance as `_completed` gives, by implicit steps through the window's length.
+
+    `found[left]` and `lost[left]` are the expected steps to one component fewer, and one more, to
+    be found. Each time step solves a system of equations with three diagonals. It is as if the
+    length of the window were not fixed but had a standard deviation of an eighth.
+    """
+    size = len(found)
+    down = [min(1e6, rate) / TIME_STEPS for rate in found]
+    up = [min(1e6, rate) / TIME_STEPS for rate in lost]
+    carried, divisor = [0.0] * size, [1.0] * size
+    for i in range(size):
+        divisor[i] = 1 + down[i] + up[i] - (down[i] * carried[i - 1] if i else 0.0)
+        carried[i] = up[i] / divisor[i]
+    chance = [1.0, *(0.0 for _ in range(size - 1))]
+    for _ in range(TIME_STEPS):
+        before = 0.0
+        for i in range(size):
+            before = (chance[i] + down[i] * before) / divisor[i]
+            chance[i] = before
+        after = 0.0
+        for i in range(size - 1, -1, -1):
+            after = chance[i] + carried[i] * after
+            chance[i] = after
+    return min(1.0, max(0.0, chance[-1 if per_slide else -2]))

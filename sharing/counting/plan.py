@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, inf
 from typing import Any, NamedTuple, TypeAlias
 
 from optimizer.bind.conditions import canonical
@@ -408,7 +408,10 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
         known,
         unit_costs,
         {name: parts for choice in choices.values() for name, parts in _lengths(choice).items()},
-        {setting: choice.solution.bound for setting, choice in choices.items()},
+        {
+            setting: choice.solution.bound if problem.mined[setting].complete else inf
+            for setting, choice in choices.items()
+        },
         request.sharing,
         EXACTLY if request.solver == "greedy" else MORE_EXACTLY,
         request.device,
@@ -465,7 +468,7 @@ def _by_thesis(problem: CountingProblem, request: PlanRequest) -> PlanPart:
         found, ids = listed(choice, OPERATIONS)
         candidates += found
         chosen += ids
-        proven &= choice.solution.proven
+        proven &= choice.solution.proven and mined.complete
         for names in together(choice.chopped):
             if len(names) < 2:
                 continue
