@@ -82,8 +82,9 @@ class CandidateList:
     def made(self) -> list[NodePlacement]:
         """The nodes that are made, the most useful first."""
         problem, every = self.choice.problem, self.choice.made
-        whole = problem.cost(every)
-        worth = {s.node: problem.cost(every - {s.node}) - whole for s in self.choice.served}
+        worth = {
+            s.node: -problem.saved(every, every - {s.node}, [s.node])[0] for s in self.choice.served
+        }
         return sorted(self.choice.served, key=lambda s: (-worth[s.node], s.node))
 
     @cached_property
@@ -129,11 +130,10 @@ class CandidateList:
         found = []
         for served in self.made:
             after = before | {served.node}
-            found.append(problem.cost(before) - problem.cost(after))
+            found.append(problem.saved(before, after, [served.node])[0])
             before = after
-        whole = self.choice.cost
-        others = self.entries[len(self.made) :]
-        return found + [whole - problem.cost(self.choice.made | {s.node}) for s in others]
+        made, others = self.choice.made, self.entries[len(self.made) :]
+        return found + [problem.saved(made, made | {s.node}, [s.node])[0] for s in others]
 
     @cached_property
     def _near(self) -> list[list[int]]:
@@ -267,8 +267,9 @@ class _Compiled:
         covered = {
             number
             for below in self.nodes.values()
+            for served in [self._served(below)]
             for number in below
-            if set(self.users[number]) <= self._served(below)
+            if served.issuperset(self.users[number])
         }
         inner = {
             source
@@ -279,7 +280,9 @@ class _Compiled:
         return [o for n, o in self.operators.items() if n in shared - covered - inner]
 
     def _served(self, below: frozenset[str]) -> set[str]:
-        return {name for name, own in self.of.items() if below <= own}
+        """The queries that have all of these operators."""
+        rarest = min(below, key=lambda number: (len(self.users[number]), number))
+        return {name for name in self.users[rarest] if below <= self.of[name]}
 
 
 class _Planned:
