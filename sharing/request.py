@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Literal as OneOf
 
@@ -27,6 +28,7 @@ class PlanRequest:
     Without `sharing` each query is by itself. Exact solvers begin from what an `earlier` plan
     shared. Without `counting` all queries construct their matches; `shape` is that of their trees,
     or `stepwise` for none, and `propagation` which events they join: the cheapest way with `auto`.
+    After the `deadline`, a time of the monotonic clock, nothing more is searched for.
     """
 
     statistics: Statistics
@@ -40,6 +42,20 @@ class PlanRequest:
     counting: bool = True
     shape: Shape | OneOf["stepwise"] = "bushy"
     propagation: Propagation | OneOf["auto"] = "auto"
+    deadline: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Is the time for searching over?"""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def limited(self) -> Options:
+        """The options of a solver, with the time that is left."""
+        if self.deadline is None:
+            return self.options
+        left = max(0.01, self.deadline - time.monotonic())
+        return replace(self.options, seconds=min(left, self.options.seconds or left))
 
 
 @dataclass(frozen=True)

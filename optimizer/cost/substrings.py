@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from math import exp, log2, sqrt
+from math import exp, fsum, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -292,6 +292,7 @@ def _alternating(gaps: Sequence[Symbols], symbols: Sequence[Symbol]) -> Iterator
 
 _MODULUS, _BASE = 2**89 - 1, 0x5DEECE66D1F2B3A4957
 
+
 class _Pieces:
     """The pieces of one row of letters as numbers, the same for equal pieces of any row."""
 
@@ -434,7 +435,7 @@ class Arrivals:
         assert self.slide, "evaluated per trigger"
         if self.window.is_count:
             return self.statistics.total_rate / self.slide
-        rate = sum(map(self.rate, symbols))
+        rate = fsum(map(self.rate, symbols))
         windows = sum(s.values * _any(rate * s.part * self.seconds(s.part)) for s in self.shares)
         return windows * _NANOSECONDS / self.slide
 
@@ -468,7 +469,7 @@ class Arrivals:
         """The chance that a window holds a match of a sequence of very many components."""
         scale = share.part * self.seconds(share.part)
         found = (0.0, *(scale * self.rate(symbol) for symbol in word.symbols))
-        lost = tuple(scale * sum(map(self.rate, gap)) for gap in word.gaps)
+        lost = tuple(scale * fsum(map(self.rate, gap)) for gap in word.gaps)
         if word.lost:
             lost = tuple(one + scale * other for one, other in zip(lost, word.lost, strict=True))
         free = exp(-min(500.0, scale * word.nowhere))
@@ -486,7 +487,7 @@ class Arrivals:
         steps = np.zeros((n + 2, n + 2))  # components still to be found, and n + 1: in vain
         for left in range(n, -1, -1):
             to_find = scale * self.rate(word.symbols[left - 1]) if left else 0.0
-            to_lose = scale * sum(map(self.rate, word.gaps[left]))
+            to_lose = scale * fsum(map(self.rate, word.gaps[left]))
             to_lose += scale * (word.lost[left] if word.lost else 0.0)
             steps[left, max(left - 1, 0)] += to_find
             steps[left, left + 1] += to_lose

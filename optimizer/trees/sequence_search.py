@@ -2,8 +2,10 @@
 
 The tables are filled stretch by stretch, from short to long; what a stretch costs is the best of
 its splits. A sequence of very many items is cut into blocks: trees are the best of those in which
-each block is joined by itself, which keeps them shallow. Every gap is split exactly once in a tree, so pushing a negation of that gap down, whose
-cost is that of its neighbour's rows, or filtering where it is split, is a choice made there.
+each block is joined by itself, which keeps them shallow.
+
+Every gap is split exactly once in a tree, so pushing a negation of that gap down, whose cost is
+that of its neighbour's rows, or filtering where it is split, is a choice made there.
 """
 
 from __future__ import annotations

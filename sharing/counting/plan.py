@@ -422,7 +422,8 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
     planned = tuple(
         _group(found.group, found.choice, problem, assigning, request) for found in rated
     )
-    apart = rating.apart([found.group for found in rated]) if request.sharing else []
+    searched = request.sharing and not request.is_late
+    apart = rating.apart([found.group for found in rated]) if searched else []
     total = sum(found.group.nanoseconds for found in rated)
     least = min(total, assigned.least)
     return PlanPart(
@@ -437,7 +438,7 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
 
 def _choices(problem: CountingProblem, request: PlanRequest) -> dict[CountSetting, CandidateChoice]:
     """The best segments for Chop-Connect, where it may be taken."""
-    if request.device not in chopconnect.DEVICES:
+    if request.device not in chopconnect.DEVICES or request.is_late:
         return {}
     by_setting: dict[CountSetting, list[Query]] = {}
     for query in problem.queries:
@@ -445,7 +446,7 @@ def _choices(problem: CountingProblem, request: PlanRequest) -> dict[CountSettin
     model = MeasuredModel(request.statistics, request.unit_costs)
     earlier = earlier_candidates(request.earlier, list(problem.steps.values()))
     return {
-        setting: choose_among(candidates, model, request.solver, request.options, earlier=earlier)
+        setting: choose_among(candidates, model, request.solver, request.limited, earlier=earlier)
         for setting, candidates in problem.mined.items()
         if len(candidates) and trusted(by_setting[setting], request.statistics)
     }
@@ -464,7 +465,7 @@ def _by_thesis(problem: CountingProblem, request: PlanRequest) -> PlanPart:
     for mined in problem.mined.values():
         if not len(mined) or request.device not in chopconnect.DEVICES:
             continue
-        choice = choose_among(mined, model, request.solver, request.options, earlier=earlier)
+        choice = choose_among(mined, model, request.solver, request.limited, earlier=earlier)
         found, ids = listed(choice, OPERATIONS)
         candidates += found
         chosen += ids

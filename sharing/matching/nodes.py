@@ -24,7 +24,8 @@ from optimizer.trees.tree import Tree, renamed, to_document
 from sharing.counting.candidates import CandidateKind
 
 MAX_TREE_OPTIONS = 64  # sets of nodes that are compared where no table does it
-MAX_READERS = 200  # whose trees are compared for many sets of nodes; of more, for two each
+MAX_READERS = 500  # that compare so many; where there are more, each compares fewer
+FEW_TREE_OPTIONS = 8
 MAX_SPLITS = 1_000_000  # in the tables of all readings
 MAX_PIECES = 60_000  # stretches of all readings that are compared with each other
 MAX_NODES = 2_000
@@ -60,6 +61,7 @@ class Reader:
         self.asked, self.occurrences = asked, tuple(occurrences)
         self.nodes = frozenset(occurrence.node for occurrence in occurrences)
         self._statistics, self._quick = statistics, quick
+        self._most = FEW_TREE_OPTIONS if quick else MAX_TREE_OPTIONS
         self._trees: dict[tuple[int, ...], CostedTree] = {}
         self._costs: dict[tuple[int, ...], float] = {}
         self._best: dict[frozenset[int], TreeOption] = {}
@@ -81,10 +83,8 @@ class Reader:
     @cached_property
     def exact(self) -> bool:
         """Is the best tree found among all sets of occurrences, and not step by step?"""
-        if self._table is not None:
-            return True
         every = range(len(self.occurrences))
-        return not self._quick and self._listed(every, MAX_TREE_OPTIONS) is not None
+        return self._table is not None or self._listed(every, self._most) is not None
 
     def least(self, prices: Mapping[int, float]) -> TreeOption:
         """The cheapest tree, with what it pays, where each occurrence with a price may be had.
@@ -93,11 +93,10 @@ class Reader:
         """
         if self._table is not None:
             return self._looked_up(self._table, prices)
-        if self._quick:
+        sets = self._listed(prices, self._most)
+        if sets is None and self._quick:
             likely = () if self._floor is None else self._looked_up(self._floor, prices).taken
-            tried = (self._paid(taken, prices) for taken in dict.fromkeys([(), likely]))
-            return min(tried, key=lambda way: way.cost)
-        sets = self._listed(prices, MAX_TREE_OPTIONS)
+            sets = list(dict.fromkeys([(), likely]))
         if sets is not None:
             return min((self._paid(taken, prices) for taken in sets), key=lambda way: way.cost)
         best = self._paid((), prices)
@@ -115,9 +114,7 @@ class Reader:
 
     def at_least(self, prices: Mapping[int, float]) -> TreeOption:
         """What no tree costs less than at these prices, with what would be taken for it."""
-        if self._table is None and (
-            self._quick or self._listed(prices, MAX_TREE_OPTIONS) is None
-        ):
+        if self._table is None and self._listed(prices, self._most) is None:
             return (
                 TreeOption(0.0, ()) if self._floor is None else self._looked_up(self._floor, prices)
             )
@@ -125,8 +122,7 @@ class Reader:
 
     def ways(self, limit: int) -> list[TreeOption] | None:
         """All sets of nodes that a tree can read and that save something; None for more."""
-        if self._quick and self._table is None and self.occurrences:
-            return None
+        limit = min(limit, self._most) if self._quick and self._table is None else limit
         sets = self._listed(range(len(self.occurrences)), limit)
         if sets is None:
             return None

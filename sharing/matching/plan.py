@@ -185,6 +185,7 @@ CALLED: Mapping[CandidateKind, str] = {
     "bitmark": "bit-marking",
 }
 NAMED = 4  # nodes in a reason
+MAX_ROUNDS = 8  # in which nodes whose queries lose are given up; then all others are
 NOTHING = 1e-9  # sums of doubles in another order differ in their last digits
 
 
@@ -192,7 +193,7 @@ def tree_problems(queries: Sequence[Query], request: PlanRequest) -> list[NodePr
     """What queries all of which run as trees have in common, by key and window."""
     nodes = request.sharing and request.shape == "bushy"
     return [
-        problem_of(readings, request.statistics, nodes)
+        problem_of(readings, request.statistics, nodes and not request.is_late)
         for readings in readings_of(queries).values()
     ]
 
@@ -210,9 +211,17 @@ def detected(
         before = {c.pattern: c.queries for c in request.earlier.candidates if c.id in kept}
     parts = []
     for problem in problems:
-        choice = choose_in(problem, request.solver, request.options, before)
+        if request.is_late:
+            choice = NodeChoice(problem, frozenset(), 0.0)
+        else:
+            choice = choose_in(problem, request.solver, request.limited, before)
         planned = _Planned(choice, workload, request, reasons)
-        while fewer := planned.without_losses():
+        for round_ in range(1, MAX_ROUNDS + 1):
+            fewer = planned.without_losses()
+            if fewer is None:
+                break
+            if round_ == MAX_ROUNDS or request.is_late:
+                fewer = replace(fewer, made=frozenset())
             planned = _Planned(fewer, workload, request, reasons)
         parts.append(planned.part())
     return together(parts)
@@ -312,7 +321,8 @@ class _Planned:
         passed = max(0.0, self._nanoseconds * self._problem.separate - separate)
         least = max(max(self._alone.values()), self._nanoseconds * self.choice.bound - passed)
         least = min(least, shared)
-        proven = shared - least <= NOTHING * max(shared, separate)
+        exact = all(root.tree(()).exact for root in self._problem.roots)
+        proven = exact and shared - least <= NOTHING * max(shared, separate)
         return PlanPart(tuple(groups), candidates, chosen, separate, least, proven)
 
     def without_losses(self) -> NodeChoice | None:
