@@ -5,7 +5,8 @@ bind -> normalize -> constants -> candidates -> solve -> assemble -> check
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, inf, isfinite
 from typing import Any
@@ -22,6 +23,7 @@ from optimizer.plan.operators import operators
 from optimizer.plan.plan import (
     Cost,
     Device,
+    Group,
     Model,
     Plan,
     PlanError,
@@ -48,6 +50,10 @@ from workloads.workload import Workload, to_document
 
 ANY_LAYOUT = SparkLayout()
 WORTH_REWRITING = 0.99  # of the cost of the planning form
+LATE = (
+    "planning was cut short when its time was up: there may be more that queries could share; give "
+    "it more time, or plan fewer queries"
+)
 ROUNDED = 1e-12  # of a sum, in which the order of its terms shows
 
 
@@ -67,8 +73,9 @@ class PlanOptions:
 
     Without `sharing` each query is a group. Exact solvers begin from what an `earlier` plan shared.
     With `strict`, statistics that nobody gave are an error that names them. `unit_costs` are what
-    operations take on this machine: by them each group gets its engine. For `device`, `counting`,
-    `shape` and `propagation` see `PlanRequest`.
+    operations take on this machine: by them each group gets its engine. After so many `seconds`
+    nothing more is searched for: what is left is planned in the quickest way, and the plan says so.
+    For `device`, `counting`, `shape` and `propagation` see `PlanRequest`.
     """
 
     solver: Solver = "greedy"
@@ -83,6 +90,7 @@ class PlanOptions:
     shape: Shape | OneOf["stepwise"] = "bushy"
     propagation: Propagation | OneOf["auto"] = "auto"
     spark: SparkLayout = ANY_LAYOUT
+    seconds: float | None = None
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -138,13 +146,14 @@ def plan(
         bound, written = workload, document or {}
     else:
         bound, written = bind(workload), document or to_document(workload)
+    deadline = None if options.seconds is None else time.monotonic() + options.seconds
     normalized = normalize_workload(bound)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            forms = _forms(normalized, statistics, options)
+            forms = _forms(normalized, statistics, options, deadline)
             normalized = workload_in_forms(normalized, forms)
             constants = _constants(normalized, statistics, options)
-            request = _request(constants, options)
+            request = replace(_request(constants, options), deadline=deadline)
             candidates = _candidates(normalized, request)
             solved = _solved(normalized, candidates, request)
             made = _assembled(normalized, written, solved, request, options.spark)
@@ -204,7 +213,10 @@ def _constants(
 
 
 def _forms(
-    workload: BoundWorkload, statistics: Written | None, options: PlanOptions
+    workload: BoundWorkload,
+    statistics: Written | None,
+    options: PlanOptions,
+    deadline: float | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The rules by which queries cost less alone than in their planning form, by query.
 
@@ -222,6 +234,8 @@ def _forms(
             return inf  # a form that cannot be costed is not taken
 
     for query in workload.queries:
+        if deadline is not None and time.monotonic() >= deadline:
+            break
         forms = [f for f in alternative_forms(query, workload.stream) if not f.is_projected]
         if len(forms) > 1:
             costs = [cost(form.query) for form in forms]
@@ -315,7 +329,7 @@ def _assembled(
         queries=tuple(query.name for query in queries),
         solver=request.solver,
         model=request.model,
-        status="optimal" if solved.proven else "feasible",
+        status="optimal" if solved.proven and not request.is_late else "feasible",
         objective=saved,
         bound=saved if solved.proven else max(saved, solved.separate - solved.least),
         cost=Cost(separate, shared, NANOSECONDS_UNIT),
@@ -325,13 +339,22 @@ def _assembled(
         operators=graph,
         rates=dict(known.rates),
         assumed=known.assumed,
-        obstacles=obstacles(queries, groups) if request.sharing else (),
+        obstacles=_obstacles(queries, groups, request),
         document=document,
         statistics=about(known),
         unit_costs=request.unit_costs.to_document(),
         sharing=request.sharing,
         spark=spark,
     )
+
+
+def _obstacles(
+    queries: Sequence[Query], groups: Sequence[Group], request: PlanRequest
+) -> tuple[str, ...]:
+    """What keeps queries from sharing; that planning was cut short, where it was."""
+    if request.is_late:
+        return (LATE,)
+    return obstacles(queries, groups) if request.sharing else ()
 
 
 def _check(plan: Plan) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from optimizer.cost.unit_costs import UnitCosts
@@ -25,6 +26,7 @@ class PlanRequest:
     Without `sharing` each query is by itself. Exact solvers begin from what an `earlier` plan
     shared. Without `counting` all queries construct their matches; `shape` is that of their trees,
     or `stepwise` for none, and `propagation` which events they join: the cheapest way with `auto`.
+    After the `deadline`, a time of the monotonic clock, nothing more is searched for.
     """
 
     statistics: Statistics
@@ -38,6 +40,20 @@ class PlanRequest:
     counting: bool = True
     shape: Shape | OneOf["stepwise"] = "bushy"
     propagation: Propagation | OneOf["auto"] = "auto"
+    deadline: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Is the time for searching over?"""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def limited(self) -> Options:
+        """The options of a solver, with the time that is left."""
+        if self.deadline is None:
+            return self.options
+        left = max(0.01, self.deadline - time.monotonic())
+        return replace(self.options, seconds=min(left, self.options.seconds or left))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         raise
     store = Store(database)
     roots = Roots(settings.roots)
-    computing = ProcessPool(settings.planning_seconds)
+    computing = ProcessPool(settings.planning_seconds, memory=settings.planning_memory)
     planning = Tasks()
     records = JobRecords(database)
     metrics = Metrics(records.counts)

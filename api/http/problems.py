@@ -17,7 +17,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, Operationa
 from starlette.exceptions import HTTPException
 
 from api.jobs.roots import OutsideRootsError
-from api.planning.process_pool import BusyError, TooLongError
+from api.planning.process_pool import BusyError, TooLongError, TooMuchMemoryError
 from api.planning.service import TooManyCandidatesError, TooManyQueriesError
 from api.store import UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
@@ -52,6 +52,7 @@ PROBLEMS = {
     "too-many-queries": (422, "The workload has too many queries"),
     "too-many-candidates": (422, "The queries have too much in common"),
     "planning-too-long": (422, "Planning takes too long"),
+    "planning-too-large": (422, "Planning takes too much memory"),
     "busy": (429, "Too much is being planned"),
     "queue-full": (429, "Too many jobs wait"),
     "unavailable": (503, "The service is not ready"),
@@ -204,6 +205,7 @@ def install(app: FastAPI) -> None:
             (TooManyQueriesError, "too-many-queries"),
             (TooManyCandidatesError, "too-many-candidates"),
             (TooLongError, "planning-too-long"),
+            (TooMuchMemoryError, "planning-too-large"),
             (BusyError, "busy"),
             (UnsupportedError, "not-implemented"),
         )

@@ -102,7 +102,12 @@ class PlanIn(_In):
     version: int | None = Field(
         default=None, ge=1, le=10**9, description="Of the workload; by default the latest."
     )
-    solver: Solver = "greedy"
+    solver: Solver = Field(
+        default="greedy",
+        description="`greedy` is quick; `cpsat` searches further and proves its choice where it "
+        "can; `exhaustive` finds the best one or refuses. `status` and `bound` of the plan say how "
+        "far from the best it can be.",
+    )
     model: Model = "measured"
     sharing: bool = Field(default=True, description="Without it every query runs on its own.")
     device: OneOf["cpu", "opencl"] = Field(default="cpu", description="What it is planned for.")

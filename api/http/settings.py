@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from api.http.middleware.tokens import Token, read_token_file, read_tokens
+from api.planning.process_pool import DEFAULT_MEMORY
 from workloads.errors import SheafError
 
 
@@ -27,6 +28,7 @@ class Settings:
     max_queries: int = 10_000  # of a workload
     max_candidates: int = 100_000  # for sharing, of a plan
     planning_seconds: float = 60  # that checking or planning a workload may take
+    planning_memory: int = DEFAULT_MEMORY  # bytes that a process that plans may hold
     jobs_at_once: int = 1  # a Spark job takes all the cores there are
     streams_at_once: int = 2  # besides the other jobs, since they never end
     stream_restarts: int = 5  # in a row without getting on, before a stream is given up
@@ -104,6 +106,7 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "max_queries": _positive,
     "max_candidates": _positive,
     "planning_seconds": _seconds,
+    "planning_memory": _bytes,
     "jobs_at_once": _positive,
     "streams_at_once": _positive,
     "stream_restarts": _positive,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
 
 from api.jobs.process import SECRETS
@@ -22,12 +23,17 @@ from workloads.errors import SheafError
 
 T = TypeVar("T")
 
-INLINE_BYTES = 20_000  # bytes of a document that is worked on at once, in this process
+INLINE_BYTES = 5_000  # bytes of a document that is worked on at once, in this process
+DEFAULT_MEMORY = 2_000_000_000  # bytes that a process may hold
 CANCEL_POLL_SECONDS = 0.2  # seconds between looks at whether anybody still wants the answer
 
 
 class TooLongError(SheafError):
     """The work took longer than it may."""
+
+
+class TooMuchMemoryError(SheafError):
+    """The work took more memory than it may."""
 
 
 class BusyError(SheafError):
@@ -47,10 +53,14 @@ class CancelToken:
 
 
 class ProcessPool:
-    """Some processes, started when they are first needed, each of which does a call at a time."""
+    """Some processes, started when they are first needed, each of which does a call at a time.
 
-    def __init__(self, seconds: float, processes: int = 2) -> None:
-        self._seconds = seconds
+    One that takes longer for a call than its `seconds`, or more `memory` in bytes, is ended, and
+    another takes its place.
+    """
+
+    def __init__(self, seconds: float, processes: int = 2, memory: int = DEFAULT_MEMORY) -> None:
+        self._seconds, self._memory = seconds, memory
         self._idle: queue.LifoQueue[_Process | None] = queue.LifoQueue()
         for _ in range(processes):
             self._idle.put(None)
@@ -61,7 +71,7 @@ class ProcessPool:
     def call(
         self, work: Callable[..., T], *arguments: Any, watched: CancelToken | None = None
     ) -> T:
-        """What the function gives, or raises; it is ended after the time that it may take."""
+        """What the function gives, or raises; it is ended when it takes more than it may."""
         try:
             process = self._idle.get(timeout=self._seconds)
         except queue.Empty:
@@ -70,12 +80,18 @@ class ProcessPool:
         try:
             if process is None or not process.is_alive:
                 process = self._started()
-            answer = process.ask((work, arguments), self._seconds, watched)
+            answer = process.ask((work, arguments), self._seconds, self._memory, watched)
             if answer is None:
+                too_large = process.memory > self._memory
                 self._end(process)
                 process = None
                 if watched.cancelled.is_set():
                     raise CancelledError("it was cancelled")
+                if too_large:
+                    raise TooMuchMemoryError(
+                        f"it took more memory than {self._memory / 1e6:,.0f} MB "
+                        "(SHEAF_PLANNING_MEMORY); take the greedy solver, or fewer queries"
+                    )
                 raise TooLongError(
                     f"it took longer than {self._seconds:g} s (SHEAF_PLANNING_SECONDS); take the "
                     "greedy solver, or fewer queries"
@@ -141,8 +157,19 @@ class _Process:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, work: Any, seconds: float, watched: CancelToken) -> tuple[bool, Any] | None:
-        """Whether it went well, and the answer; None if it does not come in time."""
+    @property
+    def memory(self) -> int:
+        """Bytes that it holds; 0 where the system does not say."""
+        try:
+            pages = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()
+        except OSError:
+            return 0
+        return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def ask(
+        self, work: Any, seconds: float, memory: int, watched: CancelToken
+    ) -> tuple[bool, Any] | None:
+        """Whether it went well, and the answer; None if it takes more time or memory than this."""
         try:
             if not self.is_ready:
                 self._pipe.recv_bytes()  # it has imported what it needs
@@ -150,6 +177,8 @@ class _Process:
             self._pipe.send_bytes(pickle.dumps(work))
             end = time.monotonic() + seconds
             while time.monotonic() < end and not watched.cancelled.is_set():
+                if self.memory > memory:
+                    return None
                 if self._pipe.poll(CANCEL_POLL_SECONDS):
                     good, value = pickle.loads(self._pipe.recv_bytes())
                     if good is not None:

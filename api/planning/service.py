@@ -16,7 +16,7 @@ from optimizer.bind.binder import bind
 from optimizer.ir.query import BoundWorkload, print_pattern
 from optimizer.plan.plan import Plan, to_json
 from optimizer.rewrite.normalize import normalize
-from sharing.planner import make_plan
+from sharing.planner import PlanOptions, plan
 from workloads.errors import Diagnostic, SheafError, WorkloadError
 from workloads.loading import load_statistics, load_workload, parse_document, read_workload
 from workloads.syntax import print_expression
@@ -33,14 +33,14 @@ class TooManyCandidatesError(SheafError):
     """The queries have more in common than the service looks at."""
 
 
-def check_candidates(plan: Plan, most: int) -> Plan:
+def check_candidates(made: Plan, most: int) -> Plan:
     """The plan, unless it has more candidates for sharing than it may."""
-    if len(plan.candidates) > most:
+    if len(made.candidates) > most:
         raise TooManyCandidatesError(
-            f"the queries have {len(plan.candidates):,} pieces in common, and the service takes "
+            f"the queries have {len(made.candidates):,} pieces in common, and the service takes "
             f"{most:,} (SHEAF_MAX_CANDIDATES); split the workload"
         )
-    return plan
+    return made
 
 
 def check_text(text: str, max_queries: int | None = None) -> CheckedWorkload:
@@ -73,9 +73,16 @@ def _count(queries: int, max_queries: int | None) -> None:
 
 
 def plan_bound(
-    bound: BoundWorkload, document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path]
+    bound: BoundWorkload,
+    document: Mapping[str, Any],
+    wanted: PlanIn,
+    roots: Sequence[Path],
+    seconds: float | None = None,
 ) -> Plan:
-    """The plan that was asked for; statistics that are given win over a sample's."""
+    """The plan that was asked for; statistics that are given win over a sample's.
+
+    After so many `seconds` nothing more is searched for.
+    """
     statistics = None
     if wanted.statistics is not None:
         statistics = load_statistics(wanted.statistics.model_dump(exclude_none=True))
@@ -87,25 +94,29 @@ def plan_bound(
         report_stage("measuring the sample")
         statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
     report_stage("choosing what to share")
-    return make_plan(
-        bound,
-        document,
+    options = PlanOptions(
         wanted.solver,
         wanted.model,
-        statistics,
         sharing=wanted.sharing,
         unit_costs=known(),
         device=wanted.device,
+        seconds=seconds,
     )
+    return plan(bound, statistics, options, document).plan
 
 
 def plan_document(
-    document: Mapping[str, Any], wanted: PlanIn, roots: Sequence[Path], max_candidates: int
+    document: Mapping[str, Any],
+    wanted: PlanIn,
+    roots: Sequence[Path],
+    max_candidates: int,
+    seconds: float | None = None,
 ) -> dict[str, Any]:
     """The plan as JSON, for a workload that has been checked, from its document."""
     report_stage("reading the queries")
     bound = _bound(json.dumps(document))
-    return to_json(check_candidates(plan_bound(bound, document, wanted, roots), max_candidates))
+    made = plan_bound(bound, document, wanted, roots, seconds)
+    return to_json(check_candidates(made, max_candidates))
 
 
 @lru_cache(maxsize=4)
@@ -116,7 +127,7 @@ def _bound(document: str) -> BoundWorkload:
 
 def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str, Any]:
     """Each query's normal form, what queries have in common, and what keeps them from sharing."""
-    plan = plan_bound(bound, document, PlanIn(), ())
+    made = plan_bound(bound, document, PlanIn(), ())
     queries = []
     for query in bound.queries:
         found = normalize(query, stream=bound.stream)
@@ -145,10 +156,10 @@ def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str
                 "why": c.why,
                 "unit": c.unit,
             }
-            for c in plan.candidates
+            for c in made.candidates
         ],
-        "obstacles": list(plan.obstacles),
-        "assumed": list(plan.assumed),
+        "obstacles": list(made.obstacles),
+        "assumed": list(made.assumed),
     }
 
 

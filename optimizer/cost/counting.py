@@ -264,7 +264,7 @@ def _changes(group: CountedQueries, chosen: Sequence[int]) -> Changes:
 
 
 def _per_second(group: CountedQueries, numbers: Mapping[Symbol, float]) -> float:
-    return sum(number * group.arrivals.rate(symbol) for symbol, number in numbers.items())
+    return math.fsum(n * group.arrivals.rate(symbol) for symbol, n in numbers.items())
 
 
 def _reversible(group: CountedQueries, chosen: Sequence[int]) -> Operations:
@@ -403,8 +403,8 @@ def _trees(group: CountedQueries, trees: Sequence[Sequence[int]]) -> Operations:
             for word in (group.chains[q] for q in tree)
             for n in range(1, len(word.symbols) + 1)
         }
-        extended = sum(arrivals.rate(node[-1][0]) for node in found if len(node) > 1)
-        cleared = sum(group.rate(node[-1][1]) for node in found)
+        extended = math.fsum(arrivals.rate(node[-1][0]) for node in found if len(node) > 1)
+        cleared = math.fsum(group.rate(node[-1][1]) for node in found)
         starts = arrivals.rate(start)
         nodes += extended + cleared
         if group.dual or any(group.chains[q].values for q in tree):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 from typing import NamedTuple, TypeAlias
 
 from optimizer.cost.counting import CountedQueries
@@ -146,7 +147,7 @@ class Stages:
         if known.events is not None and known.span:
             return known.total_rate
         types = {e.symbol.type for query in self.workload.queries for e in events(query.pattern)}
-        return sum(known.rates.get(name, 0.0) for name in types)
+        return fsum(known.rates.get(name, 0.0) for name in types)
 
     @cached_property
     def members(self) -> dict[ReachClass, list[Group]]:
@@ -298,7 +299,7 @@ class Stages:
         encoded = whole + (0 if counted else len(picked))
         taken = 0.0
         for symbols in picked.values():
-            taken += min(self.rate, sum(map(self._rate_of, symbols)))
+            taken += min(self.rate, fsum(map(self._rate_of, symbols)))
         return Operations(
             key_columns=self.rate * encoded * len(key),
             key_pairs=self.rate * encoded * max(0, len(key) - 1),

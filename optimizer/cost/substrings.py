@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from math import exp, log2, sqrt
+from math import exp, fsum, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.ir.automaton import Machine, Position, Symbols
+from optimizer.ir.automaton import Symbols, state_graph
 from optimizer.ir.query import (
     Aggregation,
     Event,
@@ -182,6 +182,15 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
     last, first, prefix = (np.zeros(len(symbols)) for _ in range(3))
     length = 1
     while len(at):
+        if length > 1 and len(np.unique(numbers[at])) == len(at):
+            # Longer stretches differ as well, so they need not be compared.
+            rest = _distinct_stretches(sizes, mark if marked else None, length)
+            last += np.bincount(symbol, rest.ending, len(symbols))
+            first += np.bincount(symbol, rest.beginning, len(symbols))
+            prefix += np.bincount(symbol[begins], rest.beginning[begins], len(symbols))
+            joins += rest.joins
+            final_joins += rest.final_joins
+            break
         _, shown, numbers_here = np.unique(numbers[at], return_index=True, return_inverse=True)
         place = at[shown]
         starting = np.zeros(len(shown), np.bool_)
@@ -210,6 +219,36 @@ def _stretches(rows: Sequence[Sequence[_Letter]], marked: bool = False) -> Chang
     return Changes(arriving, leaving, beginning, joins, final_joins)
 
 
+class _DistinctStretches(NamedTuple):
+    """How many stretches end and begin at each letter, and the products that join them."""
+
+    ending: NDArray[np.int64]
+    beginning: NDArray[np.int64]
+    joins: float
+    final_joins: float
+
+
+def _distinct_stretches(
+    sizes: NDArray[np.int64], mark: NDArray[np.bool_] | None, length: int
+) -> _DistinctStretches:
+    """All stretches of at least that length of rows of these sizes; with a mark in it, if any."""
+    at = np.arange(int(sizes.sum()))
+    ends = np.repeat(np.cumsum(sizes), sizes)
+    starts = ends - np.repeat(sizes, sizes)
+    marked_before = marked_after = at
+    if mark is not None:
+        marked_before = np.maximum.accumulate(np.where(mark, at, -1))
+        marked_after = np.minimum.accumulate(np.where(mark, at, len(at))[::-1])[::-1]
+    ending = np.minimum(at - length + 1, marked_before) - starts + 1
+    beginning = ends - np.maximum(at + length - 1, marked_after)
+    joins = final_joins = 0.0
+    for size in sizes.tolist():
+        for longer in range(length, size + 1):
+            joins += (size - longer + 1) * (longer + 1)
+            final_joins += longer + 1
+    return _DistinctStretches(np.maximum(ending, 0), np.maximum(beginning, 0), joins, final_joins)
+
+
 def _of_one(symbols: Sequence[Symbol]) -> Changes:
     """The same for one row whose symbols differ, so that no two of its stretches are equal."""
     n = len(symbols)
@@ -227,19 +266,47 @@ def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) ->
     behind: set[tuple[Symbol, Hashable]] = set()
     before: set[tuple[Symbol, Hashable]] = set()
     first: set[tuple[Symbol, Hashable]] = set()
+    letters: dict[Hashable, int] = {}
     for symbols, gaps in words:
+        piece = _Pieces([*_alternating(gaps, symbols)], letters)
         for j, gap in enumerate(gaps):
             for negated in gap:
                 for i in range(j + 1):
-                    behind.add((negated, (gaps[i : j + 1], symbols[i:j])))
+                    behind.add((negated, piece.of(2 * i, 2 * j + 1)))
                 for k in range(j, len(symbols) + 1):
-                    before.add((negated, (gaps[j : k + 1], symbols[j:k])))
+                    before.add((negated, piece.of(2 * j, 2 * k + 1)))
                     if j == 0:
-                        first.add((negated, (gaps[: k + 1], symbols[:k])))
+                        first.add((negated, piece.of(0, 2 * k + 1)))
     arriving, leaving, beginning = (
         dict(Counter(symbol for symbol, _ in found)) for found in (behind, before, first)
     )
     return Changes(arriving, leaving, beginning)
+
+
+def _alternating(gaps: Sequence[Symbols], symbols: Sequence[Symbol]) -> Iterator[Hashable]:
+    """A word's gaps and symbols in their order."""
+    for gap, symbol in zip(gaps, symbols, strict=False):
+        yield from (gap, symbol)
+    yield gaps[-1]
+
+
+_MODULUS, _BASE = 2**89 - 1, 0x5DEECE66D1F2B3A4957
+
+
+class _Pieces:
+    """The pieces of one row of letters as numbers, the same for equal pieces of any row."""
+
+    def __init__(self, row: Sequence[Hashable], letters: dict[Hashable, int]) -> None:
+        self._sums, self._powers = [0], [1]
+        for letter in row:
+            number = letters.setdefault(letter, len(letters)) + 1
+            self._sums.append((self._sums[-1] * _BASE + number) % _MODULUS)
+            self._powers.append(self._powers[-1] * _BASE % _MODULUS)
+
+    def of(self, start: int, end: int) -> tuple[int, int]:
+        """The length of a piece and a number for it, by which others of that length differ."""
+        number = self._sums[end] - self._sums[start] * self._powers[end - start]
+        return end - start, number % _MODULUS
 
 
 # --- machines ------------------------------------------------------------------------------------
@@ -253,75 +320,31 @@ class MachineChanges:
     states: int
 
 
-@lru_cache(maxsize=512)  # asked again for every group that a query is tried in
 def explored(choice: Pattern) -> MachineChanges:
     """The same for patterns that are no words, by their machine: one counter for each entry.
 
     Events are taken to come one at a time.
     """
-    machine = Machine(choice)
-    numbers: dict[Position, int] = {machine.start: 0}
-    states = [machine.start]
-    moves: list[tuple[Symbol, int, int]] = []
-    stays: list[tuple[Symbol, int, int | None]] = []
-
-    def number(state: Position) -> int:
-        if state not in numbers:
-            numbers[state] = len(states)
-            states.append(state)
-        return numbers[state]
-
-    done = 0
-    while done < len(states):
-        state = states[done]
-        for symbol in sorted(machine.symbols, key=str):
-            alone = frozenset([symbol])
-            present = alone & machine.watched_symbols
-            steps = machine.steps(state, alone, present)
-            moves += [(symbol, done, number(step.target)) for step in steps]
-            after = machine.stay(state, present)
-            target = None if after is None else number(after)
-            if target != done:
-                stays.append((symbol, done, target))
-        done += 1
-    edges = [(i, j) for _, i, j in moves] + [(i, j) for _, i, j in stays if j is not None]
-    after_all = _reached(len(states), edges)
-    before_all = _reached(len(states), [(j, i) for i, j in edges])
+    graph = state_graph(choice)
     arriving: Counter[Symbol] = Counter()
     leaving: Counter[Symbol] = Counter()
     first: Counter[Symbol] = Counter()
-    for symbol, i, j in moves:
-        arriving[symbol] += before_all[i]
-        leaving[symbol] += after_all[j]
-        first[symbol] += after_all[j] if i == 0 else 0
-    for symbol, i, target in stays:
-        arriving[symbol] += before_all[i]
-        leaving[symbol] += after_all[i]
-        first[symbol] += after_all[i] if i == 0 else 0
+    for symbol, i, j in graph.moves:
+        arriving[symbol] += graph.before[i]
+        leaving[symbol] += graph.after[j]
+        first[symbol] += graph.after[j] if i == 0 else 0
+    for symbol, i, target in graph.stays:
+        arriving[symbol] += graph.before[i]
+        leaving[symbol] += graph.after[i]
+        first[symbol] += graph.after[i] if i == 0 else 0
         if target is not None:
-            arriving[symbol] += before_all[i]
-            leaving[symbol] += after_all[target]
+            arriving[symbol] += graph.before[i]
+            leaving[symbol] += graph.after[target]
     # Of the ways from i to j, those through each state between them.
-    joins = sum(after_all) * (len(states) + 1) / 3
-    final_joins = sum(before_all) / 2 if len(states) > 1 else 1.0
+    joins = sum(graph.after) * (graph.size + 1) / 3
+    final_joins = sum(graph.before) / 2 if graph.size > 1 else 1.0
     by_symbol = Changes(dict(arriving), dict(leaving), dict(first), joins, final_joins)
-    return MachineChanges(by_symbol, len(states))
-
-
-def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """How many states can be reached from each, itself included."""
-    following: dict[int, set[int]] = defaultdict(set)
-    for i, j in edges:
-        following[i].add(j)
-    found = []
-    for i in range(size):
-        seen, todo = {i}, [i]
-        while todo:
-            for j in following[todo.pop()] - seen:
-                seen.add(j)
-                todo.append(j)
-        found.append(len(seen))
-    return found
+    return MachineChanges(by_symbol, graph.size)
 
 
 _NANOSECONDS = 1e9
@@ -412,7 +435,7 @@ class Arrivals:
         assert self.slide, "evaluated per trigger"
         if self.window.is_count:
             return self.statistics.total_rate / self.slide
-        rate = sum(map(self.rate, symbols))
+        rate = fsum(map(self.rate, symbols))
         windows = sum(s.values * _any(rate * s.part * self.seconds(s.part)) for s in self.shares)
         return windows * _NANOSECONDS / self.slide
 
@@ -429,14 +452,28 @@ class Arrivals:
         for i, word in enumerate(words):
             by_length.setdefault(len(word.symbols), []).append(i)
         weights = [s.values * (1.0 if self.slide else s.part) for s in self.shares]
-        for numbers in by_length.values():
+        for length, numbers in by_length.items():
             for share, weight in zip(self.shares, weights, strict=True):
+                if length > LONG_SEQUENCE:
+                    some = [self._chance_of_long(words[i], share) for i in numbers]
+                    found[numbers] += weight / sum(weights) * np.array(some)
+                    continue
                 steps = np.stack([self._generator(words[i], share) for i in numbers])
                 scale = share.part * self.seconds(share.part)
                 free = np.exp([-min(500.0, scale * words[i].nowhere) for i in numbers])
                 chance = free * _completed(steps, bool(self.slide))
                 found[numbers] += weight / sum(weights) * chance
         return found
+
+    def _chance_of_long(self, word: SoughtSequence, share: Share) -> float:
+        """The chance that a window holds a match of a sequence of very many components."""
+        scale = share.part * self.seconds(share.part)
+        found = (0.0, *(scale * self.rate(symbol) for symbol in word.symbols))
+        lost = tuple(scale * fsum(map(self.rate, gap)) for gap in word.gaps)
+        if word.lost:
+            lost = tuple(one + scale * other for one, other in zip(lost, word.lost, strict=True))
+        free = exp(-min(500.0, scale * word.nowhere))
+        return free * _completed_in_steps(found, lost, bool(self.slide))
 
     def _generator(self, word: SoughtSequence, share: Share) -> NDArray[np.float64]:
         """How a search goes back from the end of a window: expected steps in a window's length.
@@ -450,7 +487,7 @@ class Arrivals:
         steps = np.zeros((n + 2, n + 2))  # components still to be found, and n + 1: in vain
         for left in range(n, -1, -1):
             to_find = scale * self.rate(word.symbols[left - 1]) if left else 0.0
-            to_lose = scale * sum(map(self.rate, word.gaps[left]))
+            to_lose = scale * fsum(map(self.rate, word.gaps[left]))
             to_lose += scale * (word.lost[left] if word.lost else 0.0)
             steps[left, max(left - 1, 0)] += to_find
             steps[left, left + 1] += to_lose
@@ -492,3 +529,37 @@ def _completed(steps: NDArray[np.float64], per_slide: bool) -> NDArray[np.float6
         chance = chance @ chance
     found: NDArray[np.float64] = np.clip(chance[:, size - 2 if per_slide else size - 3, 0], 0, 1)
     return found
+
+
+LONG_SEQUENCE = 40  # components from which on no matrices are multiplied: 40^3 operations for each
+TIME_STEPS = 64  # of a window's length
+
+
+@lru_cache(maxsize=4096)  # asked for a query alone, and for each group that it is tried in
+def _completed_in_steps(
+    found: tuple[float, ...], lost: tuple[float, ...], per_slide: bool
+) -> float:
+    """The same chance as `_completed` gives, by implicit steps through the window's length.
+
+    `found[left]` and `lost[left]` are the expected steps to one component fewer, and one more, to
+    be found. Each time step solves a system of equations with three diagonals. It is as if the
+    length of the window were not fixed but had a standard deviation of an eighth.
+    """
+    size = len(found)
+    down = [min(1e6, rate) / TIME_STEPS for rate in found]
+    up = [min(1e6, rate) / TIME_STEPS for rate in lost]
+    carried, divisor = [0.0] * size, [1.0] * size
+    for i in range(size):
+        divisor[i] = 1 + down[i] + up[i] - (down[i] * carried[i - 1] if i else 0.0)
+        carried[i] = up[i] / divisor[i]
+    chance = [1.0, *(0.0 for _ in range(size - 1))]
+    for _ in range(TIME_STEPS):
+        before = 0.0
+        for i in range(size):
+            before = (chance[i] + down[i] * before) / divisor[i]
+            chance[i] = before
+        after = 0.0
+        for i in range(size - 1, -1, -1):
+            after = chance[i] + carried[i] * after
+            chance[i] = after
+    return min(1.0, max(0.0, chance[-1 if per_slide else -2]))

@@ -344,35 +344,42 @@ class PlanText:
 
     def queries(self) -> Iterator[str]:
         """For each query that shares: what, and with whom."""
-        alone, lines = [], []
         shares = self._shares()
+        sharing, alone = [], []
         for name in self.plan.queries:
             group = self.ways.groups[name]
-            parts = [f"[{what}] with {self._some(others, _FEW)}" for what, others in shares[name]]
-            if len(group.queries) > 1 and isinstance(group, CountingGroup):
-                others = [other for other in group.queries if other != name]
-                parts.insert(0, f"counted with {self._some(others, _FEW)}")
-            if parts:
-                lines.append(f"  {name}: {'; '.join(parts)}")
-            else:
-                alone.append(name)
-        if lines:
-            yield "with whom each query shares"
-            yield from self._most(lines)
-            if alone:
-                yield f"  by themselves: {self._some(alone, 2 * MAX_NAMES)}"
+            counted = len(group.queries) > 1 and isinstance(group, CountingGroup)
+            (sharing if counted or shares[name] else alone).append(name)
+        if not sharing:
+            return
+        yield "with whom each query shares"
+        shown = sharing if self.verbose else sharing[: _LINES + 1]
+        lines = [f"  {name}: {'; '.join(self._with(name, shares[name]))}" for name in shown]
+        yield from self._most(lines, len(sharing))
+        if alone:
+            yield f"  by themselves: {self._some(alone, 2 * MAX_NAMES)}"
 
-    def _shares(self) -> dict[str, list[tuple[str, list[str]]]]:
-        """For each query, what it has in common with whom."""
-        found: dict[str, list[tuple[str, list[str]]]] = {name: [] for name in self.plan.queries}
+    def _with(self, name: str, shares: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+        """What a query shares, each with whom."""
+        group = self.ways.groups[name]
+        if len(group.queries) > 1 and isinstance(group, CountingGroup):
+            others = [other for other in group.queries if other != name]
+            yield f"counted with {self._some(others, _FEW)}"
+        for what, users in shares:
+            yield f"[{what}] with {self._some([u for u in users if u != name], _FEW)}"
+
+    def _shares(self) -> dict[str, list[tuple[str, Sequence[str]]]]:
+        """For each query, what it has in common, and who has it."""
+        found: dict[str, list[tuple[str, Sequence[str]]]] = {n: [] for n in self.plan.queries}
         for pieces in self.pieces.values():
             for piece in sorted(pieces, key=lambda piece: -len(piece.steps)):
+                what = ", ".join(piece.steps)
                 for name in piece.queries:
-                    others = [other for other in piece.queries if other != name]
-                    found[name].append((", ".join(piece.steps), others))
+                    found[name].append((what, piece.queries))
         for join in self.ways.shared_joins:
-            for name in self.ways.queries[join.id]:
-                found[name].append((_bare(join), self.ways.others(join, name)))
+            users = self.ways.queries[join.id]
+            for name in users:
+                found[name].append((_bare(join), users))
         return found
 
     def obstacles(self) -> Iterator[str]:
@@ -381,11 +388,13 @@ class PlanText:
             yield "in common, but not shared"
             yield from self._most([f"  {obstacle}" for obstacle in self.plan.obstacles])
 
-    def _most(self, lines: list[str]) -> Iterator[str]:
-        shown = lines if self.verbose or len(lines) <= _LINES + 1 else lines[:_LINES]
+    def _most(self, lines: list[str], total: int | None = None) -> Iterator[str]:
+        """The first of so many lines, which are at least those that are shown."""
+        every = len(lines) if total is None else total
+        shown = lines if self.verbose or every <= _LINES + 1 else lines[:_LINES]
         yield from shown
-        if len(lines) > len(shown):
-            yield f"  and {len(lines) - len(shown):,} more: --verbose or --format json lists all"
+        if every > len(shown):
+            yield f"  and {every - len(shown):,} more: --verbose or --format json lists all"
 
     def _some(self, names: Sequence[str], most: int = MAX_NAMES) -> str:
         return some(names, None if self.verbose else most)

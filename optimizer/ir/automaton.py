@@ -330,6 +330,107 @@ def _plain(watched: Iterable[MachineState | None]) -> tuple[MachineState, ...]:
     return tuple(None if s is _UNWATCHED else s for s in watched)
 
 
+# What one pattern may take to be counted: states of its machine; looks at what these remember of
+# negations, while they are searched for; and counters, one for each pair of states of which one
+# leads to the other. AND of 12 events has 4,096 states and 531,441 counters.
+MAX_STATES = 4_096
+MAX_LOOKS = 60_000
+MAX_COUNTERS = 600_000
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """The states that a machine can reach where events come one at a time.
+
+    `moves` are the steps of events that are used: symbol, state before, state after. `stays` are
+    the changes by events that are not used; None is a state that can no longer match. `after[i]`
+    and `before[i]` are how many states state i leads to, and is reached from, itself included.
+    """
+
+    size: int
+    moves: tuple[tuple[Symbol, int, int], ...]
+    stays: tuple[tuple[Symbol, int, int | None], ...]
+    after: tuple[int, ...]
+    before: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)  # asked again for every group that a query is tried in
+def state_graph(choice: Pattern) -> StateGraph:
+    """The states of an OR-free pattern's machine; `UncountableError` where they are too many."""
+    machine = Machine(choice)
+    numbers: dict[Position, int] = {machine.start: 0}
+    states = [machine.start]
+    looks = 0
+    moves: list[tuple[Symbol, int, int]] = []
+    stays: list[tuple[Symbol, int, int | None]] = []
+
+    def number(state: Position) -> int:
+        if state not in numbers:
+            numbers[state] = len(states)
+            states.append(state)
+            if len(states) > MAX_STATES:
+                raise UncountableError(f"its automaton has more than {MAX_STATES:,} states")
+        return numbers[state]
+
+    watched = sorted(machine.watched_symbols, key=str)
+    others = machine.symbols - machine.watched_symbols
+    nothing: Symbols = frozenset()
+    done = 0
+    while done < len(states):
+        state = states[done]
+        looks += _remembered(state) * (1 + len(watched))
+        if looks > MAX_LOOKS:
+            raise UncountableError("its automaton has too much to remember of nested negations")
+        steps = machine.steps(state, others, nothing)
+        moves += [(step.symbol, done, number(step.target)) for step in steps]
+        for symbol in watched:
+            alone = frozenset([symbol])
+            steps = machine.steps(state, alone, alone)
+            moves += [(symbol, done, number(step.target)) for step in steps]
+            after = machine.stay(state, alone)
+            target = None if after is None else number(after)
+            if target != done:
+                stays.append((symbol, done, target))
+        done += 1
+    edges = [(i, j) for _, i, j in moves] + [(i, j) for _, i, j in stays if j is not None]
+    reached = _reached(len(states), edges)
+    if sum(reached) > MAX_COUNTERS:
+        raise UncountableError(f"counting it takes more than {MAX_COUNTERS:,} counters")
+    before = _reached(len(states), [(j, i) for i, j in edges])
+    return StateGraph(len(states), tuple(moves), tuple(stays), tuple(reached), tuple(before))
+
+
+def _remembered(state: Any) -> int:
+    """How many states of negations a state is made of, at any depth."""
+    found, open_ = 0, [state]
+    while open_:
+        part = open_.pop()
+        if isinstance(part, frozenset):
+            found += len(part)
+        if isinstance(part, (frozenset, tuple)):
+            open_ += part
+    return found
+
+
+def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """How many states can be reached from each, itself included; sets are bits of integers."""
+    following: list[set[int]] = [set() for _ in range(size)]
+    for i, j in edges:
+        following[i].add(j)
+    found = [1 << i for i in range(size)]
+    changed = True
+    while changed:  # most edges lead to states that were found later, so that few rounds do
+        changed = False
+        for order in (range(size - 1, -1, -1), range(size)):
+            for i in order:
+                bits = found[i]
+                for j in following[i]:
+                    bits |= found[j]
+                if bits != found[i]:
+                    found[i], changed = bits, True
+    return [bits.bit_count() for bits in found]
+
+
 @lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def countable(query: Query) -> str | None:
     """None if the query can be counted without constructing its matches, else why not."""
@@ -338,8 +439,27 @@ def countable(query: Query) -> str | None:
     if query.conditions:
         return "its conditions tie different events to each other"
     try:
-        for choice in alternatives(query.pattern):
-            Machine(choice)
+        counters = sum(map(_counters, alternatives(query.pattern)))
     except UnsupportedError as error:
         return str(error)
+    if counters > MAX_COUNTERS:
+        return f"counting it takes more than {MAX_COUNTERS:,} counters"
     return None
+
+
+def _counters(choice: Pattern) -> int:
+    """How many pairs of states of its machine there are of which one leads to the other."""
+    if is_sequence(choice):
+        parts = choice.parts if isinstance(choice, Seq) else (choice,)
+        length = sum(isinstance(part, Event) for part in parts)
+        return (length + 1) * (length + 2) // 2
+    return sum(state_graph(choice).after)
+
+
+def is_sequence(choice: Pattern) -> bool:
+    """Is it a sequence of single events, between which only single events are negated?"""
+    return all(
+        isinstance(part.part if isinstance(part, Neg) else part, Event)
+        and isinstance((part.part if isinstance(part, Neg) else part).quantifier, One)  # type: ignore[union-attr]
+        for part in (choice.parts if isinstance(choice, Seq) else (choice,))
+    )

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal as OneOf
@@ -349,7 +350,7 @@ class Position:
 
 def places(pattern: Pattern) -> list[Position]:
     """The components and negations of an OR-free pattern, left to right."""
-    return list(_places(pattern, PositionGap(), (), (), frozenset()))
+    return list(_places(pattern, PositionGap(), (), (), {}))
 
 
 AliasParts = tuple[tuple[str, ...], ...]
@@ -360,15 +361,14 @@ def _places(
     gap: PositionGap,
     earlier: AliasParts,
     later: AliasParts,
-    rivals: frozenset[tuple[str, str]],
+    rivals: Mapping[str, frozenset[str]],
 ) -> Iterator[Position]:
-    """`rivals` are pairs of aliases that may not use the same event."""
+    """`rivals` are by alias the others that may not use the same event."""
     match node:
         case Neg():
             yield Position(node, gap, earlier, later, frozenset())
         case Event(_, alias):
-            mine = frozenset(other for own, other in rivals if own == alias)
-            yield Position(node, gap, earlier, later, mine)
+            yield Position(node, gap, earlier, later, rivals.get(alias, frozenset()))
         case Proj(_, part):
             yield from _places(part, PositionGap(), earlier, later, rivals)
         case Seq(parts):
@@ -380,8 +380,12 @@ def _places(
                 yield from _places(part, between, before + earlier, after + later, rivals)
         case And(parts):
             used = [_aliases(part) - unkept(part) for part in parts]
-            pairs = itertools.permutations(used, 2)
-            both = rivals.union(*(itertools.product(own, other) for own, other in pairs))
+            every = Counter(alias for own in used for alias in own)
+            several = frozenset(alias for alias, times in every.items() if times > 1)
+            both = dict(rivals)
+            for own in used:
+                others = (frozenset(every) - own) | (several & own)
+                both |= {alias: both.get(alias, frozenset()) | others for alias in own}
             for part in parts:
                 whole = PositionGap(anywhere=isinstance(part, Neg))
                 yield from _places(part, whole, earlier, later, both)

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from optimizer.engines import counting_engine
 from optimizer.engines.spec import words_of
-from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, Plan
+from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, Plan, PlanCandidate
 
 
 class QueryOperators:
@@ -22,6 +22,11 @@ class QueryOperators:
         self.by_id = {operator.id: operator for operator in plan.operators}
         self.outputs = {o.detail["query"]: o for o in plan.operators if o.kind == "output"}
         self.groups: Mapping[str, Group] = {q: g for g in plan.groups for q in g.queries}
+        self._place = {operator.id: i for i, operator in enumerate(plan.operators)}
+        self._sinks: dict[str, list[Operator]] = {}  # by what they read
+        for sink in (o for o in plan.operators if o.kind == "sink"):
+            for source in sink.inputs:
+                self._sinks.setdefault(source, []).append(sink)
 
     def of(self, query: str) -> list[Operator]:
         """The operators that a query uses, in the plan's order; its sink is the last."""
@@ -34,9 +39,30 @@ class QueryOperators:
             if operator.id in found or not _is_for(operator, query, symbols):
                 continue
             found.add(operator.id)
-            waiting.extend(operator.inputs)
-        sinks = [s for s in self.plan.operators if s.kind == "sink" and output.id in s.inputs]
-        return [o for o in self.plan.operators if o.id in found] + sinks
+            common, of_some = self._inputs(operator)
+            waiting += common
+            waiting += of_some.get(query, ())
+        ordered = sorted(found, key=self._place.__getitem__)
+        return [self.by_id[number] for number in ordered] + self._sinks.get(output.id, [])
+
+    def _inputs(self, operator: Operator) -> tuple[list[str], Mapping[str, list[str]]]:
+        """What an operator reads for all its queries, and the segments that it reads for each."""
+        known = self._known_inputs.get(operator.id)
+        if known is None:
+            common: list[str] = []
+            of_some: dict[str, list[str]] = {}
+            for source in operator.inputs:
+                if self.by_id[source].kind != "segment":
+                    common.append(source)
+                    continue
+                for query in self.by_id[source].detail["queries"]:
+                    of_some.setdefault(query, []).append(source)
+            known = self._known_inputs[operator.id] = common, of_some
+        return known
+
+    @cached_property
+    def _known_inputs(self) -> dict[str, tuple[list[str], Mapping[str, list[str]]]]:
+        return {}
 
     @cached_property
     def queries(self) -> Mapping[str, tuple[str, ...]]:
@@ -69,9 +95,15 @@ class QueryOperators:
 
     def cost_of(self, group: Group) -> float:
         """What the counter or the joins of a group take, without preparing events and rows."""
-        used = {o.id: o for name in group.queries for o in self.of(name)}
         kinds = ("counter", "segment", *CONSTRUCTING)
-        return sum(operator.cost for operator in used.values() if operator.kind in kinds)
+        found: set[str] = set()
+        open_ = [source for name in group.queries for source in self.outputs[name].inputs]
+        while open_:
+            operator = self.by_id[open_.pop()]
+            if operator.id not in found and operator.kind in kinds:
+                found.add(operator.id)
+                open_ += operator.inputs
+        return sum(self.by_id[number].cost for number in sorted(found, key=self._place.__getitem__))
 
     def symbols_below(self, operator: Operator) -> list[str]:
         """The symbols of the events that it reads, directly or through others."""
@@ -121,13 +153,17 @@ def computed_once(plan: Plan) -> dict[int, list[SharedSteps]]:
 
     What one saves is what it and its parts do that are counted for the same queries.
     """
-    chosen = [c for c in plan.candidates if c.id in set(plan.chosen)]
+    ids = set(plan.chosen)
+    chosen: dict[tuple[str, ...], list[PlanCandidate]] = {}
+    for candidate in plan.candidates:
+        if candidate.id in ids:
+            chosen.setdefault(candidate.queries, []).append(candidate)
     numbers = {query: i for i, group in enumerate(plan.groups) for query in group.queries}
     found: dict[int, list[SharedSteps]] = {}
     for operator in plan.operators:
         if operator.kind == "segment":
             steps, queries = tuple(operator.detail["steps"]), tuple(operator.detail["queries"])
-            inside = [c for c in chosen if c.queries == queries and is_part(c.pattern, steps)]
+            inside = [c for c in chosen.get(queries, ()) if is_part(c.pattern, steps)]
             saved = sum(c.benefit for c in inside) if inside else None
             piece = SharedSteps(steps, queries, saved, inside[0].why if inside else "")
             found.setdefault(numbers[queries[0]], []).append(piece)

@@ -336,7 +336,7 @@ def with_defaults(
     if any(need.kind == "events" for need in needs.values()):
         # As if the stream had no events but those whose rates are known.
         types = {s.type for query in asked for s in symbols_of(query.pattern).values()}
-        total = sum(filled.rates.get(name, 0.0) for name in types)
+        total = math.fsum(filled.rates.get(name, 0.0) for name in types)
         filled = replace(filled, events=1_000_000, span=1e6 / max(total, 1e-9))
     return filled
 

@@ -217,7 +217,10 @@ class _Compiler:
         items = self._in_place(items)
         within = within_of(items)
         self.top += [self._placed(self._negation(node, 1, NONE), within, BESIDE) for node in beside]
-        gaps = tuple(self._gap(gap, i, items, tests, aliases) for i, gap in enumerate(between))
+        gaps = tuple(
+            self._gap(gap, i, items, within, tests, aliases) if gap else SequenceGap()
+            for i, gap in enumerate(between)
+        )
         if len(items) == 1 and not isinstance(items[0], Edge):
             return items[0]
         used = {id(test) for found in tests.values() for test in found}
@@ -273,12 +276,12 @@ class _Compiler:
         between: list[Event | Neg],
         place: int,
         items: Sequence[PatternPart | Edge],
+        within: Within,
         tests: dict[str, list[_Condition]],
         chain: frozenset[str],
     ) -> SequenceGap:
         left, right = items[place], items[place + 1]
         at_edge = place == 0 or place + 2 == len(items)
-        within = within_of(items)
         gap = len(within_of(items[: place + 1])) - 1
         groups = [part for part in between if isinstance(part, Event)]
         around = left.aliases | right.aliases | {group.alias for group in groups}

@@ -99,6 +99,7 @@ class _Scope:
     predicates: list[Predicate] = field(default_factory=list)
     negations: list[NegatedItem] = field(default_factory=list)
     chains: list[SequenceItem] = field(default_factory=list)
+    owners: dict[int, dict[str, int]] = field(default_factory=dict)  # of aliases, by chain
     together: list[Conjunction] = field(default_factory=list)
 
     @staticmethod
@@ -121,6 +122,8 @@ class _Scope:
                 self.predicates += part.predicates
             case SequenceItem():
                 self.chains.append(part)
+                self.owners[id(part)] = {a: i for i, item in enumerate(part.items)
+                                         for a in item.aliases}  # fmt: skip
                 self.predicates += part.predicates
                 for gap in part.gaps:
                     self.negations += gap.negations
@@ -184,7 +187,7 @@ class _Walker:
 
     def _sequence(self, left: _SubtreeCost, right: _SubtreeCost) -> tuple[_SubtreeCost, float]:
         chain = self._chain_of(left.aliases | right.aliases)
-        gap = _split(chain, left.aliases, right.aliases)
+        gap = _split(chain, self.scope.owners[id(chain)], left.aliases, right.aliases)
         if gap is None or gap.groups:
             raise TreeError(f"{_names(left)} and {_names(right)} do not follow each other")
         return self._joined(left, right, gap, ordered=True)
@@ -236,7 +239,7 @@ class _Walker:
             raise TreeError("these are no groups of the query")
         _, gap, chain = first
         if tuple(group.closure for group in gap.groups) != tree.closures or not _spans(
-            chain, gap, start.aliases, end.aliases
+            chain, self.scope.owners[id(chain)], gap, start.aliases, end.aliases
         ):
             raise TreeError(f"{tree.closures[0].alias} does not stand between the two")
         rows = start.aliases | end.aliases
@@ -357,7 +360,7 @@ class _Walker:
         for chain in self.scope.chains:
             for place, gap in enumerate(chain.gaps):
                 if not gap.groups and any(negation is n for n in gap.negations):
-                    found = _stretch(chain, aliases)
+                    found = _stretch(chain, self.scope.owners[id(chain)], aliases)
                     if found is None:
                         return False
                     return found[0] == place + 1 if side == "left" else found[1] == place
@@ -388,9 +391,15 @@ def closure_cost(
     return own, made
 
 
-def _stretch(chain: SequenceItem, aliases: frozenset[str]) -> tuple[int, int] | None:
+Owners = Mapping[str, int]  # the number of the item that has an alias
+
+
+def _stretch(
+    chain: SequenceItem, owners: Owners, aliases: frozenset[str]
+) -> tuple[int, int] | None:
     """The items that aliases are made of: from, to; None where they are no such stretch."""
-    inside = [i for i, item in enumerate(chain.items) if item.aliases and item.aliases <= aliases]
+    some = sorted({owners[alias] for alias in aliases if alias in owners})
+    inside = [i for i in some if chain.items[i].aliases <= aliases]
     if not inside:
         return None
     first, last = inside[0], inside[-1]
@@ -411,22 +420,28 @@ def _contents(chain: SequenceItem, first: int, last: int) -> Iterator[frozenset[
             yield frozenset(group.closure.alias for group in chain.gaps[i].groups)
 
 
-def _split(chain: SequenceItem, left: frozenset[str], right: frozenset[str]) -> SequenceGap | None:
+def _split(
+    chain: SequenceItem, owners: Owners, left: frozenset[str], right: frozenset[str]
+) -> SequenceGap | None:
     """The gap between two stretches that follow each other."""
-    one, two = _stretch(chain, left), _stretch(chain, right)
+    one, two = _stretch(chain, owners, left), _stretch(chain, owners, right)
     if one is None or two is None or one[1] + 1 != two[0]:
         return None
     return chain.gaps[one[1]]
 
 
 def _spans(
-    chain: SequenceItem, gap: SequenceGap, start: frozenset[str], end: frozenset[str]
+    chain: SequenceItem,
+    owners: Owners,
+    gap: SequenceGap,
+    start: frozenset[str],
+    end: frozenset[str],
 ) -> bool:
     """Does the gap stand between the two, of which either may be an edge?"""
     place = next(i for i, found in enumerate(chain.gaps) if found is gap)
     edges = [isinstance(chain.items[i], Edge) for i in (place, place + 1)]
-    left = _stretch(chain, start) if start else ((place, place) if edges[0] else None)
-    right = _stretch(chain, end) if end else ((place + 1, place + 1) if edges[1] else None)
+    left = _stretch(chain, owners, start) if start else ((place, place) if edges[0] else None)
+    right = _stretch(chain, owners, end) if end else ((place + 1, place + 1) if edges[1] else None)
     return left is not None and right is not None and (left[1], right[0]) == (place, place + 1)
 
 

@@ -291,10 +291,10 @@ def plain_rows(part: PatternPart | Edge) -> float:
 
 def within_of(items: Iterable[PatternPart | Edge]) -> Within:
     """The items of a sequence, with those of a piece in its place."""
-    found: Within = ()
+    found: list[tuple[frozenset[str], int]] = []
     for item in items:
         found += item.within if isinstance(item, GivenItem) else ((item.aliases, item.events),)
-    return found
+    return tuple(found)
 
 
 def items_of(part: PatternPart | Edge) -> Iterator[PatternPart]:
@@ -391,16 +391,20 @@ class Fragment:
 
 
 def fragments_of(
-    pattern: Pattern, conditions: tuple[ex.Expression, ...], whole: bool = True, bare: bool = True
+    pattern: Pattern,
+    conditions: tuple[ex.Expression, ...],
+    whole: bool = True,
+    bare: bool = True,
+    longest: int | None = None,
 ) -> list[Fragment]:
     """The stretches of two positive components or more, shorter ones first.
 
     Without `whole` all of the pattern is no piece of it; without `bare` negations belong to what
-    they stand in.
+    they stand in; none has more positive components than the `longest` may have.
     """
     if not isinstance(pattern, Seq):
         return []
-    return list(_Sequence(pattern, conditions).pieces(whole, bare))
+    return list(_Sequence(pattern, conditions).pieces(whole, bare, longest))
 
 
 class _Sequence:
@@ -410,9 +414,10 @@ class _Sequence:
         self._places = [i for i, p in enumerate(self._parts) if not isinstance(p, Neg)]
         self._conditions = [(c, named) for c in conditions if (named := ex.aliases(c))]
 
-    def pieces(self, whole: bool, bare: bool) -> Iterator[Fragment]:
+    def pieces(self, whole: bool, bare: bool, longest: int | None) -> Iterator[Fragment]:
         places, parts = self._places, self._parts
-        for size in range(2, len(places) + whole):
+        most = len(places) - 1 + whole if longest is None else min(longest, len(places) - 1 + whole)
+        for size in range(2, most + 1):
             for first in range(len(places) - size + 1):
                 last = first + size - 1
                 inside = range(places[first], places[last] + 1)

@@ -48,7 +48,7 @@ from optimizer.trees.problem import (
     SolvedTree,
     TreeProblem,
 )
-from optimizer.trees.sequence_search import SequenceTables
+from optimizer.trees.sequence_search import MAX_EXACT_ITEMS, SequenceTables
 from optimizer.trees.tree import (
     AndJoin,
     Latest,
@@ -65,6 +65,7 @@ from workloads.errors import TooLargeError
 from workloads.syntax import All, One
 
 MAX_SUBSETS = 9  # parts that are tried in every order: 3^9 splits; more are merged greedily
+MAX_MERGED = 32  # parts of which any two may be merged next; more are merged in so many groups
 
 
 class Subsets:
@@ -84,13 +85,15 @@ class Subsets:
         n = len(self.items)
         leaves = [(1 << i, item) for i, item in enumerate(self.items)]
         exact = all(item.exact for item in self.items)
+        if n > MAX_MERGED:
+            return self._in_groups(leaves)._replace(exact=False)
         if self.shape == "left":
             return functools.reduce(self._merge, leaves)[1]._replace(exact=exact)
         if self.shape == "right":
             folded = functools.reduce(lambda found, leaf: self._merge(leaf, found), leaves[::-1])
             return folded[1]._replace(exact=exact)
         if n > MAX_SUBSETS:
-            return self._greedy(leaves)._replace(exact=False)
+            return self._greedy(leaves)[1]._replace(exact=False)
         return self._every(n)._replace(exact=exact)
 
     def _every(self, n: int) -> SolvedTree:
@@ -117,17 +120,31 @@ class Subsets:
             best[mask] = SolvedTree(AndJoin(*both), total)
         return best[-1]
 
-    def _greedy(self, leaves: list[tuple[int, SolvedTree]]) -> SolvedTree:
+    def _in_groups(self, leaves: list[tuple[int, SolvedTree]]) -> SolvedTree:
+        """Neighbours are merged first, and then what they made, which keeps the tree shallow."""
+        while len(leaves) > 1:
+            leaves = [
+                self._greedy(leaves[at : at + MAX_MERGED])
+                for at in range(0, len(leaves), MAX_MERGED)
+            ]
+        return leaves[0][1]
+
+    def _greedy(self, leaves: list[tuple[int, SolvedTree]]) -> tuple[int, SolvedTree]:
         """Always the cheapest pair next, or for the worst tree the dearest."""
         sign = -1 if self.shape == "worst" else 1
+        costs: dict[tuple[int, int], float] = {}  # by the parts of both
+
+        def join(pair: tuple[int, int]) -> float:
+            both = leaves[pair[0]][0], leaves[pair[1]][0]
+            if both not in costs:
+                costs[both] = sign * self._join(*both)
+            return costs[both]
+
         while len(leaves) > 1:
-            i, j = min(
-                itertools.combinations(range(len(leaves)), 2),
-                key=lambda pair: sign * self._join(leaves[pair[0]][0], leaves[pair[1]][0]),
-            )
+            i, j = min(itertools.combinations(range(len(leaves)), 2), key=join)
             merged = self._merge(leaves[i], leaves[j])
             leaves = [leaf for k, leaf in enumerate(leaves) if k not in (i, j)] + [merged]
-        return leaves[0][1]
+        return leaves[0]
 
     def _merge(
         self, left: tuple[int, SolvedTree], right: tuple[int, SolvedTree]
@@ -356,7 +373,7 @@ class _Even(Statistics):
 def _has_tree(query: Query, pattern: Pattern) -> bool:
     """Is there an order in which each group is bound with all that its events are tied to?"""
     groups = [e for e in components(pattern) if not isinstance(e.quantifier, One)]
-    if len(groups) < 2:
+    if len(groups) < 2 and not (groups and len(list(components(pattern))) > MAX_EXACT_ITEMS):
         return True
     named = {event.alias for event in components(pattern)}
     conditions = tuple(c for c in query.conditions if ex.aliases(c) <= named)

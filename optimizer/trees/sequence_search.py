@@ -1,15 +1,18 @@
 """The best tree of a sequence: ZStream algorithm 5, with the Odense thesis' selectivities.
 
 The tables are filled stretch by stretch, from short to long; what a stretch costs is the best of
-its splits. Every gap is split exactly once in a tree, so pushing a negation of that gap down, whose
-cost is that of its neighbour's rows, or filtering where it is split, is a choice made there.
+its splits. A sequence of very many items is cut into blocks: trees are the best of those in which
+each block is joined by itself, which keeps them shallow.
+
+Every gap is split exactly once in a tree, so pushing a negation of that gap down, whose cost is
+that of its neighbour's rows, or filtering where it is split, is a choice made there.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from optimizer.cost import unit_costs as cost
@@ -31,6 +34,8 @@ from optimizer.trees.problem import (
 from optimizer.trees.tree import KSeq, NegTop, NSeq, SeqJoin, Side, Tree, TreeError
 
 MAX_SEQUENCE_CHOICES = 4  # negations of one gap that are tried in every way
+MAX_EXACT_ITEMS = 40  # of a sequence whose trees are all compared: 40^3 / 6 splits
+BLOCK_ITEMS = 20  # of a longer one, that are joined with each other before others
 
 
 class _Push(NamedTuple):
@@ -75,6 +80,7 @@ class SequenceTables:
         self.problem, self.chain, self.shape = problem, chain, shape
         self.worst = shape == "worst"
         self.size = len(chain.items)
+        self.blocks = _blocks(self.size)
         self.items = items
         self.inner = {id(n): inner(n.problem) for gap in chain.gaps for n in gap.negations}
         edges = [isinstance(item, Edge) for item in chain.items]
@@ -172,7 +178,7 @@ class SequenceTables:
             item = self.chain.items[a]
             self.rows[a][a], self.plain_rows[a][a] = item.rows, plain_rows(item)
             self.events[a][a] = item.events
-            for b in range(a + 1, n):
+            for b in range(a + 1, self._last_end(a) + 1):
                 new = self.chain.items[b]
                 before = self.events[a][b - 1]
                 fit, _ = self._pairs(before, new.events)
@@ -191,10 +197,39 @@ class SequenceTables:
                         else:
                             count += 1
                 self.plain_rows[a][b], self.events[a][b] = rows, before + new.events
-                left = self._survival(a, b, self._inside(a, b)) if negated else 1.0
+                decided = negated and self._is_stretch(a, b)
+                left = self._survival(a, b, self._inside(a, b)) if decided else 1.0
                 self.rows[a][b] = rows * left
                 self.counts[a][b], self.equal[a][b] = count, equal
                 self.equalities[a][b] = equalities
+
+    def _last_end(self, a: int) -> int:
+        """The last item of the longest stretch from an item on that a tree may have."""
+        inside = next(block for block in self.blocks if a in block)
+        return self.size - 1 if a == inside[0] else inside[-1]
+
+    def _is_stretch(self, a: int, b: int) -> bool:
+        """May a tree have the stretch of these items as a subtree?"""
+        if len(self.blocks) == 1:
+            return True
+        one = next(block for block in self.blocks if a in block)
+        return b in one or (a == one[0] and any(b == block[-1] for block in self.blocks))
+
+    def _stretches(self) -> Iterator[tuple[int, int, Iterable[int]]]:
+        """The stretches that a tree may have, shorter ones first, with the items to split before.
+
+        From right to left, so that of equal costs the left-deep tree is found first.
+        """
+        for block in self.blocks:
+            first, end = block[0], block[-1] + 1
+            for size in range(2, len(block) + 1):
+                for a in range(first, end - size + 1):
+                    yield a, a + size - 1, range(a + size - 1, a, -1)
+        starts = [block[0] for block in self.blocks]
+        for number in range(2, len(self.blocks) + 1):
+            for i in range(len(self.blocks) - number + 1):
+                j = i + number - 1
+                yield starts[i], self.blocks[j][-1], starts[j:i:-1]
 
     def _pairs(self, left: int, right: int) -> tuple[float, float]:
         """How many pairs of rows of so many events fit in time and key; and are looked at."""
@@ -234,34 +269,34 @@ class SequenceTables:
         roots: list[list[tuple[int, _Option] | None]] = [[None] * n for _ in range(n)]
         for i in range(n):
             least[i][i] = self.items[i].cost
-        for size in range(2, n + 1):
-            for a in range(n - size + 1):
-                b = a + size - 1
-                best, root = math.inf, None
-                for r in range(b, a, -1):
-                    total = least[a][r - 1] + least[r][b]
-                    if total == math.inf:
-                        continue
-                    if self.plain[r - 1]:
-                        total += self.plain_cost(a, b, r)
-                        option = PLAIN
-                    elif self._allowed(a, b, r):
-                        own, option = self._split_cost(a, b, r)
-                        total += own
-                    else:
-                        continue
-                    if root is None or (
-                        total * CLOSE > best if self.worst else total < best * CLOSE
-                    ):
-                        best, root = total, (r, option)
-                least[a][b], roots[a][b] = best, root
+        for a, b, splits in self._stretches():
+            best, root = math.inf, None
+            for r in splits:
+                total = least[a][r - 1] + least[r][b]
+                if total == math.inf:
+                    continue
+                if self.plain[r - 1]:
+                    total += self.plain_cost(a, b, r)
+                    option = PLAIN
+                elif self._allowed(a, b, r):
+                    own, option = self._split_cost(a, b, r)
+                    total += own
+                else:
+                    continue
+                if root is None or (total * CLOSE > best if self.worst else total < best * CLOSE):
+                    best, root = total, (r, option)
+            least[a][b], roots[a][b] = best, root
         if roots[0][n - 1] is None:
             raise TreeError(f"no {self.shape}-deep tree evaluates this pattern")
         tree = self._build(0, n - 1, roots, {})
         assert tree is not None
-        exact = all(item.exact for item in self.items) and all(
-            len(options) > 1 or len(gap.negations) <= MAX_SEQUENCE_CHOICES
-            for options, gap in zip(self.options, self.chain.gaps, strict=True)
+        exact = (
+            len(self.blocks) == 1
+            and all(item.exact for item in self.items)
+            and all(
+                len(options) > 1 or len(gap.negations) <= MAX_SEQUENCE_CHOICES
+                for options, gap in zip(self.options, self.chain.gaps, strict=True)
+            )
         )
         return SolvedTree(tree, least[0][n - 1] + self.constant, exact)
 
@@ -394,6 +429,13 @@ class SequenceTables:
         for negation in _in_turn(option, self._far(a, b, r)):
             tree = NegTop(tree, self.inner[id(negation)].tree)
         return tree
+
+
+def _blocks(size: int) -> list[range]:
+    """The items in stretches of which each is joined by itself first; all in one of few items."""
+    if size <= MAX_EXACT_ITEMS:
+        return [range(size)]
+    return [range(a, min(a + BLOCK_ITEMS, size)) for a in range(0, size, BLOCK_ITEMS)]
 
 
 def _in_turn(option: _Option, far: list[NegatedItem]) -> Sequence[NegatedItem]:

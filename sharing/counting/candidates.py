@@ -58,6 +58,7 @@ class QuerySteps:
 
 Ints: TypeAlias = NDArray[np.int64]
 FEWEST_QUERIES = 2
+MAX_PLACES = 300_000  # at which candidates stand, all together
 
 
 class LetterText(NamedTuple):
@@ -193,7 +194,8 @@ class Candidates(Sequence[Candidate]):
 
     The places of candidate i are `first[i]` up to `first[i + 1]`, in order of query and position;
     no two of one candidate overlap. `base[i]` is the candidate that i is a variant of, with only
-    some of its places, or i itself.
+    some of its places, or i itself. Where they are not `complete`, longer ones were left out, as
+    there are too many.
     """
 
     of: tuple[QuerySteps, ...]
@@ -203,6 +205,7 @@ class Candidates(Sequence[Candidate]):
     first: Ints
     query: Ints  # of each place
     position: Ints
+    complete: bool = True
 
     def __len__(self) -> int:
         return len(self.length)
@@ -321,12 +324,18 @@ def mine(
 
     Where all places of a substring begin (or end) their queries it is called a prefix (or suffix).
     Further `kinds` give further candidates: "prefix" and "suffix" serve only those queries that
-    begin or end with a substring; "bitmark" those with the same symbols whatever they negate.
+    begin or end with a substring; "bitmark" those with the same symbols whatever they negate. The
+    shorter ones come first, and none are longer than those with which there are `MAX_PLACES`.
     """
     of = tuple(queries)
     text = interned([(query.setting, step) for step in query.steps] for query in of)
     found = [_none(of)]
+    number, complete = 0, True
     for level in levels(text):
+        number += len(level.places)
+        if number > MAX_PLACES:
+            complete = False
+            break
         every = _served(of, text, level)
         if "substring" in kinds:
             found.append(every)
@@ -340,7 +349,7 @@ def mine(
     if "bitmark" in kinds:
         found += _bitmarks(of, text)
     mined = _concatenated(found)
-    return replace(mined, base=np.arange(len(mined)))
+    return replace(mined, base=np.arange(len(mined)), complete=complete)
 
 
 def interned(words: Iterable[Iterable[Hashable]]) -> LetterText:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, inf
 from typing import Any, NamedTuple, TypeAlias
 
 from optimizer.bind.conditions import canonical
@@ -408,7 +408,10 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
         known,
         unit_costs,
         {name: parts for choice in choices.values() for name, parts in _lengths(choice).items()},
-        {setting: choice.solution.bound for setting, choice in choices.items()},
+        {
+            setting: choice.solution.bound if problem.mined[setting].complete else inf
+            for setting, choice in choices.items()
+        },
         request.sharing,
         EXACTLY if request.solver == "greedy" else MORE_EXACTLY,
         request.device,
@@ -419,7 +422,8 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
     planned = tuple(
         _group(found.group, found.choice, problem, assigning, request) for found in rated
     )
-    apart = rating.apart([found.group for found in rated]) if request.sharing else []
+    searched = request.sharing and not request.is_late
+    apart = rating.apart([found.group for found in rated]) if searched else []
     total = sum(found.group.nanoseconds for found in rated)
     least = min(total, assigned.least)
     return PlanPart(
@@ -434,7 +438,7 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
 
 def _choices(problem: CountingProblem, request: PlanRequest) -> dict[CountSetting, CandidateChoice]:
     """The best segments for Chop-Connect, where it may be taken."""
-    if request.device not in chopconnect.DEVICES:
+    if request.device not in chopconnect.DEVICES or request.is_late:
         return {}
     by_setting: dict[CountSetting, list[Query]] = {}
     for query in problem.queries:
@@ -442,7 +446,7 @@ def _choices(problem: CountingProblem, request: PlanRequest) -> dict[CountSettin
     model = MeasuredModel(request.statistics, request.unit_costs)
     earlier = earlier_candidates(request.earlier, list(problem.steps.values()))
     return {
-        setting: choose_among(candidates, model, request.solver, request.options, earlier=earlier)
+        setting: choose_among(candidates, model, request.solver, request.limited, earlier=earlier)
         for setting, candidates in problem.mined.items()
         if len(candidates) and trusted(by_setting[setting], request.statistics)
     }
@@ -461,11 +465,11 @@ def _by_thesis(problem: CountingProblem, request: PlanRequest) -> PlanPart:
     for mined in problem.mined.values():
         if not len(mined) or request.device not in chopconnect.DEVICES:
             continue
-        choice = choose_among(mined, model, request.solver, request.options, earlier=earlier)
+        choice = choose_among(mined, model, request.solver, request.limited, earlier=earlier)
         found, ids = listed(choice, OPERATIONS)
         candidates += found
         chosen += ids
-        proven &= choice.solution.proven
+        proven &= choice.solution.proven and mined.complete
         for names in together(choice.chopped):
             if len(names) < 2:
                 continue

@@ -105,7 +105,7 @@ def choose_in(
 ) -> NodeChoice:
     """What the readings of a problem make once; otherwise as `choose`."""
     if not problem.nodes:
-        return NodeChoice(problem, frozenset(), problem.separate)
+        return NodeChoice(problem, frozenset(), problem.separate if problem.complete else 0.0)
     starts = [_independent(problem), _aggressive(problem), frozenset[int]()]
     if earlier:
         starts.append(frozenset(i for i, n in enumerate(problem.nodes) if n.steps in earlier))
@@ -121,7 +121,8 @@ def choose_in(
         case _:
             assert_never(solver)
     found = _read_twice(problem, found)
-    return NodeChoice(problem, found, min(bound, problem.cost(found)))
+    bound = min(bound, problem.cost(found)) if problem.complete else 0.0
+    return NodeChoice(problem, found, bound)
 
 
 def benefit(problem: NodeProblem, served: NodePlacement) -> float:
@@ -158,14 +159,11 @@ def _read_twice(problem: NodeProblem, made: frozenset[int]) -> frozenset[int]:
         readers = Trees(problem, made).readers()
         single = sorted(node for node, read in readers.items() if read < 2)
         cost = problem.cost(made)
-        kept = next(
-            (
-                fewer
-                for node in single
-                if problem.cost(fewer := made - {node}) <= cost * (1 + NEGLIGIBLE_SHARE)
-            ),
-            None,
-        )
-        if kept is None:
+        fewer = made
+        for node in single:
+            less = fewer - {node}
+            if problem.saved(fewer, less, [node])[0] >= -cost * NEGLIGIBLE_SHARE:
+                fewer = less
+        if fewer == made:
             return made
-        made = problem.used(kept)
+        made = problem.used(fewer)

@@ -98,16 +98,8 @@ class _Search:
 
     def _gain(self, made: frozenset[int], changed: frozenset[int], nodes: list[int]) -> float:
         """By how much the cost falls where only these nodes differ."""
-        problem, gained = self._problem, 0.0
-        touched = {number for node in nodes for number in problem.reading[node]}
-        touched |= {len(problem.roots) + node for node in nodes}
-        for number in sorted(touched):
-            reader = problem.readers[number]
-            if self._is_active(number, made):
-                gained += reader.best(made).cost
-            if self._is_active(number, changed):
-                gained -= reader.best(changed).cost
-        self.left -= len(touched)
+        gained, trees = self._problem.saved(made, changed, nodes)
+        self.left -= trees
         return gained
 
     def _is_active(self, number: int, made: frozenset[int]) -> bool:

@@ -14,15 +14,29 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Neg, Query, Reading, Window, parts_of
+from optimizer.ir.query import (
+    Neg,
+    Pattern,
+    Query,
+    Reading,
+    Window,
+    parts_of,
+    positive_events,
+)
 from optimizer.statistics import Statistics
 from optimizer.trees import CostedTree, GivenFragment, TreeError, best_tree, labels_of
 from optimizer.trees.problem import Fragment, FragmentKey, fragments_of
 from optimizer.trees.search import ItemRange, Stretches, stretches_of
+from optimizer.trees.sequence_search import MAX_EXACT_ITEMS
 from optimizer.trees.tree import Tree, renamed, to_document
 from sharing.counting.candidates import CandidateKind
 
 MAX_TREE_OPTIONS = 64  # sets of nodes that are compared where no table does it
+MAX_READERS = 500  # that compare so many; where there are more, each compares fewer
+FEW_TREE_OPTIONS = 8
+MAX_SPLITS = 1_000_000  # in the tables of all readings
+MAX_PIECES = 60_000  # stretches of all readings that are compared with each other
+MAX_NODES = 2_000
 
 
 class Occurrence(NamedTuple):
@@ -42,15 +56,21 @@ class TreeOption(NamedTuple):
 class Reader:
     """A pattern with its occurrences of nodes, which are numbered in order.
 
-    Costs are events touched in one window.
+    Costs are events touched in one window. One that is `quick` compares few trees.
     """
 
     def __init__(
-        self, asked: Query, occurrences: Sequence[Occurrence], statistics: Statistics
+        self,
+        asked: Query,
+        occurrences: Sequence[Occurrence],
+        statistics: Statistics,
+        quick: bool = False,
     ) -> None:
         self.asked, self.occurrences = asked, tuple(occurrences)
         self.nodes = frozenset(occurrence.node for occurrence in occurrences)
-        self._statistics = statistics
+        self._statistics, self._quick = statistics, quick
+        self._most = FEW_TREE_OPTIONS if quick else MAX_TREE_OPTIONS
+        self._trees: dict[tuple[int, ...], CostedTree] = {}
         self._costs: dict[tuple[int, ...], float] = {}
         self._best: dict[frozenset[int], TreeOption] = {}
         found = stretches_of(asked, statistics, COMPILED) if occurrences else None
@@ -72,7 +92,7 @@ class Reader:
     def exact(self) -> bool:
         """Is the best tree found among all sets of occurrences, and not step by step?"""
         every = range(len(self.occurrences))
-        return self._table is not None or self._listed(every, MAX_TREE_OPTIONS) is not None
+        return self._table is not None or self._listed(every, self._most) is not None
 
     def least(self, prices: Mapping[int, float]) -> TreeOption:
         """The cheapest tree, with what it pays, where each occurrence with a price may be had.
@@ -81,7 +101,10 @@ class Reader:
         """
         if self._table is not None:
             return self._looked_up(self._table, prices)
-        sets = self._listed(prices, MAX_TREE_OPTIONS)
+        sets = self._listed(prices, self._most)
+        if sets is None and self._quick:
+            likely = () if self._floor is None else self._looked_up(self._floor, prices).taken
+            sets = list(dict.fromkeys([(), likely]))
         if sets is not None:
             return min((self._paid(taken, prices) for taken in sets), key=lambda way: way.cost)
         best = self._paid((), prices)
@@ -99,7 +122,7 @@ class Reader:
 
     def at_least(self, prices: Mapping[int, float]) -> TreeOption:
         """What no tree costs less than at these prices, with what would be taken for it."""
-        if self._table is None and self._listed(prices, MAX_TREE_OPTIONS) is None:
+        if self._table is None and self._listed(prices, self._most) is None:
             return (
                 TreeOption(0.0, ()) if self._floor is None else self._looked_up(self._floor, prices)
             )
@@ -107,6 +130,7 @@ class Reader:
 
     def ways(self, limit: int) -> list[TreeOption] | None:
         """All sets of nodes that a tree can read and that save something; None for more."""
+        limit = min(limit, self._most) if self._quick and self._table is None else limit
         sets = self._listed(range(len(self.occurrences)), limit)
         if sets is None:
             return None
@@ -123,12 +147,16 @@ class Reader:
 
     def tree(self, taken: Sequence[int]) -> CostedTree:
         """The best tree that reads these occurrences, each under its number."""
-        given = [
-            GivenFragment(str(i), self.occurrences[i].piece.positive, negations=not piece.bare)
-            for i in taken
-            for piece in [self.occurrences[i].piece]
-        ]
-        return best_tree(self.asked, self._statistics, given, COMPILED)
+        found = self._trees.get(tuple(taken))
+        if found is None:
+            given = [
+                GivenFragment(str(i), self.occurrences[i].piece.positive, negations=not piece.bare)
+                for i in taken
+                for piece in [self.occurrences[i].piece]
+            ]
+            found = best_tree(self.asked, self._statistics, given, COMPILED)
+            self._trees[tuple(taken)] = found
+        return found
 
     def _paid(self, taken: tuple[int, ...], prices: Mapping[int, float]) -> TreeOption:
         return TreeOption(self._cost(taken) + sum(prices[i] for i in taken), taken)
@@ -223,11 +251,15 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class NodeProblem:
-    """Readings with the readers of their trees, and what they may have in common."""
+    """Readings with the readers of their trees, and what they may have in common.
+
+    Where that is not `complete`, nodes were left out, as there are too many.
+    """
 
     readings: tuple[Reading, ...]
     roots: tuple[Reader, ...]
     nodes: tuple[Node, ...]
+    complete: bool = True
 
     def queries(self, places: Iterable[NodePosition]) -> tuple[str, ...]:
         """The queries of some places, in order."""
@@ -276,6 +308,24 @@ class NodeProblem:
         nodes = sum(self.nodes[node].reader.best(some).cost for node in sorted(some))
         return sum(root.best(some).cost for root in self.roots) + nodes
 
+    def saved(
+        self, made: frozenset[int], changed: frozenset[int], nodes: Iterable[int]
+    ) -> tuple[float, int]:
+        """By how much the cost falls where only these nodes differ, and how many trees that is."""
+        gained = 0.0
+        touched = {number for node in nodes for number in self.reading[node]}
+        touched |= {len(self.roots) + node for node in nodes}
+        for number in sorted(touched):
+            reader = self.readers[number]
+            if self._is_active(number, made):
+                gained += reader.best(made).cost
+            if self._is_active(number, changed):
+                gained -= reader.best(changed).cost
+        return gained, len(touched)
+
+    def _is_active(self, number: int, made: frozenset[int]) -> bool:
+        return number < len(self.roots) or number - len(self.roots) in made
+
     def used(self, made: Collection[int]) -> frozenset[int]:
         """Those of these nodes that the best trees read, directly or through others."""
         some, found = frozenset(made), set[int]()
@@ -295,9 +345,11 @@ def problem_of(
 ) -> NodeProblem:
     """The nodes of readings of one key and window; none without `sharing`."""
     places: dict[FragmentKey, list[NodePosition]] = {}
+    sharing = sharing and len(readings) > 1
+    limits = _limits([_size(reading.pattern) for reading in readings])
     found = [
-        fragments_of(reading.pattern, reading.asked.conditions)
-        if sharing and len(readings) > 1
+        fragments_of(reading.pattern, reading.asked.conditions, longest=limits.longest)
+        if sharing and _size(reading.pattern) <= limits.largest
         else []
         for reading in readings
     ]
@@ -307,11 +359,17 @@ def problem_of(
     whole = {(n, p.first, p.last): p.key for n, pieces in enumerate(found) for p in pieces
              if not p.bare}  # fmt: skip
     kept = {key: at for key, at in places.items() if _is_common(at) and not _is_idle(at, whole)}
+    complete = not sharing or (limits.is_none and len(kept) <= MAX_NODES)
+    if len(kept) > MAX_NODES:
+        promise = {key: (len(at) - 1) * (at[0].piece.size - 1) for key, at in kept.items()}
+        best = set(sorted(kept, key=lambda key: -promise[key])[:MAX_NODES])
+        kept = {key: at for key, at in kept.items() if key in best}
     numbers = {key: i for i, key in enumerate(kept)}
+    quick = len(readings) + len(kept) > MAX_READERS
 
     def reader(asked: Query, pieces: Iterable[Fragment]) -> Reader:
         own = [Occurrence(numbers[p.key], p) for p in pieces if p.key in numbers]
-        return Reader(asked, own, statistics)
+        return Reader(asked, own, statistics, quick)
 
     nodes = []
     for at in kept.values():
@@ -320,7 +378,33 @@ def problem_of(
         node = reader(piece.asked(query), inner)
         nodes.append(Node(MatchSetting.of(query), tuple(at), node))
     roots = tuple(reader(r.asked, pieces) for r, pieces in zip(readings, found, strict=True))
-    return NodeProblem(tuple(readings), roots, tuple(nodes))
+    return NodeProblem(tuple(readings), roots, tuple(nodes), complete)
+
+
+class _Limits(NamedTuple):
+    """The most components of a reading that shares anything, and of a piece of one, if limited."""
+
+    largest: int
+    longest: int | None
+
+    @property
+    def is_none(self) -> bool:
+        return self.longest is None
+
+
+def _limits(sizes: Sequence[int]) -> _Limits:
+    """What is looked at of readings of so many components; a table has a third power of these."""
+    largest = MAX_EXACT_ITEMS
+    while largest > 2 and sum(size**3 // 6 for size in sizes if size <= largest) > MAX_SPLITS:
+        largest -= 1
+    some = [size for size in sizes if size <= largest]
+    if sum(size**2 // 2 for size in some) > MAX_PIECES:
+        return _Limits(largest, max(2, MAX_PIECES // sum(some)))
+    return _Limits(largest, None if len(some) == len(sizes) else largest)
+
+
+def _size(pattern: Pattern) -> int:
+    return sum(1 for _ in positive_events(pattern))
 
 
 def steps_of(piece: Fragment) -> tuple[str, ...]:

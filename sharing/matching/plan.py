@@ -81,8 +81,9 @@ class CandidateList:
     def made(self) -> list[NodePlacement]:
         """The nodes that are made, the most useful first."""
         problem, every = self.choice.problem, self.choice.made
-        whole = problem.cost(every)
-        worth = {s.node: problem.cost(every - {s.node}) - whole for s in self.choice.served}
+        worth = {
+            s.node: -problem.saved(every, every - {s.node}, [s.node])[0] for s in self.choice.served
+        }
         return sorted(self.choice.served, key=lambda s: (-worth[s.node], s.node))
 
     @cached_property
@@ -128,11 +129,10 @@ class CandidateList:
         found = []
         for served in self.made:
             after = before | {served.node}
-            found.append(problem.cost(before) - problem.cost(after))
+            found.append(problem.saved(before, after, [served.node])[0])
             before = after
-        whole = self.choice.cost
-        others = self.entries[len(self.made) :]
-        return found + [whole - problem.cost(self.choice.made | {s.node}) for s in others]
+        made, others = self.choice.made, self.entries[len(self.made) :]
+        return found + [problem.saved(made, made | {s.node}, [s.node])[0] for s in others]
 
     @cached_property
     def _near(self) -> list[list[int]]:
@@ -184,6 +184,7 @@ CALLED: Mapping[CandidateKind, str] = {
     "bitmark": "bit-marking",
 }
 NAMED = 4  # nodes in a reason
+MAX_ROUNDS = 8  # in which nodes whose queries lose are given up; then all others are
 NOTHING = 1e-9  # sums of doubles in another order differ in their last digits
 
 
@@ -191,7 +192,7 @@ def tree_problems(queries: Sequence[Query], request: PlanRequest) -> list[NodePr
     """What queries all of which run as trees have in common, by key and window."""
     nodes = request.sharing and request.shape == "bushy"
     return [
-        problem_of(readings, request.statistics, nodes)
+        problem_of(readings, request.statistics, nodes and not request.is_late)
         for readings in readings_of(queries).values()
     ]
 
@@ -208,9 +209,17 @@ def detected(
         kept = set(request.earlier.chosen)
         before = {c.pattern: c.queries for c in request.earlier.candidates if c.id in kept}
     for problem in problems:
-        choice = choose_in(problem, request.solver, request.options, before)
+        if request.is_late:
+            choice = NodeChoice(problem, frozenset(), 0.0)
+        else:
+            choice = choose_in(problem, request.solver, request.limited, before)
         planned = _Planned(choice, workload, request, reasons)
-        while fewer := planned.without_losses():
+        for round_ in range(1, MAX_ROUNDS + 1):
+            fewer = planned.without_losses()
+            if fewer is None:
+                break
+            if round_ == MAX_ROUNDS or request.is_late:
+                fewer = replace(fewer, made=frozenset())
             planned = _Planned(fewer, workload, request, reasons)
         yield planned.part()
 
@@ -264,8 +273,9 @@ class _Compiled:
         covered = {
             number
             for below in self.nodes.values()
+            for served in [self._served(below)]
             for number in below
-            if set(self.users[number]) <= self._served(below)
+            if served.issuperset(self.users[number])
         }
         inner = {
             source
@@ -276,7 +286,9 @@ class _Compiled:
         return [o for n, o in self.operators.items() if n in shared - covered - inner]
 
     def _served(self, below: frozenset[str]) -> set[str]:
-        return {name for name, own in self.of.items() if below <= own}
+        """The queries that have all of these operators."""
+        rarest = min(below, key=lambda number: (len(self.users[number]), number))
+        return {name for name in self.users[rarest] if below <= self.of[name]}
 
 
 class _Planned:
@@ -306,7 +318,8 @@ class _Planned:
         passed = max(0.0, self._nanoseconds * self._problem.separate - separate)
         least = max(max(self._alone.values()), self._nanoseconds * self.choice.bound - passed)
         least = min(least, shared)
-        proven = shared - least <= NOTHING * max(shared, separate)
+        exact = all(root.tree(()).exact for root in self._problem.roots)
+        proven = exact and shared - least <= NOTHING * max(shared, separate)
         return PlanPart(tuple(groups), candidates, chosen, separate, least, proven)
 
     def without_losses(self) -> NodeChoice | None:

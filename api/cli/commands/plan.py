@@ -35,7 +35,14 @@ def plan(
             metavar="FILE", help="Statistics in place of the workload's, as a run writes them."
         ),
     ] = None,
-    solver: Annotated[Solver, typer.Option(help="How to choose what to share.")] = "greedy",
+    solver: Annotated[
+        Solver,
+        typer.Option(
+            help="How to choose what to share: greedy is quick; cpsat searches further and proves "
+            "its choice where it can; exhaustive finds the best one or refuses. The plan says how "
+            "far from the best it can be."
+        ),
+    ] = "greedy",
     model: Annotated[Model, typer.Option(help="How to estimate costs.")] = "measured",
     format: Annotated[Format, typer.Option(help="How to show the plan.")] = "text",
     no_sharing: Annotated[
@@ -62,6 +69,14 @@ def plan(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse to assume what statistics do not tell.")
     ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Stop searching after so long, and plan the rest in the quickest way.",
+        ),
+    ] = None,
     server: Annotated[
         str | None,
         typer.Option(
@@ -85,10 +100,10 @@ def plan(
     report = None if old is None else read_report(old)
     previous = None if old is None or report is not None else read_plan(old)
     if server is not None:
-        if old is not None or strict or explain or no_sharing:
+        if old is not None or strict or explain or no_sharing or timeout is not None:
             raise SheafError(
-                "--from, --strict, --explain and --no-sharing are for plans that are made without "
-                "--server"
+                "--from, --strict, --explain, --no-sharing and --timeout are for plans that are "
+                "made without --server"
             )
         served = _served(server, workload, events, statistics, solver, model)
         typer.echo(show(served, format, query, verbose), nl=False)
@@ -119,7 +134,13 @@ def plan(
         known_, costs = from_report(report, bound, before, costs, planner)
         typer.echo(f"known: measured by a run of {report['events']:,} events", err=True)
     options = PlanOptions(
-        solver, model, sharing=not no_sharing, earlier=previous, strict=strict, unit_costs=costs
+        solver,
+        model,
+        sharing=not no_sharing,
+        earlier=previous,
+        strict=strict,
+        unit_costs=costs,
+        seconds=timeout,
     )
     stages = stages_of(bound, known_, options, to_document(parsed))
     made = stages.plan

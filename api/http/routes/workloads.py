@@ -68,6 +68,7 @@ _BODY = {
     }
 }
 
+SEARCH_SHARE = 0.5  # of the time for planning, in which more to share is searched for
 ASYNC = re.compile(r"(^|[,\s])respond-async\b")
 
 VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default the latest.")]
@@ -158,7 +159,10 @@ def list_versions(id: str, store: Annotated[Store, handed(store)]) -> list[Workl
     return [workload_summary(stored) for stored in store.versions(id)]
 
 
-@router.get("/{id}/explain", responses=responses("not-found", "planning-too-long", "busy"))
+@router.get(
+    "/{id}/explain",
+    responses=responses("not-found", "planning-too-long", "planning-too-large", "busy"),
+)
 def explain_workload(
     id: str,
     store: Annotated[Store, handed(store)],
@@ -181,7 +185,12 @@ def explain_workload(
     responses={
         202: {"model": TaskOut, "description": "It is being made, as was preferred"},
         **responses(
-            "not-found", "path-not-allowed", "invalid-request", "planning-too-long", "busy"
+            "not-found",
+            "path-not-allowed",
+            "invalid-request",
+            "planning-too-long",
+            "planning-too-large",
+            "busy",
         ),
     },
 )
@@ -202,7 +211,14 @@ def post_plan(
     stored = store.workload(id, wanted.version)
     if wanted.sample is not None:
         roots.check(wanted.sample.path)
-    asked = (dict(stored.document), wanted, roots.folders, settings(request).max_candidates)
+    given = settings(request)
+    asked = (
+        dict(stored.document),
+        wanted,
+        roots.folders,
+        given.max_candidates,
+        SEARCH_SHARE * given.planning_seconds,
+    )
     start = time.perf_counter()
 
     def keep(made: Mapping[str, Any]) -> StoredPlan:

@@ -14,7 +14,7 @@ from api.http.embedded_server import serving
 from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import SettingError, Settings, from_environment
 from api.jobs.roots import OutsideRootsError, Roots
-from api.planning.process_pool import ProcessPool, TooLongError
+from api.planning.process_pool import ProcessPool, TooLongError, TooMuchMemoryError
 from tests.api.service import finished, is_problem, posted_plan
 from workloads.errors import SheafError
 
@@ -200,6 +200,47 @@ def test_planning_that_takes_too_long_is_a_problem(pretend: list[str], tmp_path:
         assert client.post(f"/v1/workloads/{id}/plans").status_code == 201
 
 
+HOARD = "import time; held = b'x' * 700_000_000; time.sleep(1000)"
+
+
+def test_work_that_takes_too_much_memory_is_ended_and_the_next_is_done() -> None:
+    computing = ProcessPool(60, processes=1, memory=500_000_000)
+    try:
+        with pytest.raises(TooMuchMemoryError, match=r"more memory than 500 MB"):
+            computing.call(exec, HOARD)
+        assert computing.call(divmod, 7, 2) == (3, 1)
+    finally:
+        computing.close()
+
+
+def test_planning_that_takes_too_much_memory_is_a_problem(
+    pretend: list[str], tmp_path: Path
+) -> None:
+    settings = Settings(tmp_path, planning_memory=1_000_000)
+    with serving(create_app(settings, pretend)) as address, at(address) as client:
+        id = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
+        response = client.post(f"/v1/workloads/{id}/plans", json={"solver": "exhaustive"})
+        is_problem(response, 422, "planning-too-large")
+        assert "SHEAF_PLANNING_MEMORY" in response.json()["detail"]
+        assert client.get("/v1/workloads").status_code == 200
+
+
+def test_a_task_whose_planning_takes_too_much_memory_fails_with_the_reason(
+    pretend: list[str], tmp_path: Path
+) -> None:
+    settings = Settings(tmp_path, planning_memory=1_000_000)
+    with serving(create_app(settings, pretend)) as address, at(address) as client:
+        id = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
+        headers = {"prefer": "respond-async"}
+        task = client.post(f"/v1/workloads/{id}/plans", headers=headers).json()
+        end = time.monotonic() + 60
+        while task["status"] in ("queued", "running") and time.monotonic() < end:
+            time.sleep(0.05)
+            task = client.get(f"/v1/tasks/{task['id']}").json()
+        assert task["status"] == "failed"
+        assert "took more memory" in task["reason"]
+
+
 # --- settings ------------------------------------------------------------------------------------
 
 
@@ -211,6 +252,7 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
             "SHEAF_JOBS_AT_ONCE": "3",
             "SHEAF_PLANNING_SECONDS": "1.5",
             "SHEAF_JOB_MEMORY": "1.5 GB",
+            "SHEAF_PLANNING_MEMORY": "3 GB",
         },
         jobs_at_once=4,
         store=None,
@@ -218,6 +260,7 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
     assert found.data == tmp_path / "d"
     assert found.roots == (tmp_path, Path("/"))
     assert (found.jobs_at_once, found.planning_seconds, found.store) == (4, 1.5, None)
+    assert found.planning_memory == 3_000_000_000
     assert found.job_memory == 1_500_000_000
 
 
