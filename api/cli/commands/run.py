@@ -187,12 +187,8 @@ def run(
     else:
         report = _run(run_plan, parsed, made, source, out, execution, statistics)
         _show(report, verbose)
-    if not stream and not any(report.numbers) and Path(events).exists():
-        from api.cli.missing_types import absent_types
-        from optimizer.bind.binder import bind
-
-        if (why := absent_types(bind(parsed), events)) is not None:
-            typer.echo(f"note: {why}", err=True)
+    for note in report.notes:
+        typer.echo(f"note: {note}", err=True)
     report.seconds = {"plan": planning, **report.seconds}
     typer.echo(json.dumps(report_document(made, report)), err=True)
     if report.ledger.stopped:
