@@ -455,6 +455,9 @@ def open_stream(
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)
+    if source.disorder is not None:  # which wins over what the workload states
+        stream = replace(workload.stream, lateness=source.disorder)
+        workload = replace(workload, stream=stream)
     before = read_manifest(checkpoint)
     known = None if before is None else before.schema
     more = () if running is None else (running.options,)

@@ -9,7 +9,9 @@ from typing import Literal as OneOf
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from api.http import examples
+from api.run_settings import RunSettings
 from optimizer.plan.plan import Model, Solver
+from workloads.workload import OnLimit
 
 EXAMPLE_WORKLOAD = examples.WORKLOAD
 
@@ -98,7 +100,47 @@ PathIn = Annotated[
 ]
 
 
-class PlanIn(_In):
+class RunSettingsIn(_In):
+    """The options of a run, as the command line and the clients have them too.
+
+    One that the engine cannot honour is refused, with the reason.
+    """
+
+    on_error: OneOf["stop", "skip"] = Field(
+        default="stop",
+        description="At a row that is no event: stop, or leave it out and count it.",
+    )
+    disorder: Annotated[str, Field(max_length=40)] | None = Field(
+        default=None,
+        description="How late events can be, such as `10 s`. Local engine and streams.",
+        examples=["10 s"],
+    )
+    slice: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
+        default=None, description="Events in memory at a time. Local engine."
+    )
+    partial_limit: Annotated[int, Field(ge=1, le=10**15)] | None = Field(
+        default=None,
+        description="Partial matches of one key that an operator of a query may hold. Local "
+        "engine.",
+    )
+    on_limit: OnLimit = Field(
+        default="stop", description="At that limit: stop the query, or drop its oldest."
+    )
+    row_limit: Annotated[int, Field(ge=1, le=10**15)] | None = Field(
+        default=None,
+        description="Rows that a query may give; the query alone is stopped. The service has one "
+        "of its own for jobs over stored events (SHEAF_ROW_LIMIT), which is also the most.",
+    )
+
+    def settings(self) -> RunSettings:
+        """The same for those who run a plan."""
+        return RunSettings(**{name: getattr(self, name) for name in RunSettingsIn.model_fields})
+
+
+class PlanIn(RunSettingsIn):
+    """How to plan. Of the options of a run, `on_error` and `disorder` say how a sample is read;
+    the others are taken as a job takes them, and change no plan."""
+
     version: int | None = Field(
         default=None, ge=1, le=10**9, description="Of the workload; by default the latest."
     )
@@ -259,6 +301,9 @@ class PlanOut(BaseModel):
     unit_costs: dict[str, Any] = Field(
         default={}, description="What each kind of operation takes, by which costs were made."
     )
+    notes: list[str] = Field(
+        default=[], description="What queries ask for and no event of the sample has."
+    )
     forms: dict[str, list[str]] = Field(
         default={},
         description="By query, the rules beyond those of the planning form that it was rewritten "
@@ -305,14 +350,16 @@ class StreamIn(_In):
     like: PathIn | None = Field(
         default=None, description="A file of events like those that will come."
     )
-    on_error: OneOf["stop", "skip"] = "stop"
+    on_error: OneOf["stop", "skip"] | None = Field(
+        default=None, description="The job's `on_error`, where an earlier version had it."
+    )
     once: bool = Field(default=False, description="End with the events there are.")
     finish: bool = Field(
         default=False, description="After `once`: no more will come, so give the rows that wait."
     )
 
 
-class JobIn(_In):
+class JobIn(RunSettingsIn):
     plan: str = Field(description="The id of the plan to run.")
     source: PathIn
     sink: PathIn | None = Field(
@@ -503,6 +550,18 @@ class JobOut(BaseModel):
     seconds: dict[str, float] | None = Field(default=None, description="By stage.")
     rows: dict[str, int] | None = Field(default=None, description="Rows of each kind of result.")
     files: list[str] | None = Field(default=None, description="What was written to the sink.")
+    rows_by_query: dict[str, int] | None = Field(
+        default=None, description="Rows of each query, also of those that have none."
+    )
+    skipped: int | None = Field(default=None, description="Rows that were no events, left out.")
+    notes: list[str] = Field(
+        default=[],
+        description="What is odd about the events, such as a type that a query asks for and none "
+        "of them has.",
+    )
+    options: dict[str, str | int] = Field(
+        default={}, description="Those of its run that are not as usual: `on_error` and so on."
+    )
     stopped: dict[str, str] | None = Field(
         default=None, description="Queries that were stopped at a limit, and why."
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from api.jobs.folder import write_whole
+from engines.columns.occurrences import merged
 
 LISTED_TREES = 100  # changes of trees that are remembered
 COUNTED = ("events", "bad", "late", "aggregates", "matches")
@@ -23,7 +24,8 @@ class JobTotals:
     """Sums over batches: `rows` and events `taken` by query, `arrived` and `passed` on by key.
 
     Under a name are those of all queries that have had it. `operators` are the totals of the plan's
-    operators, `fallbacks` and `trees` what did not go as planned, and how trees changed.
+    operators, `fallbacks` and `trees` what did not go as planned, and how trees changed. `seen` is
+    what has occurred of what queries ask for.
     """
 
     batches: int = 0
@@ -40,11 +42,15 @@ class JobTotals:
     operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fallbacks: tuple[str, ...] = ()
     trees: tuple[Mapping[str, Any], ...] = ()
+    seen: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class BatchAccount:
-    """What one batch did, and what the state was after it; `until` as results say times."""
+    """What one batch did, and what the state was after it; `until` as results say times.
+
+    `notes` are on all events up to the batch.
+    """
 
     number: int
     seconds: float
@@ -62,6 +68,8 @@ class BatchAccount:
     operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fallbacks: tuple[str, ...] = ()
     trees: tuple[Mapping[str, Any], ...] = ()
+    seen: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def taken(self) -> dict[str, int]:
@@ -105,9 +113,24 @@ class JobAccount:
         }
         sums["fallbacks"] = tuple(dict.fromkeys([*before.fallbacks, *last.fallbacks]))
         sums["trees"] = (*before.trees, *last.trees)[-LISTED_TREES:]
+        sums["seen"] = merged((before.seen, last.seen))
         return JobTotals(
             before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums
         )
+
+    @property
+    def by_query(self) -> dict[str, int]:
+        """Rows of every query that runs, also of those that have found nothing."""
+        if self.last is None:
+            return {}
+        rows = self.totals.rows
+        queries = (query for route in self.last.routes for query in route["queries"])
+        return {query: rows.get(query, 0) for query in queries}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is odd about the events so far."""
+        return () if self.last is None else self.last.notes
 
     def add(self, batch: BatchAccount) -> JobAccount:
         """With one more batch, or with the last one done again."""
@@ -127,7 +150,7 @@ def read_account(path: Path) -> JobAccount:
         return JobAccount()
     last = said["last"]
     if last is not None:
-        names = ("groups", "routes", "fallbacks", "trees")
+        names = ("groups", "routes", "fallbacks", "trees", "notes")
         lists = {name: tuple(last.get(name, ())) for name in names}
         last = BatchAccount(**{**last, **lists})
     before = said["before"]

@@ -148,6 +148,8 @@ class PlanText:
         if plan.assumed:
             assumed = self._some(list(plan.assumed))
             yield f"assumed   {assumed}; give statistics or events to do better"
+        for note in plan.notes:
+            yield f"note      {note}"
 
     def _cost(self) -> str:
         cost = self.plan.cost
@@ -203,6 +205,8 @@ class PlanText:
             text += f" (seed {sample['seed']})"
         elif self._all_assumed():
             return ""
+        elif known.get("source") == "running":
+            text = f"measured by a run of {known.get('events') or 0:,} events"
         else:
             text = "given with the workload"
         keys = known.get("keys", {})

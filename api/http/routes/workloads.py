@@ -181,7 +181,12 @@ def explain_workload(
     responses={
         202: {"model": TaskOut, "description": "It is being made, as was preferred"},
         **responses(
-            "not-found", "path-not-allowed", "invalid-request", "planning-too-long", "busy"
+            "not-found",
+            "path-not-allowed",
+            "source-not-found",
+            "invalid-request",
+            "planning-too-long",
+            "busy",
         ),
     },
 )
@@ -200,8 +205,9 @@ def post_plan(
     """Plan a workload; an empty body takes the defaults."""
     wanted = wanted or PlanIn()
     stored = store.workload(id, wanted.version)
+    wanted.settings().check("local")
     if wanted.sample is not None:
-        roots.check(wanted.sample.path)
+        roots.check_source(wanted.sample.path)
     asked = (dict(stored.document), wanted, roots.folders, settings(request).max_candidates)
     start = time.perf_counter()
 
