@@ -22,7 +22,7 @@ from api.cli.commands.run_options import (
 )
 from api.cli.workload_files import open_workload
 from api.jobs.devices import Device, chosen_device
-from api.run_settings import RunSettings, as_flag
+from api.run_settings import DEFAULT, RunSettings, as_flag
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def plan(
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
     settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
-    settings.check("local", as_flag)
+    if settings != DEFAULT:
+        settings.check("local", as_flag)
     notes: tuple[str, ...] = ()
     report = None if old is None else read_report(old)
     previous = None if old is None or report is not None else read_plan(old)
