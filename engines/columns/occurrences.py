@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,9 @@ class Occurrences:
     # --- looking -------------------------------------------------------------------------------
 
     def _look(self, table: pa.Table) -> None:
-        conditions = self.stream.types
-        stated = {name for name in self._types if conditions.get(name) is not None}
+        types, pairs = self.missing()
+        wanted = types | {type_ for type_, _ in pairs}
+        stated = {name for name in wanted if self.stream.types.get(name) is not None}
         tests: Columns | None = None
         if stated:
             events = from_table(table, self.stream)
@@ -133,19 +135,21 @@ class Occurrences:
             tests = Columns(replace(self.workload, queries=()), events)
         codes, names = self._coded(table)
         self._remember(names)
-        missing: dict[str, list[str]] = {}
-        for type_, name in self._pairs - self.pairs:
-            missing.setdefault(name, []).append(type_)
         counts = np.bincount(codes, minlength=len(names))
-        self.types |= {name for name, count in zip(names, counts, strict=False) if count}
+        here = {name for name, count in zip(names, counts, strict=False) if count} & wanted
         masks = {name: tests.of_type(name) for name in stated} if tests is not None else {}
-        self.types |= {name for name, mask in masks.items() if mask.any()}
-        for name, types in missing.items():
+        here |= {name for name, mask in masks.items() if mask.any()}
+        self.types |= here
+        missing: dict[str, list[str]] = {}
+        for type_, name in pairs:
+            if type_ in here:
+                missing.setdefault(name, []).append(type_)
+        for name, of in missing.items():
             present = _present(table, name)
             counts = np.bincount(codes[present], minlength=len(names))
             having = {type_ for type_, count in zip(names, counts, strict=False) if count}
-            having |= {type_ for type_ in types if type_ in masks and masks[type_][present].any()}
-            self.pairs |= {(type_, name) for type_ in types if type_ in having}
+            having |= {type_ for type_ in of if type_ in masks and masks[type_][present].any()}
+            self.pairs |= {(type_, name) for type_ in of if type_ in having}
 
     def _coded(self, table: pa.Table) -> tuple[npt.NDArray[np.int64], list[str]]:
         """The type of each event as a number, and the types; events without one have the last."""
@@ -160,8 +164,9 @@ class Occurrences:
         return codes.astype(np.int64), names
 
     def _remember(self, names: Iterable[str]) -> None:
-        if self._types - self.types and len(self.names) < MAX_NAMES:
-            self.names.update(names)
+        if self._types - self.types:
+            room = max(0, MAX_NAMES - len(self.names))
+            self.names.update(islice((name for name in names if name not in self.names), room))
 
     # --- telling -------------------------------------------------------------------------------
 

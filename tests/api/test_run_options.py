@@ -185,7 +185,7 @@ def test_rows_that_are_no_events_can_be_left_out_through_each_door(
     workload: Path, dirty: Path, client: Client
 ) -> None:
     assert "--on-error skip" in run("plan", workload, "--events", dirty).stderr
-    skip = ["--events", dirty, "--on-error", "skip"]
+    skip = ["--events", str(dirty), "--on-error", "skip"]
     planned = run("plan", workload, *skip)
     assert "left out 1" in planned.stderr
     assert "6 of 6 events" in planned.stdout
@@ -244,7 +244,7 @@ def test_the_command_line_launches_with_them(
 ) -> None:
     monkeypatch.setenv("SHEAF_SERVER", service)
     plan = client.plan(client.post_workload(WORKLOAD).id).id
-    launch = ["job", "launch", plan, "--events", dirty, "--engine", "local", "--wait"]
+    launch = ["job", "launch", plan, "--events", str(dirty), "--engine", "local", "--wait"]
     result = run(*launch, "--on-error", "skip", "--disorder", "10 s", "--row-limit", "7")
     assert result.exit_code == 0, result.output
     shown = " ".join(result.stdout.split())
