@@ -22,9 +22,15 @@ from api.client import AsyncClient, Client, ServiceError
 from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.settings import SettingError, Settings, from_environment
+from api.jobs.account import read_account
+from api.jobs.folder import Attempt
+from api.jobs.streaming import StreamMonitor
 from api.run_settings import OptionError, Runner, RunSettings
 from api.store.jobs import _request
 from api.store.schema import JobRow
+from engines.columns.occurrences import Occurrences
+from engines.spark.stream.job import RouteTurn, StreamProgress
+from optimizer.bind.binder import load_bound
 from tests.api.service import finished, is_problem
 
 WORKLOAD: dict[str, Any] = {
@@ -435,3 +441,36 @@ def test_results_of_both_kinds_go_to_two_files(
     run("results", job.id, "--out", tmp_path / "one.csv", "--kind", "matches")
     run("results", job.id, "--out", tmp_path / "query.csv", "--query", "retried")
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "query.csv").read_text()
+
+
+def test_a_stream_that_is_started_again_remembers_what_has_occurred(tmp_path: Path) -> None:
+    """Its notes are on all of its events, whichever process read them, and on the plan it runs."""
+
+    def seen(kind: str) -> dict[str, Any]:
+        """What a process sees whose events are of one kind."""
+        rows = [row.split(",") for row in ROWS if kind in row]
+        columns = {
+            name: pa.array([row[i] or None for row in rows], pa.string())
+            for i, name in enumerate(HEADER.strip().split(","))
+        }
+        found = Occurrences(load_bound(WORKLOAD))
+        found.add(pa.table(columns))
+        return found.seen()
+
+    attempt = Attempt(tmp_path / "job/attempts/1")
+    attempt.path.mkdir(parents=True)
+    routes = (RouteTurn(("user",), ("retried", "coupon")), RouteTurn(("session",), ("session",)))
+    ok = seen("payment.ok")
+    batch = StreamProgress(0, 1.0, 3, rows={"retried": 2}, routes=routes, seen=ok)
+    StreamMonitor(attempt, WORKLOAD, lambda message: None, lambda: None).on_batch(batch)
+    account = read_account(attempt.job.account)
+    missing = "no event has 'payment.fail'; did you mean 'payment.ok'?"
+    assert f"query retried: {missing}" in account.notes
+    assert account.by_query == {"retried": 2, "coupon": 0, "session": 0}
+
+    again = StreamMonitor(attempt, WORKLOAD, lambda message: None, lambda: None)
+    fail = seen("payment.fail")
+    again.on_batch(StreamProgress(1, 1.0, 2, rows={"retried": 1}, routes=routes, seen=fail))
+    account = read_account(attempt.job.account)
+    assert list(account.notes) == NOTES
+    assert account.by_query == BY_QUERY
