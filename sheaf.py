@@ -128,17 +128,27 @@ def plan(
     device: OneOf["cpu", "opencl"] = "cpu",
     solver: OneOf["greedy", "cpsat", "exhaustive"] = "greedy",
     model: OneOf["aseq", "measured"] = "measured",
+    on_error: OneOf["stop", "skip"] = "stop",
+    disorder: str | None = None,
+    slice: int | None = None,
+    partial_limit: int | None = None,
+    on_limit: OneOf["stop", "drop-oldest"] = "stop",
+    row_limit: int | None = None,
 ) -> Plan:
     """The plan of a workload.
 
     Where the workload has no statistics of its own they are sampled from `events`, files in
-    Parquet, CSV or JSON lines; without either they are assumed, and the plan says so.
+    Parquet, CSV or JSON lines; without either they are assumed, and the plan says so. The options
+    from `on_error` on are those of `run`: events are read by them, and limits change no plan.
     """
     from api.planning.plan_on_events import plan_on_events
+    from api.run_settings import RunSettings
 
+    settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit)
+    settings.check("local")
     loaded = workload if isinstance(workload, Workload) else load(workload)
-    path = None if events is None else fspath(events)
-    return Plan(plan_on_events(loaded, path, sharing, device, solver, model))
+    path = None if events is None else _path(events)
+    return Plan(plan_on_events(loaded, path, sharing, device, solver, model, settings))
 
 
 def run(
@@ -148,21 +158,44 @@ def run(
     *,
     engine: OneOf["local", "spark"] = "local",
     master: str = "local[*]",
+    on_error: OneOf["stop", "skip"] = "stop",
+    disorder: str | None = None,
+    slice: int | None = None,
+    partial_limit: int | None = None,
+    on_limit: OneOf["stop", "drop-oldest"] = "stop",
+    row_limit: int | None = None,
 ) -> Results:
     """The rows of a plan over events; a workload is planned on a sample of them first.
 
     Rows are in the results, all of them in memory, or with `out` in files (.parquet, .csv or .jsonl
-    by its ending).
+    by its ending). Rows of `events` that are no events stop the run, or with `on_error="skip"` are
+    left out. Events can be late by `disorder`, such as "10 s", and `slice` of them are in memory at
+    a time. `partial_limit` bounds the partial matches of one key that an operator holds, and
+    `row_limit` the rows that a query gives. `report["notes"]` says what is odd about the events.
     """
+    from api.planning.plan_on_events import plan_on_events
+    from api.run_settings import RunSettings
     from engines.execution import EventSource, Execution, RowSink, SparkMaster
+    from engines.program import RunOptions
     from engines.report import report_document
     from engines.results.tables import empty_results
     from engines.run import run as run_plan
+    from workloads.loading import load_workload
 
-    made = planned if isinstance(planned, Plan) else plan(planned, events)
+    settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit)
+    settings.check(engine)
+    path = _path(events)
+    if isinstance(planned, Plan):
+        made = planned
+    else:
+        loaded = planned if isinstance(planned, Workload) else load(planned)
+        made = Plan(plan_on_events(loaded, path))
     sink = RowSink(None, shown=None) if out is None else RowSink(fspath(out))
-    execution = Execution(engine, spark=SparkMaster(master))
-    report = run_plan(made.physical, EventSource(fspath(events)), sink, execution)
+    own = load_workload(made.physical.document).partial if engine == "local" else None
+    options = RunOptions(partial=settings.partial(own), row_limit=row_limit)
+    execution = Execution(engine, options, slice, SparkMaster(master))
+    source = EventSource(path, on_error, settings.late())
+    report = run_plan(made.physical, source, sink, execution)
     found = report.first
     if found is None:
         import pyarrow as pa
@@ -170,3 +203,13 @@ def run(
         found = empty_results(pa.int64())
     document = report_document(made.physical, report)
     return Results(found.aggregates, found.matches, document, tuple(report.files))
+
+
+def _path(events: FilePath) -> str:
+    """Where events are; a table in memory is none such."""
+    if not isinstance(events, str | PathLike):
+        raise TypeError(
+            f"events are read from files, and this is a {type(events).__name__}: write it to a "
+            'file, as with frame.to_parquet("events.parquet"), and give its path'
+        )
+    return fspath(events)

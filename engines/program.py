@@ -196,6 +196,7 @@ class RunOptions:
     insist: bool = False
     adaptive: bool = True
     partial: PartialLimit | None = None
+    row_limit: int | None = None  # rows that a query may give
     limits: Limits = field(default_factory=Limits)
 
 

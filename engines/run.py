@@ -79,6 +79,7 @@ def _run_local(
     plan: Plan, source: EventSource, sink: RowSink, execution: Execution, monitor: Monitor
 ) -> RunReport:
     """Slice by slice, so that memory follows the window and the slice, and not the file."""
+    from engines.columns.occurrences import Occurrences
     from engines.input.event_table import Faults
     from engines.local.run import SlicedRun
     from engines.results.tables import FileOutput, FirstRows
@@ -97,6 +98,7 @@ def _run_local(
         with stages("start"):  # no event is read yet
             program, events_in, slices = _opened(plan, source, execution, faults, monitor)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+        occurred = Occurrences(program.workload)
         sliced = slices(run)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:
@@ -115,6 +117,8 @@ def _run_local(
             report.events, pieces = report.events + own, pieces + 1
             account.count(scan, own, own)
             span.add(piece.own)
+            with account.charge(program.conditions):
+                occurred.add(piece.own.table)
             monitor.on_events(piece.own)
             with stages("run"):
                 results = run.run(piece)
@@ -140,6 +144,7 @@ def _run_local(
     report.changes = 0 if context.adaptive is None else context.adaptive.changes
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
     report.span_seconds, report.read = span.seconds, events_in.read
+    report.notes += occurred.notes()
     return report
 
 
@@ -247,6 +252,7 @@ def shown_time(events: Events, time: int | None) -> int | str | None:
 
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
     """The reference over all events at once: what the queries mean, whatever the plan."""
+    from engines.columns.occurrences import Occurrences
     from engines.input.event_table import column_kinds, from_table, read_table
     from engines.reference.oracle import run_oracle
     from engines.results.tables import row_counts, sorted_results, write_results
@@ -263,6 +269,9 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
         results = sorted_results(run_oracle(bound, events))
     report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
     report.numbers = (results.aggregates.num_rows, results.matches.num_rows)
+    occurred = Occurrences(bound)
+    occurred.add(events.table)
+    report.notes += occurred.notes()
     with stages("write"):
         if sink.path is None:
             report.first = results
@@ -351,6 +360,7 @@ def _run_spark(
         done.unbounded,
         faults,
         {"master": where.master, "spread": done.spread, "tasks": done.parts},
+        notes=done.notes,
     )
 
 
@@ -362,6 +372,7 @@ def _run_stream(
     plan: Plan, source: EventSource, execution: Execution, monitor: Monitor
 ) -> RunReport:
     """Until there is nothing more, or until it is told to stop."""
+    from engines.columns.occurrences import Occurrences
     from engines.spark.runtime.session import spark_session
     from engines.spark.stream.job import finish_stream, settings_for, start_stream
 
@@ -387,12 +398,14 @@ def _run_stream(
         if progress.account:
             report.account.add(progress.account)
         report.fallbacks.update(list(progress.fallbacks))
+        occurred.merge(progress.seen)
         if progress.first_bad is not None:
             report.about.setdefault("first_bad", progress.first_bad)
         monitor.on_batch(progress)
 
     with stages("read"):
         program, live = open_stream(plan, source, options.checkpoint)
+    occurred = Occurrences(program.workload)
     with ExitStack() as sessions:
         with stages("start"):
             settings = {**settings_for(source.path, options.out), **where.conf}
@@ -419,6 +432,8 @@ def _run_stream(
                             answer(error)
                         else:
                             program, live = wanted, opened
+                            before, occurred = occurred, Occurrences(program.workload)
+                            occurred.merge(before.seen())
                             answer(done)
             if execution.finish and not stopped:
                 told(finish_stream(spark, program, live, options, execution.options))
@@ -427,6 +442,7 @@ def _run_stream(
     report.seconds = stages.seconds
     report.cpu_seconds = sum(report.account.nanoseconds.values()) / 1e9
     report.about |= {"late": totals["late"], "batches": totals["batches"]}
+    report.notes += occurred.notes()
     return report
 
 
@@ -440,6 +456,9 @@ def open_stream(
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)
+    if source.disorder is not None:  # which wins over what the workload states
+        stream = replace(workload.stream, lateness=source.disorder)
+        workload = replace(workload, stream=stream)
     before = read_manifest(checkpoint)
     known = None if before is None else before.schema
     more = () if running is None else (running.options,)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workloads.errors import SheafError, WorkloadError
+from workloads.errors import SheafError, WorkloadError, did_you_mean
 from workloads.loading import read_workload
 from workloads.workload import Workload
 
@@ -39,3 +41,22 @@ def open_workload(given: str) -> tuple[Workload, BoundWorkload]:
     if workload is None:
         raise WorkloadError(findings)
     return workload, bind(workload, None, findings)
+
+
+def only_queries(workload: Workload, names: Sequence[str]) -> Workload:
+    """The workload with the queries of these names, in its own order; all of them without any."""
+    if not names:
+        return workload
+    known = [query.name or "" for query in workload.queries]
+    for name in names:
+        if name not in known:
+            listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
+            hint = did_you_mean(name, known) or f"it has {listed}"
+            raise SheafError(f"{workload.name} has no query '{name}'; {hint}")
+    kept = [number for number, name in enumerate(known) if name in names]
+    places = workload.places
+    return replace(
+        workload,
+        queries=tuple(workload.queries[number] for number in kept),
+        places=tuple(places[number] for number in kept) if places else (),
+    )

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -30,6 +31,8 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
+from api.run_settings import OnError
+from workloads.workload import OnLimit
 
 T = TypeVar("T")
 
@@ -104,10 +107,28 @@ class AsyncClient:
     # Jobs
 
     async def launch(
-        self, plan: str, source: str | Path, sink: str | Path | None = None, **wanted: Any
+        self,
+        plan: str,
+        source: str | PathLike[str],
+        sink: str | PathLike[str] | None = None,
+        *,
+        on_error: OnError | None = None,
+        disorder: str | None = None,
+        slice: int | None = None,
+        partial_limit: int | None = None,
+        on_limit: OnLimit | None = None,
+        row_limit: int | None = None,
+        **wanted: Any,
     ) -> JobOut:
-        where = {"source": str(source), "sink": None if sink is None else str(sink)}
-        call = calls.launch({"plan": plan, **where, **wanted}, secrets.token_hex(16))
+        options = {
+            "on_error": on_error,
+            "disorder": disorder,
+            "slice": slice,
+            "partial_limit": partial_limit,
+            "on_limit": on_limit,
+            "row_limit": row_limit,
+        }
+        call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return await self._send(call, again=True)
 
     def jobs(self, status: str | None = None) -> AsyncIterator[JobOut]:

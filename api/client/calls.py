@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -148,8 +149,22 @@ def explain(id: str, version: int | None) -> Call[ExplainOut]:
     return Call("GET", path, _one(ExplainOut), {"version": version})
 
 
+def _path(given: object, what: str) -> str:
+    """A path as the service gets it; events in memory have none."""
+    if isinstance(given, str | PathLike):
+        return fspath(given)
+    raise TypeError(
+        f"{what} is a path as the service sees it, and this is a {type(given).__name__}: write it "
+        'to a file there, as with frame.to_parquet("events.parquet"), and give its path; '
+        "'import sheaf' runs over files without a service"
+    )
+
+
 def post_plan(id: str, wanted: Mapping[str, Any]) -> Call[Plan]:
     body = {key: value for key, value in wanted.items() if value is not None}
+    for name in body.keys() & {"sample", "events"}:
+        if not isinstance(body[name], Mapping):
+            body[name] = _path(body[name], name)
     return Call("POST", _at("workloads", id, "plans"), _one(Plan), json=body)
 
 
@@ -174,8 +189,13 @@ def plan(id: str) -> Call[Plan]:
     return Call("GET", _at("plans", id), _one(Plan))
 
 
-def launch(wanted: Mapping[str, Any], key: str) -> Call[JobOut]:
-    body = {name: value for name, value in wanted.items() if value is not None}
+def launch(
+    plan: str, source: object, sink: object, wanted: Mapping[str, Any], key: str
+) -> Call[JobOut]:
+    where = {"source": _path(source, "source"), "plan": plan}
+    if sink is not None:
+        where["sink"] = _path(sink, "sink")
+    body = where | {name: value for name, value in wanted.items() if value is not None}
     return Call("POST", _at("jobs"), _one(JobOut), json=body, headers={"idempotency-key": key})
 
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,6 +29,8 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
+from api.run_settings import OnError
+from workloads.workload import OnLimit
 
 T = TypeVar("T")
 
@@ -91,8 +94,8 @@ class Client:
     # Plans
 
     def plan(self, workload: str, **wanted: Any) -> Plan:
-        """Plan a workload: `solver`, `model`, `sharing`, `device`, `version`, `statistics` and
-        `sample` as in the API."""
+        """Plan a workload: `solver`, `model`, `sharing`, `device`, `version`, `statistics`,
+        `sample`, and how that is read (`on_error`, `disorder`), as in the API."""
         return self._send(calls.post_plan(workload, wanted))
 
     def begin_plan(self, workload: str, **wanted: Any) -> TaskOut:
@@ -116,15 +119,34 @@ class Client:
     # Jobs
 
     def launch(
-        self, plan: str, source: str | Path, sink: str | Path | None = None, **wanted: Any
+        self,
+        plan: str,
+        source: str | PathLike[str],
+        sink: str | PathLike[str] | None = None,
+        *,
+        on_error: OnError | None = None,
+        disorder: str | None = None,
+        slice: int | None = None,
+        partial_limit: int | None = None,
+        on_limit: OnLimit | None = None,
+        row_limit: int | None = None,
+        **wanted: Any,
     ) -> JobOut:
-        """Run a plan over events: `mode`, `engine`, `device`, `master` as in the API.
+        """Run a plan over events: `mode`, `engine`, `device`, `master`, `stream` as in the API.
 
-        Paths are as the service sees them. A request that is sent again because nobody answered
-        launches nothing twice.
+        The options are those of `sheaf run`; one that the engine cannot honour is refused, with the
+        reason. Paths are as the service sees them. A request that is sent again because nobody
+        answered launches nothing twice.
         """
-        where = {"source": str(source), "sink": None if sink is None else str(sink)}
-        call = calls.launch({"plan": plan, **where, **wanted}, secrets.token_hex(16))
+        options = {
+            "on_error": on_error,
+            "disorder": disorder,
+            "slice": slice,
+            "partial_limit": partial_limit,
+            "on_limit": on_limit,
+            "row_limit": row_limit,
+        }
+        call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return self._send(call, again=True)
 
     def jobs(self, status: str | None = None) -> Iterator[JobOut]:

@@ -16,9 +16,10 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
-from api.jobs.roots import OutsideRootsError
+from api.jobs.roots import NoEventsError, OutsideRootsError
 from api.planning.process_pool import BusyError, TooLongError, TooMuchMemoryError
 from api.planning.service import TooManyCandidatesError, TooManyQueriesError
+from api.run_settings import OptionError
 from api.store import UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
@@ -49,6 +50,7 @@ PROBLEMS = {
     "incompatible": (409, "The stream cannot go on with this plan"),
     "results-not-ready": (409, "The job has no results"),
     "path-not-allowed": (403, "The service may not use this path"),
+    "source-not-found": (422, "There are no events at this path"),
     "too-many-queries": (422, "The workload has too many queries"),
     "too-many-candidates": (422, "The queries have too much in common"),
     "planning-too-long": (422, "Planning takes too long"),
@@ -202,6 +204,8 @@ def install(app: FastAPI) -> None:
             (QueueFullError, "queue-full"),
             (JobOverError, "job-over"),
             (OutsideRootsError, "path-not-allowed"),
+            (NoEventsError, "source-not-found"),
+            (OptionError, "invalid-request"),
             (TooManyQueriesError, "too-many-queries"),
             (TooManyCandidatesError, "too-many-candidates"),
             (TooLongError, "planning-too-long"),

@@ -9,6 +9,7 @@ from typing import Literal as OneOf
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from api.http import examples
+from api.http.option_schemas import RunSettingsIn
 from optimizer.plan.plan import Model, Solver
 
 EXAMPLE_WORKLOAD = examples.WORKLOAD
@@ -98,7 +99,10 @@ PathIn = Annotated[
 ]
 
 
-class PlanIn(_In):
+class PlanIn(RunSettingsIn):
+    """How to plan. Of the options of a run, `on_error` and `disorder` say how a sample is read;
+    the others are taken as a job takes them, and change no plan."""
+
     version: int | None = Field(
         default=None, ge=1, le=10**9, description="Of the workload; by default the latest."
     )
@@ -264,6 +268,9 @@ class PlanOut(BaseModel):
     unit_costs: dict[str, Any] = Field(
         default={}, description="What each kind of operation takes, by which costs were made."
     )
+    notes: list[str] = Field(
+        default=[], description="What queries ask for and no event of the sample has."
+    )
     forms: dict[str, list[str]] = Field(
         default={},
         description="By query, the rules beyond those of the planning form that it was rewritten "
@@ -310,14 +317,16 @@ class StreamIn(_In):
     like: PathIn | None = Field(
         default=None, description="A file of events like those that will come."
     )
-    on_error: OneOf["stop", "skip"] = "stop"
+    on_error: OneOf["stop", "skip"] | None = Field(
+        default=None, description="The job's `on_error`, where an earlier version had it."
+    )
     once: bool = Field(default=False, description="End with the events there are.")
     finish: bool = Field(
         default=False, description="After `once`: no more will come, so give the rows that wait."
     )
 
 
-class JobIn(_In):
+class JobIn(RunSettingsIn):
     plan: str = Field(description="The id of the plan to run.")
     source: PathIn
     sink: PathIn | None = Field(
@@ -508,6 +517,18 @@ class JobOut(BaseModel):
     seconds: dict[str, float] | None = Field(default=None, description="By stage.")
     rows: dict[str, int] | None = Field(default=None, description="Rows of each kind of result.")
     files: list[str] | None = Field(default=None, description="What was written to the sink.")
+    rows_by_query: dict[str, int] | None = Field(
+        default=None, description="Rows of each query, also of those that have none."
+    )
+    skipped: int | None = Field(default=None, description="Rows that were no events, left out.")
+    notes: list[str] = Field(
+        default=[],
+        description="What is odd about the events, such as a type that a query asks for and none "
+        "of them has.",
+    )
+    options: dict[str, str | int] = Field(
+        default={}, description="Those of its run that are not as usual: `on_error` and so on."
+    )
     stopped: dict[str, str] | None = Field(
         default=None, description="Queries that were stopped at a limit, and why."
     )

@@ -33,6 +33,7 @@ class Settings:
     streams_at_once: int = 2  # besides the other jobs, since they never end
     stream_restarts: int = 5  # in a row without getting on, before a stream is given up
     max_queued: int = 1000  # jobs that wait
+    row_limit: int | None = 10_000_000  # rows that a query of a job over stored events may give
     job_memory: int = field(default_factory=lambda: machine_memory() * 3 // 4)  # bytes, of each
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
     brokers: tuple[str, ...] = ()  # of Kafka, as HOST:PORT, that streams may read and write
@@ -70,6 +71,15 @@ def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise ValueError("it has to be a whole number from 1")
     return int(text)
+
+
+def _limit(text: str) -> int | None:
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return _positive(text.strip())
+    except ValueError:
+        raise ValueError("it has to be a whole number from 1, or 'none'") from None
 
 
 def machine_memory() -> int:
@@ -111,6 +121,7 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "streams_at_once": _positive,
     "stream_restarts": _positive,
     "max_queued": _positive,
+    "row_limit": _limit,
     "job_memory": _bytes,
     "roots": _folders,
     "brokers": lambda text: tuple(text.split()),

@@ -164,16 +164,21 @@ def job_out(
         created=job.created,
         started=job.started,
         finished=job.finished,
+        options=request.options.stated(),
     )
     if account is not None:
         out.stream = _stream_out(account, job.restarts)
         out.events = out.stream.events
         out.rows = {"aggregates": out.stream.aggregates, "matches": out.stream.matches}
+        out.rows_by_query = account.by_query or None
+        out.skipped, out.notes = out.stream.bad, list(account.notes)
     elif done is not None:
         out.events = done.events
         out.seconds = dict(done.seconds)
         out.rows = {kind: done.total(kind) for kind in done.rows}
         out.files = list(done.files) or None
+        out.rows_by_query = dict(done.by_query) or None
+        out.skipped, out.notes = done.skipped, list(done.notes)
         out.stopped = dict(done.stopped) or None
         out.dropped = dict(done.dropped) or None
     return out

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from engines.columns.occurrences import merged
 from engines.documents import read_document, write_document
 
 LISTED_TREES = 100  # changes of trees that are remembered
@@ -22,7 +23,8 @@ class JobTotals:
     """Sums over batches: `rows` and events `taken` by query, `arrived` and `passed` on by key.
 
     Under a name are those of all queries that have had it. `operators` are the totals of the plan's
-    operators, `fallbacks` and `trees` what did not go as planned, and how trees changed.
+    operators, `fallbacks` and `trees` what did not go as planned, and how trees changed. `seen` is
+    what has occurred of what queries ask for.
     """
 
     batches: int = 0
@@ -39,11 +41,15 @@ class JobTotals:
     operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fallbacks: tuple[str, ...] = ()
     trees: tuple[Mapping[str, Any], ...] = ()
+    seen: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class BatchAccount:
-    """What one batch did, and what the state was after it; `until` as results say times."""
+    """What one batch did, and what the state was after it; `until` as results say times.
+
+    `notes` are on all events up to the batch.
+    """
 
     number: int
     seconds: float
@@ -61,6 +67,8 @@ class BatchAccount:
     operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fallbacks: tuple[str, ...] = ()
     trees: tuple[Mapping[str, Any], ...] = ()
+    seen: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def taken(self) -> dict[str, int]:
@@ -104,9 +112,24 @@ class JobAccount:
         }
         sums["fallbacks"] = tuple(dict.fromkeys([*before.fallbacks, *last.fallbacks]))
         sums["trees"] = (*before.trees, *last.trees)[-LISTED_TREES:]
+        sums["seen"] = merged((before.seen, last.seen))
         return JobTotals(
             before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums
         )
+
+    @property
+    def by_query(self) -> dict[str, int]:
+        """Rows of every query that runs, also of those that have found nothing."""
+        if self.last is None:
+            return {}
+        rows = self.totals.rows
+        queries = (query for route in self.last.routes for query in route["queries"])
+        return {query: rows.get(query, 0) for query in queries}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is odd about the events so far."""
+        return () if self.last is None else self.last.notes
 
     def add(self, batch: BatchAccount) -> JobAccount:
         """With one more batch, or with the last one done again."""
@@ -125,7 +148,7 @@ def read_account(path: Path) -> JobAccount:
         return JobAccount()
     last = said["last"]
     if last is not None:
-        names = ("groups", "routes", "fallbacks", "trees")
+        names = ("groups", "routes", "fallbacks", "trees", "notes")
         lists = {name: tuple(last.get(name, ())) for name in names}
         last = BatchAccount(**{**last, **lists})
     before = said["before"]

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 from typing import Literal as OneOf
 
+from api.run_settings import DEFAULT, RunSettings
+
 Status = OneOf["queued", "running", "succeeded", "failed", "cancelled"]
 Engine = OneOf["spark", "local"]
 Device = OneOf["auto", "cpu", "opencl"]
@@ -26,7 +28,6 @@ class LiveJobOptions:
     buckets: int | None = None
     files: int | None = None
     like: str | None = None
-    on_error: OneOf["stop", "skip"] = "stop"
     once: bool = False
     finish: bool = False
 
@@ -44,6 +45,7 @@ class Request:
     device: Device = "auto"
     master: str = "local[*]"
     live: LiveJobOptions | None = None
+    options: RunSettings = DEFAULT
 
     @property
     def mode(self) -> Mode:
@@ -52,7 +54,10 @@ class Request:
 
 @dataclass(frozen=True)
 class JobSummary:
-    """What a job has done; `rows` are numbers of rows by kind and query, in the files' order."""
+    """What a job has done; `rows` are numbers of rows by kind and query, in the files' order.
+
+    `by_query` has all queries, also those without rows. `notes` say what is odd about the events.
+    """
 
     events: int
     seconds: Mapping[str, float]
@@ -61,6 +66,9 @@ class JobSummary:
     files: tuple[str, ...] = ()
     stopped: Mapping[str, str] = field(default_factory=dict)  # at a limit, by query; and why
     dropped: Mapping[str, int] = field(default_factory=dict)  # partial matches, by query
+    by_query: Mapping[str, int] = field(default_factory=dict)
+    skipped: int = 0  # rows that were no events
+    notes: tuple[str, ...] = ()
 
     def total(self, kind: str) -> int:
         return sum(self.rows[kind].values())

@@ -384,9 +384,18 @@ class Jobs:
 
     def _streamed(self, folder: JobFolder) -> JobSummary:
         """What a stream has done."""
-        totals = self._account(folder).totals
+        account = self._account(folder)
+        totals = account.totals
         rows = {kind: {"": getattr(totals, kind)} for kind in ("aggregates", "matches")}
-        return JobSummary(totals.events, {"run": totals.seconds}, rows, tuple(rows))
+        return JobSummary(
+            totals.events,
+            {"run": totals.seconds},
+            rows,
+            tuple(rows),
+            by_query=account.by_query,
+            skipped=totals.bad,
+            notes=account.notes,
+        )
 
     def _hear(self, running: _Running, line: bytes) -> None:
         try:
@@ -454,4 +463,7 @@ def _done(job: Job, outcome: Mapping[str, Any]) -> JobSummary | None:
         files=show(outcome["files"], job.id),
         stopped=outcome.get("stopped", {}),
         dropped=outcome.get("dropped", {}),
+        by_query=outcome.get("by_query", {}),
+        skipped=outcome.get("skipped", 0),
+        notes=tuple(outcome.get("notes", ())),
     )

@@ -17,6 +17,10 @@ class OutsideRootsError(SheafError):
     """A path leads out of the folders that the service may use."""
 
 
+class NoEventsError(SheafError):
+    """A path at which there are no files of events."""
+
+
 class Roots:
     """Folders under which sources and sinks may be; paths are relative to where we were started."""
 
@@ -50,6 +54,15 @@ class Roots:
                 raise OutsideRootsError(
                     f"{_shown(file)} leads out of the folders that the service may use"
                 )
+
+    def check_source(self, path: str) -> None:
+        """The same, where it is asked for: no files of events there is a `NoEventsError`."""
+        from engines.limits import EventsError
+
+        try:
+            self.check_files(path)
+        except EventsError as error:
+            raise NoEventsError(str(error)) from error
 
     def _has(self, path: Path) -> bool:
         found = Path(os.path.realpath(path))

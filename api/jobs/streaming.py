@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from api.jobs.account import BatchAccount, JobAccount, read_account, write_account
 from api.jobs.folder import Attempt
-from engines.execution import Command, Monitor, Replacement
+from api.run_settings import RunSettings
+from engines.columns.occurrences import Occurrences
+from engines.execution import Command, EventSource, Monitor, Replacement
 
 if TYPE_CHECKING:
     from engines.spark.stream.checkpoint import Takeover
@@ -30,7 +32,7 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     """
     from api.jobs.devices import chosen_device
     from api.jobs.roots import Roots
-    from engines.execution import EventSource, Execution, RowSink, SparkMaster
+    from engines.execution import Execution, RowSink, SparkMaster
     from engines.limits import EventsError
     from engines.program import RunOptions
     from engines.run import run
@@ -56,21 +58,30 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
                 Roots(request["roots"]).check_files(path)
     run(
         from_json(request["plan_document"]),
-        EventSource(request["source"], live["on_error"], like=live["like"]),
+        source_of(request),
         RowSink(sink),
         Execution(
             "spark",
             RunOptions(
                 device=None if device == "auto" else chosen_device(device),
                 insist=device == "opencl",
+                row_limit=request["options"]["row_limit"],
             ),
             spark=SparkMaster(request["master"], name=f"sheaf {request['id']}"),
             stream=options,
             finish=live["finish"],
         ),
-        StreamMonitor(attempt, tell, heard),
+        StreamMonitor(attempt, request["plan_document"]["document"], tell, heard),
     )
     return {}
+
+
+def source_of(request: Mapping[str, Any]) -> EventSource:
+    """Where the stream's events come from, and how they are read."""
+    settings = RunSettings(**request["options"])
+    return EventSource(
+        request["source"], settings.on_error, settings.late(), like=request["live"]["like"]
+    )
 
 
 def places(attempt: Attempt, request: Mapping[str, Any]) -> tuple[str, str]:
@@ -85,15 +96,12 @@ def checked(
     request: Mapping[str, Any], document: Mapping[str, Any], checkpoint: str
 ) -> dict[str, tuple[str, ...]]:
     """What would become of a running stream's queries; raises where a plan could not take over."""
-    from engines.execution import EventSource
     from engines.live.bucket import Bucket
     from engines.run import open_stream
     from engines.spark.stream.checkpoint import manifest_of, read_manifest, taken_over
     from optimizer.plan.plan import from_json
 
-    live = request["live"]
-    source = EventSource(request["source"], live["on_error"], like=live["like"])
-    program, opened = open_stream(from_json(document), source, checkpoint)
+    program, opened = open_stream(from_json(document), source_of(request), checkpoint)
     new = manifest_of(program, opened.schema, opened.tick, 1, 1)
     old = read_manifest(checkpoint)
     names = tuple(query.name for query in program.workload.queries)
@@ -110,11 +118,22 @@ def checked(
 class StreamMonitor(Monitor):
     """Writes down what batches did, before Spark takes them for done; hands on what is asked."""
 
-    def __init__(self, attempt: Attempt, tell: Tell, heard: Next) -> None:
+    def __init__(
+        self, attempt: Attempt, workload: Mapping[str, Any], tell: Tell, heard: Next
+    ) -> None:
         self._path, self._measures = attempt.job.account, attempt.job.measures
         self._tell, self._heard = tell, heard
         self._begun = time.monotonic()
         self._account: JobAccount = read_account(self._path)
+        self._occurred = self._asked_for(workload)
+
+    def _asked_for(self, workload: Mapping[str, Any]) -> Occurrences:
+        """What the queries of a workload ask for, as far as all batches have had it."""
+        from optimizer.bind.binder import load_bound
+
+        occurred = Occurrences(load_bound(workload))
+        occurred.merge(self._account.totals.seen)
+        return occurred
 
     def on_stage(self, name: str) -> None:
         self._tell({"stage": name})
@@ -133,12 +152,14 @@ class StreamMonitor(Monitor):
         def answer(outcome: Takeover | Exception) -> None:
             if isinstance(outcome, Exception):
                 raise outcome
+            self._occurred = self._asked_for(said["plan"]["document"])
             print(f"another plan after {time.perf_counter() - begun:.3f} s", flush=True)
             self._tell({"stage": "run"})
 
         return Replacement(from_json(said["plan"]), answer)
 
     def on_batch(self, progress: StreamProgress) -> None:
+        self._occurred.merge(progress.seen)
         batch = BatchAccount(
             number=progress.batch,
             seconds=progress.seconds,
@@ -156,6 +177,8 @@ class StreamMonitor(Monitor):
             operators=dict(progress.account),
             fallbacks=progress.fallbacks,
             trees=progress.decisions,
+            seen=progress.seen,
+            notes=tuple(self._occurred.notes()),
         )
         self._account = self._account.add(batch)
         write_account(self._path, self._account)

@@ -119,6 +119,7 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     """Run the plan, put the rows into the folder and beside the sink; gives what was done."""
     from api.jobs.devices import chosen_device
     from api.jobs.roots import Roots
+    from api.run_settings import RunSettings
     from engines.execution import EventSource, Execution, RowSink, SparkMaster
     from engines.program import RunOptions
     from engines.report import report_document
@@ -131,17 +132,19 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     Roots(request["roots"]).check_files(request["source"])
     plan = from_json(request["plan_document"])
     device = request["device"]
+    settings = RunSettings(**request["options"])
     options = RunOptions(
         device=None if device == "auto" else chosen_device(device),
         insist=device == "opencl",
-        partial=load_workload(plan.document).partial,
+        partial=settings.partial(load_workload(plan.document).partial),
+        row_limit=settings.row_limit,
     )
     where = SparkMaster(request["master"], name=f"sheaf {request['id']}")
-    execution = Execution(request["engine"], options, spark=where)
+    execution = Execution(request["engine"], options, settings.slice, where)
     with JobMonitor(job, tell) as monitor:
         report = run_plan(
             plan,
-            EventSource(request["source"]),
+            EventSource(request["source"], settings.on_error, settings.late()),
             RowSink(str(job.results), both=True),
             execution,
             monitor,
@@ -165,6 +168,9 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         "files": files,
         "stopped": report.ledger.stopped,
         "dropped": dict(report.ledger.dropped),
+        "by_query": document["rows_by_query"],
+        "skipped": report.skipped,
+        "notes": report.notes,
     }
 
 

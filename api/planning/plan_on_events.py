@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 if TYPE_CHECKING:
+    from api.run_settings import RunSettings
+    from engines.statistics.measure import EventSample
     from optimizer.plan.plan import Model, Plan, Solver
-    from optimizer.statistics import Statistics
     from workloads.workload import Workload
 
 
@@ -18,10 +20,13 @@ def plan_on_events(
     device: OneOf["cpu", "opencl"] = "cpu",
     solver: Solver = "greedy",
     model: Model = "measured",
+    settings: RunSettings | None = None,
 ) -> Plan:
     """The plan of a workload, by its own statistics or else by a sample of the events.
 
-    Without either, what nobody knows is assumed, and the plan says so.
+    Without either, what nobody knows is assumed, and the plan says so. With `settings` the events
+    are read as a run with these does, so that what is wrong with them is an error, and the plan
+    notes what queries ask for and the sample does not have; without, the run itself says all that.
     """
     from engines.calibration.machine_costs import known
     from optimizer.bind.binder import bind
@@ -29,24 +34,32 @@ def plan_on_events(
     from sharing.planner import make_plan
     from workloads.workload import to_document
 
-    bound = bind(workload)
-    statistics = None
-    if events is not None and not given(bound.statistics, bound.queries).rates:
-        statistics = sample_events(workload, events)
-    return make_plan(
+    bound, sample = bind(workload), None
+    is_known = bool(given(bound.statistics, bound.queries).rates)
+    if events is not None and settings is not None:
+        from engines.statistics.measure import sample_files
+
+        sample = sample_files(
+            workload, events, on_error=settings.on_error, disorder=settings.late()
+        )
+        bound = sample.workload
+    elif events is not None and not is_known:
+        sample = sample_events(workload, events)
+    plan = make_plan(
         bound,
         to_document(workload),
         solver,
         model,
-        statistics,
+        None if sample is None or is_known else sample.statistics,
         sharing=sharing,
         unit_costs=known(),
         device=device,
     )
+    return plan if sample is None or settings is None else replace(plan, notes=sample.notes)
 
 
-def sample_events(workload: Workload, events: str) -> Statistics | None:
-    """Statistics of events that are about to be read; None where there are none to see."""
+def sample_events(workload: Workload, events: str) -> EventSample | None:
+    """Events that are about to be read; None where there are none to see."""
     from engines.input.event_table import list_files
     from engines.limits import EventsError
     from engines.statistics.measure import sample_files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from sharing.planner import PlanOptions, plan
 from workloads.errors import Diagnostic, SheafError, WorkloadError
 from workloads.loading import load_statistics, load_workload, parse_document, read_workload
 from workloads.syntax import print_expression
-from workloads.workload import Workload, to_document
+from workloads.workload import Statistics, Workload, to_document
 
 CheckedWorkload = tuple[BoundWorkload, dict[str, Any]]
 
@@ -83,16 +84,19 @@ def plan_bound(
 
     After so many `seconds` nothing more is searched for.
     """
-    statistics = None
+    statistics: Statistics | None = None
+    notes: tuple[str, ...] = ()
+    if wanted.sample is not None:
+        from engines.statistics.measure import sample_files
+
+        Roots(roots).check_source(wanted.sample.path)
+        report_stage("measuring the sample")
+        settings, path = wanted.settings(), wanted.sample.path
+        workload = load_workload(document)
+        sample = sample_files(workload, path, None, settings.on_error, settings.late())
+        bound, statistics, notes = sample.workload, sample.statistics, sample.notes
     if wanted.statistics is not None:
         statistics = load_statistics(wanted.statistics.model_dump(exclude_none=True))
-    elif wanted.sample is not None:
-        from engines.input.event_table import read_events
-        from engines.statistics.measure import measure
-
-        Roots(roots).check_files(wanted.sample.path)
-        report_stage("measuring the sample")
-        statistics = measure(bound, read_events(wanted.sample.path, bound.stream))
     report_stage("choosing what to share")
     options = PlanOptions(
         wanted.solver,
@@ -102,7 +106,7 @@ def plan_bound(
         device=wanted.device,
         seconds=seconds,
     )
-    return plan(bound, statistics, options, document).plan
+    return replace(plan(bound, statistics, options, document).plan, notes=notes)
 
 
 def plan_document(

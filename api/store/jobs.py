@@ -12,6 +12,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from api.jobs.model import OVER, Event, Job, JobSummary, LiveJobOptions, Mode, Request, Status
+from api.run_settings import RunSettings
 from api.store.database import Database
 from api.store.schema import EventRow, JobRow, KeyRow
 from api.store.workloads import Page, UnknownIdError, behind
@@ -235,8 +236,13 @@ def _with_positions(session: Session, rows: Sequence[JobRow]) -> list[Job]:
 
 
 def _request(row: JobRow) -> Request:
-    live = row.request.get("live")
-    return Request(**{**row.request, "live": None if live is None else LiveJobOptions(**live)})
+    stored = dict(row.request)
+    live, options = stored.get("live"), dict(stored.get("options") or {})
+    if live is not None and "on_error" in live:  # where an earlier version kept it
+        live = dict(live)
+        options.setdefault("on_error", live.pop("on_error"))
+    stored["live"] = None if live is None else LiveJobOptions(**live)
+    return Request(**{**stored, "options": RunSettings(**options)})
 
 
 def _job(row: JobRow, position: int | None = None) -> Job:
@@ -251,12 +257,15 @@ def _job(row: JobRow, position: int | None = None) -> Job:
         reason=row.reason,
         started=row.started,
         finished=row.finished,
-        done=JobSummary(**{**done, "kinds": tuple(done["kinds"]), "files": tuple(done["files"])})
+        done=JobSummary(**done | {n: tuple(done[n]) for n in _LISTS if n in done})
         if done
         else None,
         position=position,
         restarts=row.restarts or 0,
     )
+
+
+_LISTS = ("kinds", "files", "notes")
 
 
 def _now() -> datetime:

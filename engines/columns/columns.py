@@ -362,7 +362,7 @@ class Columns:
         """Which events are of a symbol's type and satisfy its predicates."""
         if symbol not in self._masks:
             with self._account.charge(self._operator):
-                found = self._of_type(symbol.type)
+                found = self.of_type(symbol.type)
                 for predicate in symbol.predicates:
                     found = found & self._test(predicate)
                 self._masks[symbol] = found
@@ -442,7 +442,8 @@ class Columns:
             done += len(chunk)
         return codes
 
-    def _of_type(self, name: str) -> Mask:
+    def of_type(self, name: str) -> Mask:
+        """Which events are of a type, by the column of types or by the type's condition."""
         if name not in self._types:
             found = np.zeros(len(self.events), bool)
             if self._stream.type is not None:

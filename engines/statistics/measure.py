@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from engines.columns.columns import Columns, Vector, evaluate, truth
 from engines.columns.layout import ArrangedEvents, Rows, arrange
-from engines.input.event_table import Events
+from engines.input.event_table import Events, Faults, OnError, from_table
 from engines.limits import EventsError
 from optimizer.ir.query import And, BoundWorkload, Event, Or, Pattern, Query, Symbol, parts_of
 from optimizer.ir.query import events as components
@@ -81,32 +81,65 @@ SAMPLED_ROWS = 100_000  # of the beginning of files that are about to be run ove
 SAMPLED_PAIRS = 4_000
 
 
-def sample_files(workload: Workload, path: str, rows: int = SAMPLED_ROWS) -> Statistics | None:
-    """Statistics of the first events under a path, quick enough to plan every run by.
+@dataclass(frozen=True)
+class EventSample:
+    """Events that a workload is planned on, as it is bound to their columns.
 
-    None where nothing can be told from them: there are none, all are of one moment, or a row among
-    them is no event, which the run itself will say.
+    `statistics` are None where nothing can be told: there are no events, or all are of one moment.
+    `notes` say what queries ask for and no event has.
     """
-    from engines.input.batches import FileSource, named_columns, needed_columns
-    from engines.input.event_table import Faults, from_table
+
+    workload: BoundWorkload
+    statistics: Statistics | None
+    notes: tuple[str, ...]
+    faults: Faults
+
+
+def sample_files(
+    workload: Workload,
+    path: str,
+    rows: int | None = SAMPLED_ROWS,
+    on_error: OnError = "skip",
+    disorder: int | None = None,
+) -> EventSample:
+    """The first events under a path, as a run would read them; all of them where `rows` is None.
+
+    `disorder` is in nanoseconds: events that are later are as bad as rows that are no events.
+    """
+    from engines.columns.occurrences import Occurrences
+    from engines.input.batches import FileSource, Lateness, named_columns, needed_columns
     from optimizer.bind.binder import bind
 
-    source = FileSource(path, workload.stream, Faults("skip"), batch_rows=min(rows, 16_384))
+    faults, size = Faults(on_error), 131_072 if rows is None else min(rows, 16_384)
+    source = FileSource(path, workload.stream, faults, batch_rows=size)
     bound = bind(workload, source.kinds)
     source.assume(named_columns(bound))
-    tables, taken = [], 0
-    for batch in source.batches(needed_columns(bound, source.schema.names)):
+    batches = source.batches(needed_columns(bound, source.schema.names))
+    if disorder is not None:
+        late, time = -(-disorder // source.tick), workload.stream.time
+        batches = Lateness(late, True, source.tick, time, faults).all_on_time(batches)
+    tables, taken, is_cut = [], 0, False
+    for batch in batches:
         tables.append(batch.table)
         taken += len(batch)
-        if taken >= rows:
+        if rows is not None and taken >= rows:
+            is_cut = True
             break
+    occurred = Occurrences(bound)
+    for table in tables:
+        occurred.add(table)
+    notes = tuple(occurred.notes(f" among the first {taken:,}" if is_cut else ""))
     if not tables:
-        return None
+        return EventSample(bound, None, notes, faults)
+    if rows is None:
+        events = from_table(pa.concat_tables(tables), bound.stream, path)
+        return EventSample(bound, measure(bound, events), notes, faults)
     try:
         events = from_table(pa.concat_tables(tables), bound.stream, path)
-        return measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
+        known = measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
     except EventsError:
-        return None
+        known = None
+    return EventSample(bound, known, notes, faults)
 
 
 def _seconds(events: Events) -> float:

@@ -148,6 +148,8 @@ class PlanText:
         if plan.assumed:
             assumed = self._some(list(plan.assumed))
             yield f"assumed   {assumed}; give statistics or events to do better"
+        for note in plan.notes:
+            yield f"note      {note}"
 
     def _cost(self) -> str:
         cost = self.plan.cost
@@ -203,6 +205,8 @@ class PlanText:
             text += f" (seed {sample['seed']})"
         elif self._all_assumed():
             return ""
+        elif known.get("source") == "running":
+            text = f"measured by a run of {known.get('events') or 0:,} events"
         else:
             text = "given with the workload"
         keys = known.get("keys", {})
@@ -345,7 +349,8 @@ class PlanText:
     def queries(self) -> Iterator[str]:
         """For each query that shares: what, and with whom."""
         shares = self._shares()
-        sharing, alone = [], []
+        sharing: list[str] = []
+        alone: list[str] = []
         for name in self.plan.queries:
             group = self.ways.groups[name]
             counted = len(group.queries) > 1 and isinstance(group, CountingGroup)

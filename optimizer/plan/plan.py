@@ -488,7 +488,8 @@ class Plan:
     unit. `document` is the workload itself. `rates`, `statistics` and `unit_costs` are what the
     costs rest on, and `assumed` names what of it nobody gave. `obstacles` say what queries have in
     common and cannot share all the same. Without `sharing` no operator behind the partitions has
-    two readers.
+    two readers. `notes` say what queries ask for and the sampled events do not have; they change
+    nothing that runs, and so are no part of what the plan's id stands for.
     """
 
     workload: str
@@ -513,6 +514,7 @@ class Plan:
     spark: SparkLayout = field(default_factory=SparkLayout)
     # By query, the rules beyond those of its planning form that it was rewritten by.
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.queries, (group.queries for group in self.groups), self.operators)
@@ -523,14 +525,16 @@ class Plan:
     @cached_property
     def id(self) -> str:
         """The same for the same content, in every process."""
-        content = {k: v for k, v in _plain(self).items() if k != "workload"}
+        content = {k: v for k, v in _plain(self).items() if k not in ("workload", "notes")}
         text = json.dumps([VERSION, content], sort_keys=True, separators=(",", ":"))
         return "plan-" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def to_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values, `version` and `id` first."""
+    """The plan as plain values, `version` and `id` first; `notes` where there are any."""
     content = {"version": VERSION, "id": plan.id, **_plain(plan)}
+    if not plan.notes:
+        del content["notes"]
     plain: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
     return plain
 

@@ -33,3 +33,10 @@ def pretend(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     results = tmp_path_factory.mktemp("results")
     write_rows(results)
     return [sys.executable, str(Path(__file__).with_name("pretend.py")), str(results)]
+
+
+@pytest.fixture(autouse=True)
+def pretended_sources(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that only pretend to work need no events: the name of their source says how they end."""
+    if "pretend" in request.fixturenames:
+        monkeypatch.setattr("api.http.routes.jobs.check_source", lambda *given: None)

@@ -239,7 +239,8 @@ def test_planning_says_what_it_is_at_and_can_be_cancelled(client: Client) -> Non
 
 def test_planning_that_fails_says_why(client: Client, tmp_path: Path) -> None:
     workload = client.post_workload(EXAMPLE_WORKLOAD)
-    task = client.begin_plan(workload.id, sample=str(tmp_path / "nothing.parquet"))
+    (tmp_path / "nothing.parquet").write_text("no Parquet at all")
+    task = client.begin_plan(workload.id, sample=tmp_path / "nothing.parquet")
     over = until(lambda: (now := client.task(task.id)).finished and now)
     assert over.status == "failed"
     assert "nothing.parquet" in str(over.reason)

@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.settings import Settings
 from api.jobs.streaming import checked
+from api.run_settings import RunSettings
 from engines.devices import opencl_devices
 from engines.input.event_table import column_kinds, from_table
 from engines.reference.oracle import run_oracle
@@ -250,7 +252,8 @@ def test_a_stream_that_goes_on_with_another_plan_keeps_state_of_the_same_form(
         return "symbols" if engine in COUNTING and engine != "panes" else "events"
 
     source, checkpoint = EventSource(str(events)), str(tmp_path / "checkpoint")
-    request = {"source": str(events), "live": {"on_error": "stop", "like": None}}
+    options = asdict(RunSettings())
+    request = {"source": str(events), "options": options, "live": {"like": None}}
     program, opened = open_stream(from_json(plans["shared"]), source, checkpoint)
     write_manifest(checkpoint, manifest_of(program, opened.schema, opened.tick, 2, 2))
     for name in PLANS:

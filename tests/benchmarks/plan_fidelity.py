@@ -130,7 +130,8 @@ def _workloads(size: Size, folder: str) -> Iterator[Prepared]:
         parsed = load_workload(
             {"name": f"random_{seed}", "stream": STREAM, "queries": list(trial.queries)}
         )
-        yield Prepared(trial.name, parsed, path, sample_events(parsed, path))
+        sample = sample_events(parsed, path)
+        yield Prepared(trial.name, parsed, path, None if sample is None else sample.statistics)
 
 
 def _plan(prepared: Prepared, costs: UnitCosts) -> Plan:

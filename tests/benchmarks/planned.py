@@ -67,7 +67,7 @@ def planned_for(document: Mapping[str, Any], path: Path) -> Plan:
     from workloads.workload import to_document
 
     workload = load_workload(document)
-    statistics = sample_files(workload, str(path))
+    statistics = sample_files(workload, str(path)).statistics
     return planned_by(bind(workload), to_document(workload), statistics)
 
 

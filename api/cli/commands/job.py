@@ -9,6 +9,14 @@ from typing import Literal as OneOf
 
 import typer
 
+from api.cli.commands.run_options import (
+    Disorder,
+    OnError,
+    OnLimit,
+    PartialLimit,
+    RowLimit,
+    Slice,
+)
 from api.cli.commands.service import (
     Json,
     Server,
@@ -19,7 +27,6 @@ from api.cli.commands.service import (
     print_rows,
 )
 from api.cli.commands.stream_options import (
-    STREAMS,
     Buckets,
     Checkpoint,
     Every,
@@ -29,6 +36,7 @@ from api.cli.commands.stream_options import (
     Once,
 )
 from api.cli.terminal.preview import operator_lines
+from api.run_settings import RunSettings, as_flag
 
 if TYPE_CHECKING:
     from api.client import Client, Event
@@ -62,23 +70,26 @@ def launch(
     buckets: Buckets = None,
     files: Files = None,
     like: Like = None,
-    on_error: Annotated[
-        OneOf["stop", "skip"] | None,
-        typer.Option(help="At a row that is no event.", rich_help_panel=STREAMS),
-    ] = None,
     once: Once = False,
     finish: Finish = False,
+    on_error: OnError = "stop",
+    disorder: Disorder = None,
+    slice_rows: Slice = None,
+    partial_limit: PartialLimit = None,
+    on_limit: OnLimit = "stop",
+    row_limit: RowLimit = None,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Run a plan over events."""
+    settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
+    settings.check("stream" if mode == "stream" else engine, as_flag)
     given = {
         "checkpoint": checkpoint,
         "every": every,
         "buckets": buckets,
         "files": files,
         "like": like,
-        "on_error": on_error,
         "once": once or None,
         "finish": finish or None,
     }
@@ -86,7 +97,7 @@ def launch(
     with connected(server) as client:
         found = client.launch(
             plan, events, out, mode=mode, engine=engine,
-            device=device, master=master, stream=stream or None,
+            device=device, master=master, stream=stream or None, **settings.stated(),
         )  # fmt: skip
         if wait or server is None:
             found = _waited(client, found.id)
@@ -247,18 +258,23 @@ def _show(found: JobOut, as_json: bool) -> None:
         ("plan", f"{found.plan} of {found.workload}, version {found.workload_version}"),
         ("source", found.source.path),
         ("runs on", f"{found.engine}, device {found.device}, master {found.master}"),
+        ("options", ", ".join(f"{name} {value}" for name, value in found.options.items())),
         ("created", moment(found.created)),
         ("started", moment(found.started)),
         ("finished", moment(found.finished)),
         ("events", found.events),
         ("seconds", _listed(found.seconds)),
         ("rows", _listed(found.rows)),
+        ("by query", _listed(found.rows_by_query)),
+        ("left out", found.skipped if found.stream is None else None),
         ("files", ", ".join(found.files or ()) or None),
         *_stream_facts(found.stream),
         ("stopped", ", ".join((found.stopped or {}).values()) or None),
         ("dropped", _listed(found.dropped)),
     ]
-    print_rows(found.id, ("", ""), [fact for fact in facts if fact[1] not in (None, "")])
+    print_rows(found.id, ("", ""), [fact for fact in facts if fact[1] not in (None, "", 0)])
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 def _stream_facts(stream: StreamOut | None) -> list[tuple[str, object]]:

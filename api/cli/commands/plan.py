@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from typing import Literal as OneOf
 
 import typer
 
+from api.cli.commands.run_options import (
+    Disorder,
+    OnError,
+    OnLimit,
+    PartialLimit,
+    RowLimit,
+    Slice,
+)
 from api.cli.workload_files import open_workload
+from api.jobs.devices import Device, chosen_device
+from api.run_settings import DEFAULT, RunSettings, as_flag
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
@@ -48,6 +60,7 @@ def plan(
     no_sharing: Annotated[
         bool, typer.Option("--no-sharing", help="Plan every query on its own.")
     ] = False,
+    device: Annotated[Device, typer.Option(help="What it will compute on.")] = "auto",
     old: Annotated[
         Path | None,
         typer.Option(
@@ -85,8 +98,18 @@ def plan(
             "Events are as the service sees them.",
         ),
     ] = None,
+    on_error: OnError = "stop",
+    disorder: Disorder = None,
+    slice_rows: Slice = None,
+    partial_limit: PartialLimit = None,
+    on_limit: OnLimit = "stop",
+    row_limit: RowLimit = None,
 ) -> None:
-    """Show the plan of a workload."""
+    """Show the plan of a workload.
+
+    It takes the options that 'run' takes for events and limits, so that both can be given the same
+    ones: events are read as a run reads them, and limits change nothing about the plan.
+    """
     from engines.calibration.machine_costs import known
     from optimizer.statistics import given, with_defaults
     from sharing.planner import PlanOptions, make_plan
@@ -97,6 +120,10 @@ def plan(
         raise SheafError("--query, --explain and --verbose are for --format text")
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
+    settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
+    if settings != DEFAULT:
+        settings.check("local", as_flag)
+    notes: tuple[str, ...] = ()
     report = None if old is None else read_report(old)
     previous = None if old is None or report is not None else read_plan(old)
     if server is not None:
@@ -105,23 +132,28 @@ def plan(
                 "--from, --strict, --explain, --no-sharing and --timeout are for plans that are "
                 "made without --server"
             )
-        served = _served(server, workload, events, statistics, solver, model)
-        typer.echo(show(served, format, query, verbose), nl=False)
+        served = _served(
+            server, workload, events, statistics, solver, model, device, settings.stated()
+        )
+        _tell(served, format, query, verbose)
         return
     parsed, bound = open_workload(workload)
     known_: Statistics | None = None
     if statistics is not None:
         known_ = given(read_statistics(statistics), bound.queries)
     elif events is not None:
-        from engines.input.batches import check_columns
-        from engines.input.event_table import column_kinds, from_table, read_table
-        from engines.statistics.measure import measure
-        from optimizer.bind.binder import bind
+        from api.cli.terminal.preview import tell_faults
+        from engines.limits import BadRowError
+        from engines.statistics.measure import sample_files
 
-        table = read_table(events)
-        check_columns(table.schema, parsed.stream, events)
-        bound = bind(parsed, column_kinds(table.schema))
-        known_ = measure(bound, from_table(table, parsed.stream, events))
+        try:
+            sample = sample_files(parsed, events, None, settings.on_error, settings.late(as_flag))
+        except BadRowError as error:
+            raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
+        if sample.statistics is None:
+            raise SheafError(f"'{events}' has no events to plan by")
+        tell_faults(sample.faults)
+        bound, known_, notes = sample.workload, sample.statistics, sample.notes
     costs = known()
     if report is not None:
         from engines.statistics.from_report import from_report
@@ -132,7 +164,7 @@ def plan(
 
         before = with_defaults(given(known_ or bound.statistics, bound.queries), bound.queries)
         known_, costs = from_report(report, bound, before, costs, planner)
-        typer.echo(f"known: measured by a run of {report['events']:,} events", err=True)
+        typer.echo(f"known: measured by a run of {report['events']:,} events ({old})", err=True)
     options = PlanOptions(
         solver,
         model,
@@ -141,14 +173,15 @@ def plan(
         strict=strict,
         unit_costs=costs,
         seconds=timeout,
+        device=chosen_device(device),
     )
     stages = stages_of(bound, known_, options, to_document(parsed))
-    made = stages.plan
+    made = replace(stages.plan, notes=notes)
     if explain:
         from sharing.stages_text import render_stages
 
         typer.echo(render_stages(stages))
-    typer.echo(show(made, format, query, verbose), nl=False)
+    _tell(made, format, query, verbose)
     if previous is not None:
         from optimizer.plan.diff import render_change
 
@@ -162,6 +195,8 @@ def _served(
     statistics: Path | None,
     solver: Solver,
     model: Model,
+    device: Device,
+    settings: Mapping[str, Any],
 ) -> Plan:
     """A plan that a service has or makes."""
     from api.cli.commands.service import connected
@@ -174,9 +209,24 @@ def _served(
         open_workload(workload)  # its errors are said with their places in the file
         given = None if statistics is None else statistics_document(read_statistics(statistics))
         kept = client.post_workload(find_workload(workload))
-        made = client.plan(kept.id, solver=solver, model=model, statistics=given, sample=events)
+        made = client.plan(
+            kept.id,
+            solver=solver,
+            model=model,
+            statistics=given,
+            sample=events,
+            device=None if device == "auto" else device,
+            **settings,
+        )
     typer.echo(f"{made.id} of {made.workload}, version {made.workload_version}", err=True)
     return made.physical
+
+
+def _tell(plan: Plan, format: Format, query: str | None, verbose: bool) -> None:
+    """Show a plan; its notes are in its text, and for every other format beside it."""
+    typer.echo(show(plan, format, query, verbose), nl=False)
+    for note in plan.notes if format != "text" or query is not None else ():
+        typer.echo(f"note: {note}", err=True)
 
 
 def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = False) -> str:
@@ -221,6 +271,11 @@ def read_plan(path: Path) -> Plan:
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SheafError(
+            f"'{path}' cannot be read as a plan: {error.strerror}; write one with "
+            f"'sheaf plan WORKLOAD --format json > {path}'"
+        ) from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise SheafError(f"'{path}' is not a plan: it is not JSON") from error
     return load_plan(document)

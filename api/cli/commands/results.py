@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from typing import Literal as OneOf
 
 import typer
 
 from api.cli.commands.service import Json, Server, connected, console, print_json
 
+if TYPE_CHECKING:
+    from api.client import Client
+
+Kind = OneOf["aggregates", "matches"]
+KINDS: tuple[Kind, Kind] = ("aggregates", "matches")
+
 
 def results(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")],
     query: Annotated[str | None, typer.Option(help="Only rows of this query.")] = None,
-    kind: Annotated[
-        OneOf["aggregates", "matches"] | None, typer.Option(help="Only rows of this kind.")
-    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only rows of this kind.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Rows of each kind that are shown.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Rows before the first shown.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="All of them, in a .csv, .parquet or .arrow file."),
+        typer.Option(
+            metavar="PATH",
+            help="All of them, in a .csv, .parquet or .arrow file; in two where both kinds are.",
+        ),
     ] = None,
     server: Server = None,
     as_json: Json = False,
@@ -31,14 +38,32 @@ def results(
 
     with connected(server) as client:
         if out is not None:
-            size = client.download(job, out, kind, query)
-            typer.echo(f"{out}: {size:,} bytes", err=True)
+            for path, wanted in _files(client, job, out, kind, query).items():
+                size = client.download(job, path, wanted, query)
+                typer.echo(f"{path}: {size:,} bytes", err=True)
             return
         found = client.results(job, query, offset, limit)
     if as_json:
         print_json(found)
         return
-    for name in ("aggregates", "matches"):
+    for name in KINDS:
         rows = [row.model_dump() for row in getattr(found, name)]
         if rows and kind in (None, name):
             print_rows(rows, list(rows[0]), name, limit, console(), found.total[name])
+
+
+def _files(
+    client: Client, job: str, out: Path, kind: Kind | None, query: str | None
+) -> dict[Path, Kind | None]:
+    """The files that a job's rows go to: one for each kind that its queries give.
+
+    They are named as 'run --out' names them. A query has rows of one kind.
+    """
+    from engines.run import kinds_of
+
+    if kind is not None or query is not None:
+        return {out: kind}
+    given = kinds_of(client.get_plan(client.job(job).plan).physical)
+    if not all(given):
+        return {out: None}
+    return {out.with_name(f"{out.stem}.{name}{out.suffix}"): name for name in KINDS}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,14 @@ from typing import Literal as OneOf
 
 import typer
 
+from api.cli.commands.run_options import (
+    Disorder,
+    OnError,
+    OnLimit,
+    PartialLimit,
+    RowLimit,
+    Slice,
+)
 from api.cli.commands.spark import SparkOptions, check_spark_sink, interruptible, settings_of
 from api.cli.commands.stream import LiveOptions, run_live
 from api.cli.commands.stream_options import (
@@ -28,12 +35,11 @@ from api.cli.commands.stream_options import (
 from api.cli.sinks import check_sink
 from api.cli.terminal.preview import ROWS_SHOWN, show, tell_faults
 from api.cli.terminal.progress import progress_bar
-from api.cli.workload_files import open_workload
+from api.cli.workload_files import only_queries, open_workload
 from api.jobs.devices import Device, chosen_device
+from api.run_settings import RunSettings, as_flag
 from engines.execution import Engine, EventSource, Execution, Monitor, RowSink
 from workloads.errors import SheafError
-from workloads.syntax import UNITS
-from workloads.workload import OnLimit, PartialLimit
 
 if TYPE_CHECKING:
     from engines.execution import RunReport
@@ -43,7 +49,6 @@ if TYPE_CHECKING:
     from optimizer.statistics import Statistics
     from workloads.workload import Workload
 
-OnError = OneOf["stop", "skip"]
 SPARK = "Spark"
 STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
@@ -83,19 +88,13 @@ def run(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A setting of Spark's.", rich_help_panel=SPARK),
     ] = None,
-    on_error: Annotated[
-        OnError, typer.Option(help="At a row that is no event: stop, or leave it out and count it.")
-    ] = "stop",
-    disorder: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="How late events can be, such as '10 s'. Local engine."),
+    query: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only this query of the workload; can be repeated."),
     ] = None,
-    slice_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--slice", metavar="EVENTS", min=1, help="Events in memory at a time. Local engine."
-        ),
-    ] = None,
+    on_error: OnError = "stop",
+    disorder: Disorder = None,
+    slice_rows: Slice = None,
     statistics: Annotated[
         Path | None,
         typer.Option(
@@ -115,17 +114,9 @@ def run(
             help="Say by which trees matches are found, and why these change. Local engine.",
         ),
     ] = False,
-    partial_limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Partial matches of one key that an operator of a query may hold. Local engine.",
-        ),
-    ] = None,
-    on_limit: Annotated[
-        OnLimit, typer.Option(help="At that limit: stop the query, or drop its oldest.")
-    ] = "stop",
+    partial_limit: PartialLimit = None,
+    on_limit: OnLimit = "stop",
+    row_limit: RowLimit = None,
     stream: Annotated[
         bool,
         typer.Option(
@@ -149,13 +140,14 @@ def run(
 
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
+    settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
     _check_options(
         engine,
-        {"--disorder": disorder, "--slice": slice_rows, "--statistics": statistics},
+        stream,
+        settings,
+        {"--statistics": statistics},
         {"--master": master, "--conf": conf, "--stream": stream or None},
-        on_error,
     )
-    late = None if disorder is None else _nanoseconds(disorder)
     if not stream:
         live.refuse()
         if out is not None and engine == "spark":
@@ -164,35 +156,29 @@ def run(
             check_sink(out)
     began = time.perf_counter()
     used = chosen_device(device) if spark.is_local else spark.device(device)
-    parsed, made = _planned(workload, plan, events, engine, used, not no_sharing)
+    parsed, made = _planned(workload, query or (), plan, events, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
-    partial = parsed.partial
-    if partial_limit is not None:
-        partial = PartialLimit(partial_limit, on_limit)
+    partial = settings.partial(parsed.partial)
     if partial is not None and engine != "local":
         raise SheafError(
-            "a limit on partial matches is for the local engine; leave out --partial-limit, "
-            "and 'limits' in the workload"
+            "a limit on partial matches is for the local engine; leave out 'limits' in the workload"
         )
     options = RunOptions(
         device=None if plan is None or device == "auto" else used,
         insist=device == "opencl",
         adaptive=adaptive,
         partial=partial,
+        row_limit=row_limit,
     )
     execution = Execution(engine, options, slice_rows, spark.where)
-    source = EventSource(events, on_error, late, schema)
+    source = EventSource(events, on_error, settings.late(), schema)
     if stream:
         report = run_live(made, source, out, live, execution)
     else:
         report = _run(run_plan, parsed, made, source, out, execution, statistics)
         _show(report, verbose)
-    if not stream and not any(report.numbers) and Path(events).exists():
-        from api.cli.missing_types import absent_types
-        from optimizer.bind.binder import bind
-
-        if (why := absent_types(bind(parsed), events)) is not None:
-            typer.echo(f"note: {why}", err=True)
+    for note in report.notes:
+        typer.echo(f"note: {note}", err=True)
     report.seconds = {"plan": planning, **report.seconds}
     typer.echo(json.dumps(report_document(made, report)), err=True)
     if report.ledger.stopped:
@@ -201,9 +187,10 @@ def run(
 
 def _check_options(
     engine: Engine,
+    stream: bool,
+    settings: RunSettings,
     for_local: dict[str, object],
     for_spark: dict[str, object],
-    on_error: OnError,
 ) -> None:
     """Refuse options that the engine does not have."""
     for name, value in for_local.items():
@@ -212,12 +199,12 @@ def _check_options(
     for name, value in for_spark.items():
         if engine != "spark" and value is not None:
             raise SheafError(f"{name} is for --engine spark")
-    if engine == "oracle" and on_error != "stop":
-        raise SheafError("--on-error is for the local engine and for Spark")
+    settings.check("stream" if stream else engine, as_flag)
 
 
 def _planned(
     workload: str,
+    queries: Sequence[str],
     plan: Path | None,
     events: str,
     engine: Engine,
@@ -231,6 +218,7 @@ def _planned(
     from workloads.workload import to_document
 
     parsed, _ = open_workload(workload)
+    parsed = only_queries(parsed, queries)
     document = to_document(parsed)
     if plan is not None:
         made = read_plan(plan)
@@ -331,14 +319,3 @@ def write_statistics(statistics: Statistics, path: Path) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SheafError(f"cannot write '{path}': {error.strerror}") from error
-
-
-def _nanoseconds(text: str) -> int:
-    """An amount of time such as `10 s`."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text)
-    if found is None or found[2] not in UNITS:
-        raise SheafError(
-            f"--disorder is '{text}'; write an amount and a unit, such as '10 s' "
-            f"(units are {', '.join(UNITS)})"
-        )
-    return round(float(found[1]) * UNITS[found[2]])

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from api.http.pages.render import PageRoute, page
 from api.http.routes.state import handed, jobs, settings, store
 from api.http.settings import Settings
-from api.http.views import plan_summary, workload_summary
+from api.http.views import job_out, plan_summary, workload_summary
 from api.jobs.model import Job
 from api.jobs.queue import Jobs
 from api.store import Store
@@ -169,6 +169,7 @@ def new_job_page(
         plans=[plan_summary(p) for p in store.plans(None, 100, newest=True).items],
         bundled=name if name in bundled.names() else None,
         roots=[str(folder) for folder in settings.roots],
+        row_limit=settings.row_limit,
     )
 
 
@@ -176,10 +177,13 @@ def new_job_page(
 def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Response:
     job = jobs.records.get(id)
     plans = store.plans(job.request.workload, ON_A_PAGE, newest=True).items
+    shown = job_out(job, None, jobs.account(job))
     return page(
         request,
         "job.html",
         job=job,
+        notes=shown.notes,
+        by_query=shown.rows_by_query or {},
         queries=kinds_by_query(store, job),
         others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
     )
@@ -208,6 +212,7 @@ def facts(document: Mapping[str, Any]) -> dict[str, Any]:
         "together": sum(len(group["queries"]) > 1 for group in document["groups"]),
         "assumed": document["assumed"],
         "obstacles": document["obstacles"],
+        "notes": document.get("notes", []),
         "spread": _spread(document.get("spark", {})),
     }
 

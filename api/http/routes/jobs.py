@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,9 +22,10 @@ from api.http.views import job_out, operators_out
 from api.jobs.devices import chosen_device
 from api.jobs.model import Job, LiveJobOptions, Request, Status
 from api.jobs.queue import Jobs
-from api.jobs.roots import Roots
+from api.jobs.roots import NoEventsError, Roots
 from api.jobs.streaming import checked
 from api.planning.process_pool import ProcessPool
+from api.run_settings import RunSettings
 from api.store import Store, StoredPlan
 from engines.limits import StateError
 from optimizer.plan.plan import VERSION
@@ -42,7 +44,12 @@ MAX_LOG = 1_000_000  # bytes
     "",
     status_code=201,
     responses=responses(
-        "not-found", "path-not-allowed", "invalid-request", "queue-full", "not-implemented"
+        "not-found",
+        "path-not-allowed",
+        "source-not-found",
+        "invalid-request",
+        "queue-full",
+        "not-implemented",
     ),
 )
 def post_job(
@@ -57,6 +64,7 @@ def post_job(
     """Put a job in the queue; it runs in a process of its own when its turn comes."""
     _check_master(wanted.master, settings)
     live = _live(wanted, roots)
+    options = _options(wanted, settings)
     _check_place(wanted.source.path, live, roots, settings)
     chosen_device(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None and live is not None:
@@ -68,6 +76,7 @@ def post_job(
             raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
     plan = store.plan(wanted.plan)
     _check_version(plan)
+    check_source(wanted.source.path, live, plan.document["document"], roots)
     request = Request(
         plan=plan.id,
         workload=plan.workload,
@@ -78,6 +87,7 @@ def post_job(
         device=wanted.device,
         master=wanted.master,
         live=live,
+        options=options,
     )
     job = jobs.submit(request, getattr(http.state, "idempotency_key", None))
     response.headers["location"] = f"/v1/jobs/{job.id}"
@@ -202,10 +212,57 @@ def _live(wanted: JobIn, roots: Roots) -> LiveJobOptions | None:
         buckets=given.buckets,
         files=given.files,
         like=given.like.path if given.like else None,
-        on_error=given.on_error,
         once=given.once,
         finish=given.finish,
     )
+
+
+def _options(wanted: JobIn, settings: Settings) -> RunSettings:
+    """The options of the run, with the service's own limit on rows where none is asked for."""
+    options = wanted.settings()
+    if wanted.stream is not None and wanted.stream.on_error is not None:
+        options = replace(options, on_error=wanted.stream.on_error)
+    options.check("stream" if wanted.mode == "stream" else wanted.engine)
+    most = settings.row_limit
+    if wanted.mode == "stream" or most is None:  # a stream gives rows for ever
+        return options
+    if options.row_limit is not None and options.row_limit > most:
+        raise ProblemError(
+            "invalid-request",
+            f"row_limit: it is {options.row_limit:,}, and the service takes {most:,} at most "
+            "(SHEAF_ROW_LIMIT)",
+        )
+    return replace(options, row_limit=options.row_limit or most)
+
+
+def check_source(
+    path: str, live: LiveJobOptions | None, workload: Mapping[str, Any], roots: Roots
+) -> None:
+    """Refuse a source that has no events; a stream's folder may fill later.
+
+    Its columns have to be known all the same: from a file like those that will come, from the
+    checkpoint, or from what the workload declares.
+    """
+    from engines.spark.stream.kafka import KAFKA
+
+    if live is None:
+        roots.check_source(path)
+        return
+    if live.like is not None:
+        roots.check_source(live.like)
+    if path.startswith(KAFKA):
+        return
+    if not Path(path).is_dir():
+        raise NoEventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
+    declared = bool(workload.get("stream", {}).get("attributes"))
+    if live.like is None and live.checkpoint is None and not declared:
+        try:
+            roots.check_source(path)
+        except NoEventsError as error:
+            raise NoEventsError(
+                f"'{path}' has no events yet to tell their columns from; give a file of events "
+                "like those that will come as stream.like, or declare the columns under attributes"
+            ) from error
 
 
 def _check_place(path: str, live: LiveJobOptions | None, roots: Roots, settings: Settings) -> None:

@@ -187,6 +187,7 @@ def explain_workload(
         **responses(
             "not-found",
             "path-not-allowed",
+            "source-not-found",
             "invalid-request",
             "planning-too-long",
             "planning-too-large",
@@ -209,8 +210,9 @@ def post_plan(
     """Plan a workload; an empty body takes the defaults."""
     wanted = wanted or PlanIn()
     stored = store.workload(id, wanted.version)
+    wanted.settings().check("local")
     if wanted.sample is not None:
-        roots.check(wanted.sample.path)
+        roots.check_source(wanted.sample.path)
     given = settings(request)
     asked = (
         dict(stored.document),

@@ -19,7 +19,8 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from engines.account import Account, Fallbacks
-from engines.input.batches import needed_columns
+from engines.columns.occurrences import Occurrences
+from engines.input.batches import named_columns, needed_columns
 from engines.input.event_table import from_table
 from engines.limits import BadRowError, Ledger
 from engines.local.run import reach_of_program, unbounded_queries
@@ -28,6 +29,7 @@ from engines.matching.trees.adaptive import Decision
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions
 from engines.results.tables import Results
 from engines.spark.batch.landing import Landing, Report, read_report
+from engines.spark.batch.observed import ObservedOccurrences
 from engines.spark.batch.packing import PACKED_SCHEMA, ticks
 from engines.spark.batch.parts import (
     Key,
@@ -36,7 +38,6 @@ from engines.spark.batch.parts import (
     bucket_of,
     plan_parts,
     plan_routes,
-    sampled_columns,
     targets,
 )
 from engines.spark.batch.progress import OnProgress, TaskTally, watched
@@ -104,6 +105,7 @@ class BatchSummary:
     account: Account = field(default_factory=Account)  # of all tasks together
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     decisions: list[Decision] = field(default_factory=list)  # about trees, in any task
+    notes: list[str] = field(default_factory=list)  # on what queries ask for and no event has
 
 
 def run_batch(
@@ -124,8 +126,11 @@ def run_batch(
     warm((program,), first, replace(options, device="cpu"))
     events = from_table(first, workload.stream)
     tally = TaskTally(session)
+    occurred = ObservedOccurrences(Occurrences(workload))
     with target.landing() as landing, _said(), _settings(session), watched(session, tally, told):
-        job = _Job(session, program, source, columns, first, landing, tally, options, settings)
+        job = _Job(
+            session, program, source, columns, first, landing, tally, options, settings, occurred
+        )
         stretches = job.stored()
         read: int | None = None
         if stretches is not None:
@@ -147,6 +152,7 @@ def run_batch(
         decisions += report.decisions
         counts.update(report.rows)
         seconds.update(report.seconds)
+        occurred.of_sample.merge(report.seen)
         ledger.stopped.update(report.ledger.stopped)
         ledger.dropped.update(report.ledger.dropped)
     account.spend(program.ids.scan, tally.spent())
@@ -168,6 +174,7 @@ def run_batch(
         account,
         fallbacks,
         decisions,
+        occurred.notes(number),
     )
 
 
@@ -182,6 +189,7 @@ class _Job:
     tally: TaskTally
     options: RunOptions
     settings: SpreadSettings
+    occurred: ObservedOccurrences
 
     @property
     def workload(self) -> BoundWorkload:
@@ -231,8 +239,10 @@ class _Job:
         return numbers.mapInArrow(task, PACKED_SCHEMA)
 
     def planned(self) -> RoutedParts:
-        names = sampled_columns(self.workload, self.source.schema.names)
+        named = named_columns(self.workload)
+        names = [name for name in self.source.schema.names if name in named]
         sample = self.source.sample(self.session, names, SAMPLE_ROWS)
+        self.occurred.of_sample.add(sample)
         rows = max(self.source.about_rows(), sample.num_rows)
         least = self.settings.least_rows
         buckets = self.settings.buckets or max(1, min(4 * self.cores, rows // least))
@@ -251,6 +261,7 @@ class _Job:
         time = places[stream.time]
         kind = self.first.schema.field(stream.time).type
         tick = ticks(sf.col(time), kind, events.schema[time].dataType.simpleString())
+        events = self.occurred.watched(events, places)
         kept, parts = targets(plan, places, tick)
         if kept is not None:
             events = events.where(kept)

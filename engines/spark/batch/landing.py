@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -54,6 +54,7 @@ class Report:
     account: Account = field(default_factory=Account)
     fallbacks: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # about trees
+    seen: dict[str, Any] = field(default_factory=dict)  # of what queries ask for
 
 
 @dataclass(frozen=True)

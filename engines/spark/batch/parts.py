@@ -24,7 +24,7 @@ from engines.local.slices import SliceReach
 from engines.program import Program
 from engines.spark.batch.pushed_filters import PushedFilter, filter_for
 from engines.spark.batch.stretches import bounds, cuts_between, stretches_for
-from optimizer.ir.query import BoundWorkload, Query
+from optimizer.ir.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -273,11 +273,3 @@ def _cut_targets(cut: Cut, time: Column) -> Column:
     if cut.whole is not None:
         found.append(sf.array(sf.lit(cut.whole)))
     return found[0] if len(found) == 1 else sf.concat(*found)
-
-
-def sampled_columns(workload: BoundWorkload, names: Sequence[str]) -> list[str]:
-    """What planning looks at: time and keys."""
-    keys = {name for key in plan_routes(workload.queries) for name in key}
-    stream = workload.stream
-    wanted = {stream.time, *keys} | ({stream.sequence} if stream.sequence else set())
-    return [name for name in names if name in wanted or ("time" in keys and name == stream.time)]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engines.columns.occurrences import Occurrences
 from engines.input.batches import Batch, EventFile, needed_columns, take_spent, ticks_of
 from engines.input.event_table import LARGEST_TICK, from_table
 from engines.local.run import SlicedRun, reach_of_program
@@ -51,9 +52,16 @@ class TaskEvaluation:
         return self.first.schema
 
     def evaluate(
-        self, number: int, part: TaskPart, arriving: ArrivingBatches
+        self,
+        number: int,
+        part: TaskPart,
+        arriving: ArrivingBatches,
+        occurred: Occurrences | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a part as its landing has them, and a report."""
+        """The rows of a part as its landing has them, and a report.
+
+        `occurred` has looked at the events by the time that they have all arrived.
+        """
         use_given_device()
         warm_once(self.job, self.programs, self.first, self.options)
         report = Report(number)
@@ -64,6 +72,7 @@ class TaskEvaluation:
         report.seconds["cpu"] = time.process_time() - worked
         told = (report.events, report.rows, part.program, report.account.totals())
         self.tally.add({("part", number): told})
+        report.seen = {} if occurred is None else occurred.seen()
         yield report_row(report)
 
     def _results(
@@ -151,10 +160,14 @@ class StoredStretches:
                 stretch = self.stretches[number]
                 part = TaskPart(0, stretch.start, stretch.stop)
                 read = [0]
-                yield from self.evaluation.evaluate(number, part, self._arriving(stretch, read))
+                occurred = Occurrences(self.evaluation.programs[0].workload)
+                arriving = self._arriving(stretch, read, occurred)
+                yield from self.evaluation.evaluate(number, part, arriving, occurred)
                 self.evaluation.tally.add({("stretch", number): read[0]})
 
-    def _arriving(self, stretch: Stretch, read: list[int]) -> ArrivingBatches:
+    def _arriving(
+        self, stretch: Stretch, read: list[int], occurred: Occurrences
+    ) -> ArrivingBatches:
         reach = reach_of_program(self.evaluation.programs[0], self._tick)
         after = -LARGEST_TICK if stretch.start is None else stretch.start - reach.back
         before = LARGEST_TICK if stretch.stop is None else stretch.stop + reach.ahead
@@ -163,6 +176,7 @@ class StoredStretches:
             inside = group.low > after and group.high < before
             for batch in self.reader.batches(group.split):
                 read[0] += len(batch)
+                occurred.add(batch.table)  # also what the filter leaves out
                 keep = np.ones(len(batch), np.bool_)
                 if not inside:
                     keep &= (batch.ticks > after) & (batch.ticks < before)

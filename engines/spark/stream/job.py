@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from engines.account import Account
+from engines.columns.occurrences import merged
 from engines.input.batches import needed_columns
 from engines.input.event_table import from_table
 from engines.limits import StateError
@@ -158,6 +159,7 @@ class StreamProgress:
     account: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of the batch
     fallbacks: tuple[str, ...] = ()
     decisions: tuple[Mapping[str, Any], ...] = ()
+    seen: Mapping[str, Any] = field(default_factory=dict)  # in the batch, of what queries ask for
 
 
 OnBatch = Callable[[StreamProgress], None]
@@ -326,7 +328,7 @@ def _found(
 
     own = _session(session, manifest)
     keys = {route: route_key(route) for route in buckets.routes}
-    packer = Packer(source, buckets.schema, keys, manifest.buckets)
+    packer = Packer(source, buckets.schema, keys, manifest.buckets, workload)
     packed = source.frame(own, options.files_per_batch).mapInArrow(packer, PACKED)
     # Without the column of times behind it Spark does not leave out late events: we keep them.
     timed = (
@@ -453,6 +455,7 @@ class _Account:
                 dict.fromkeys(text for turn in about for text in turn.get("fallbacks", ()))
             ),
             decisions=tuple(d for turn in about for d in turn.get("decisions", ())),
+            seen=merged(turn["seen"] for turn in about if "seen" in turn),
         )
 
     def _routes(self, about: list[dict[str, Any]]) -> tuple[RouteTurn, ...]:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from engines.columns.occurrences import merged
 from engines.live.run import Generation
 from engines.program import RunOptions
 from engines.results.tables import row_counts
@@ -160,6 +161,7 @@ def _told(accounts: list[bytes], until: int | None) -> pd.DataFrame:
         "read": sum(part["read"] for part in parts),
         "bad": sum(part["bad"] for part in parts),
         "first": next((part["first"] for part in parts if part["first"]), None),
+        "seen": merged(part["seen"] for part in parts),
         "until": until,
     }
     return pd.DataFrame({"about": [json.dumps(about)], **{kind: [None] for kind in OUTPUT_KINDS}})

@@ -17,12 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.columns.occurrences import Occurrences
 from engines.input.batches import FileSource
 from engines.input.event_table import ENDINGS, Events, Fault, Faults, OnError, from_table
 from engines.input.line_files import parse_json
 from engines.limits import EventsError
 from engines.live.bucket import HOME, buckets_of
 from engines.spark.stream.kafka import KAFKA, source_options, topic_of
+from optimizer.ir.query import BoundWorkload
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
 if TYPE_CHECKING:
@@ -155,6 +157,7 @@ class Packer:
     columns: pa.Schema
     routes: Mapping[str, tuple[str, ...]]
     buckets: int
+    workload: BoundWorkload
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         faults = Faults(self.source.on_error)
@@ -206,7 +209,14 @@ class Packer:
         except pa.ArrowInvalid as error:
             raise EventsError(f"the events do not have the columns' types: {error}") from error
         latest = self._latest(events)
-        account = {"read": len(events), "bad": faults.total, "first": faults.first}
+        occurred = Occurrences(self.workload)
+        occurred.add(events.table)
+        account = {
+            "read": len(events),
+            "bad": faults.total,
+            "first": faults.first,
+            "seen": occurred.seen(),
+        }
         faults.counts.clear()
         rows = [(ACCOUNT, 0, json.dumps(account).encode()), *self._routed(events)]
         return pa.RecordBatch.from_arrays(

@@ -15,7 +15,7 @@ from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import SettingError, Settings, from_environment
 from api.jobs.roots import OutsideRootsError, Roots
 from api.planning.process_pool import ProcessPool, TooLongError, TooMuchMemoryError
-from tests.api.service import finished, is_problem, posted_plan
+from tests.api.service import is_problem, posted_plan
 from workloads.errors import SheafError
 
 
@@ -133,8 +133,8 @@ def test_a_real_job_reads_no_link_that_leads_out(places: Path, tmp_path: Path) -
     app = create_app(Settings(tmp_path / "data"))
     with serving(app) as address, at(address) as client:
         body = {"plan": posted_plan(client)["id"], "source": "*.csv", "engine": "local"}
-        id = client.post("/v1/jobs", json=body).json()["id"]
-        assert "leads out of the folders" in finished(client, id)["reason"]
+        problem = is_problem(client.post("/v1/jobs", json=body), 403, "path-not-allowed")
+        assert "leads out of the folders" in problem["detail"]
 
 
 @pytest.mark.parametrize(

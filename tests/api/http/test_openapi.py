@@ -70,7 +70,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, pretend: list[str]) -> Ite
     folder = tmp_path_factory.mktemp("service")
     app = create_app(Settings(folder / "data", roots=(folder,)), pretend)
     with serving(app) as address:
-        yield Service(address, folder / "good")
+        (folder / "good.csv").write_text("ts,kind\n1,View\n")
+        yield Service(address, folder / "good.csv")
 
 
 def test_the_examples_of_a_plan_and_of_a_jobs_account_are_of_the_example_workload() -> None:

@@ -139,12 +139,6 @@ def test_a_job_says_which_queries_were_stopped_at_a_limit(
     assert {row["query"] for row in rows} == {"little"}
 
 
-def test_a_job_over_a_missing_file_fails_with_a_reason(client: httpx.Client, plan: str) -> None:
-    job = run(client, {"plan": plan, "source": "no-such-file.parquet", "engine": "local"})
-    assert job["status"] == "failed"
-    assert "there is no file 'no-such-file.parquet'" in job["reason"]
-
-
 def test_a_job_over_events_of_another_kind_fails_with_a_reason(
     client: httpx.Client, plan: str, tmp_path: Path
 ) -> None:

@@ -561,7 +561,8 @@ def test_a_topic_of_kafka_is_named_by_a_path() -> None:
 def test_messages_are_events_and_those_that_are_none_are_counted(tmp_path: Path) -> None:
     stream = load_workload(document(attributes={"user": "string", "x": "int"})).stream
     source = open_live_source("kafka://one:9092/events", stream, on_error="skip")
-    packer = Packer(source, source.schema, {"[]": (), '["user"]': ("user",)}, 4)
+    nothing = BoundWorkload("none", source.stream, ())
+    packer = Packer(source, source.schema, {"[]": (), '["user"]': ("user",)}, 4, nothing)
     texts = [
         b'{"ts": 5, "seq": 1,\n "kind": "A", "user": "u", "x": 3, "more": 1}',
         b"no JSON",
@@ -581,5 +582,6 @@ def test_messages_are_events_and_those_that_are_none_are_counted(tmp_path: Path)
     # The route of all events answers for both.
     assert events["[]"].column(HOME).to_pylist() == [True, True]
     assert events['["user"]'].column(HOME).to_pylist() == [False]
+    strict = replace(source, on_error="stop")
     with pytest.raises(EventsError, match="row 2: it is no JSON"):
-        list(Packer(replace(source, on_error="stop"), source.schema, {"[]": ()}, 4)([batch]))
+        list(Packer(strict, source.schema, {"[]": ()}, 4, nothing)([batch]))

@@ -55,6 +55,7 @@ function show() {
   showPart(over);
   showNumbers();
   showLimits();
+  showNotes();
   if (over && job.status !== "succeeded") {
     const hint = WAYS_OUT.find(([words]) => words.test(job.reason ?? ""));
     const found = job.status === "failed" ? job.reason : null;
@@ -105,7 +106,10 @@ function showNumbers() {
   if (last.state) facts.push(["State", bytes(last.state)]);
   if (job.stream?.waiting) facts.push(["Waiting", counted(job.stream.waiting, "event")]);
   if (job.stream?.late) facts.push(["Too late", counted(job.stream.late, "event")]);
-  if (job.stream?.bad) facts.push(["No events", counted(job.stream.bad, "row")]);
+  if (job.skipped) facts.push(["No events", counted(job.skipped, "row")]);
+  for (const [name, value] of Object.entries(job.options ?? {})) {
+    facts.push([sentence(name.replace("_", " ")), typeof value === "number" ? number(value) : value]);
+  }
   if (last.held && !last.state) facts.push(["Held for windows", counted(last.held, "event")]);
   const until = job.stream?.until ?? measures.findLast((each) => (each.until ?? null) !== null)?.until ?? null;
   if (until !== null) facts.push([OVER.includes(job.status) ? "Last watermark" : "Watermark", timeText(until)]);
@@ -147,6 +151,17 @@ function showLimits() {
   const box = $("#limits");
   box.hidden = !said.length;
   box.textContent = said.join("\n");
+}
+
+/** What is odd about the events, and how many rows each query has, also those that have none. */
+function showNotes() {
+  const notes = job.notes ?? [];
+  $("#notes").hidden = !notes.length;
+  $("#notes ul").replaceChildren(...notes.map((note) => el("li", {}, note)));
+  for (const option of $("#query").options) {
+    const rows = job.rows_by_query?.[option.value];
+    if (rows !== undefined) option.textContent = `${option.value} · ${counted(rows, "row")}`;
+  }
 }
 
 function addStep({ time, status, stage, reason }) {

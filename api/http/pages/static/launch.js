@@ -6,6 +6,7 @@ import { offerFiles } from "./files.js";
 const form = $("#launch");
 if (form) {
   const fields = form.elements;
+  const usual = fields.row_limit.placeholder;
   offerFiles($("#files"));
 
   const follow = () => {
@@ -14,10 +15,16 @@ if (form) {
     $("#stream", form).hidden = fields.mode.value !== "stream";
     fields.finish.disabled = !fields.once.checked;
     fields.master.disabled = fields.engine.value !== "spark";
+    const onSpark = fields.engine.value === "spark";
+    for (const name of ["slice", "partial_limit", "on_limit"]) fields[name].disabled = onSpark;
+    fields.disorder.disabled = onSpark && fields.mode.value !== "stream";
+    if (!fields.partial_limit.value) fields.on_limit.disabled = true;
+    fields.row_limit.placeholder = fields.mode.value === "stream" ? "no limit" : usual;
   };
   fields.mode.addEventListener("change", follow);
   fields.engine.addEventListener("change", follow);
   fields.once.addEventListener("change", follow);
+  fields.partial_limit.addEventListener("input", follow);
   follow();
 
   form.addEventListener("submit", async (event) => {
@@ -31,6 +38,7 @@ if (form) {
       mode: fields.mode.value,
       engine: fields.engine.value,
       device: fields.device.value,
+      ...options(fields),
     };
     if (fields.sink.value.trim()) body.sink = { path: fields.sink.value.trim() };
     if (body.engine === "spark") body.master = fields.master.value.trim();
@@ -43,6 +51,17 @@ if (form) {
       button.disabled = false;
     }
   });
+}
+
+/** The options of the run that were given, and that what runs can honour. */
+function options(fields) {
+  const given = { on_error: fields.on_error.value };
+  for (const name of ["disorder", "slice", "partial_limit", "on_limit", "row_limit"]) {
+    const field = fields[name];
+    if (field.disabled || !field.value.trim()) continue;
+    given[name] = field.type === "number" ? Number(field.value) : field.value.trim();
+  }
+  return given;
 }
 
 /** How a stream is to run, as far as it was said. */

@@ -72,6 +72,8 @@ function wanted(form) {
   if (fields.statistics.value === "sample") {
     if (!fields.sample.value.trim()) throw new Error("Say which file the sample is.");
     body.sample = { path: fields.sample.value.trim() };
+    body.on_error = fields.on_error.value;
+    if (fields.disorder.value.trim()) body.disorder = fields.disorder.value.trim();
   }
   if (fields.statistics.value === "rates") body.statistics = { rates: rates(fields.rates.value) };
   return body;

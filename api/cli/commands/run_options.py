@@ -1,0 +1,60 @@
+"""The options of a run, which `plan`, `run` and `job launch` all take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from api.run_settings import OnError as OnErrorChoice
+from workloads.workload import OnLimit as OnLimitChoice
+
+EVENTS, LIMITS = "How events are read", "Limits"
+
+OnError = Annotated[
+    OnErrorChoice,
+    typer.Option(
+        help="At a row that is no event: stop, or leave it out and count it.",
+        rich_help_panel=EVENTS,
+    ),
+]
+Disorder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="How late events can be, such as '10 s'. Local engine, live streams.",
+        rich_help_panel=EVENTS,
+    ),
+]
+Slice = Annotated[
+    int | None,
+    typer.Option(
+        "--slice",
+        metavar="EVENTS",
+        min=1,
+        help="Events in memory at a time. Local engine.",
+        rich_help_panel=EVENTS,
+    ),
+]
+PartialLimit = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Partial matches of one key that an operator of a query may hold. Local engine.",
+        rich_help_panel=LIMITS,
+    ),
+]
+OnLimit = Annotated[
+    OnLimitChoice,
+    typer.Option(help="At that limit: stop the query, or drop its oldest.", rich_help_panel=LIMITS),
+]
+RowLimit = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Rows that a query may give; the query alone is stopped.",
+        rich_help_panel=LIMITS,
+    ),
+]

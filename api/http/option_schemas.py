@@ -1,0 +1,50 @@
+"""The options of a run as they go over HTTP, for plans and for jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from typing import Literal as OneOf
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.run_settings import RunSettings
+from workloads.workload import OnLimit
+
+
+class RunSettingsIn(BaseModel):
+    """The options of a run, as the command line and the clients have them too.
+
+    One that the engine cannot honour is refused, with the reason.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    on_error: OneOf["stop", "skip"] = Field(
+        default="stop",
+        description="At a row that is no event: stop, or leave it out and count it.",
+    )
+    disorder: Annotated[str, Field(max_length=40)] | None = Field(
+        default=None,
+        description="How late events can be, such as `10 s`. Local engine and streams.",
+        examples=["10 s"],
+    )
+    slice: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
+        default=None, description="Events in memory at a time. Local engine."
+    )
+    partial_limit: Annotated[int, Field(ge=1, le=10**15)] | None = Field(
+        default=None,
+        description="Partial matches of one key that an operator of a query may hold. Local "
+        "engine.",
+    )
+    on_limit: OnLimit = Field(
+        default="stop", description="At that limit: stop the query, or drop its oldest."
+    )
+    row_limit: Annotated[int, Field(ge=1, le=10**15)] | None = Field(
+        default=None,
+        description="Rows that a query may give; the query alone is stopped. The service has one "
+        "of its own for jobs over stored events (SHEAF_ROW_LIMIT), which is also the most.",
+    )
+
+    def settings(self) -> RunSettings:
+        """The same for those who run a plan."""
+        return RunSettings(**{name: getattr(self, name) for name in RunSettingsIn.model_fields})

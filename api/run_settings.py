@@ -1,0 +1,120 @@
+"""The options of a run, the same for commands, HTTP, clients, the Python module and the form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal as OneOf
+
+from workloads.errors import SheafError
+from workloads.syntax import UNITS
+from workloads.workload import OnLimit, PartialLimit
+
+OnError = OneOf["stop", "skip"]
+Runner = OneOf["local", "spark", "stream", "oracle"]  # a stream is live, on Spark
+Spelling = Callable[[str], str]
+
+# Why an option is refused, by what runs; what is not named here is honoured.
+_REFUSED: dict[Runner, dict[str, str]] = {
+    "local": {},
+    "spark": {
+        "disorder": "Spark sorts all stored events by time, however late they are",
+        "slice": "Spark spreads events over its tasks itself",
+        "partial_limit": "on Spark no operator sees all partial matches of a query",
+    },
+    "stream": {
+        "slice": "a live stream takes events batch by batch, and new files at most as 'files' says",
+        "partial_limit": "on Spark no operator sees all partial matches of a query",
+    },
+    "oracle": {
+        "on_error": "the oracle takes rows that are events",
+        "disorder": "the oracle sorts all events",
+        "slice": "the oracle takes all events at once",
+        "partial_limit": "the oracle holds none",
+        "row_limit": "the oracle gives all rows",
+    },
+}
+
+
+class OptionError(SheafError):
+    """An option that says nothing sensible, or that what runs cannot honour."""
+
+
+def as_flag(name: str) -> str:
+    """What an option is called on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a user may say of a run, whatever the door.
+
+    `on_error` is what happens at a row that is no event. `disorder` is how late events can be, such
+    as `10 s`; `slice` how many are in memory at a time. Partial matches of one key that an operator
+    of a query holds are limited by `partial_limit`, at which `on_limit` happens, and the rows that
+    a query gives by `row_limit`.
+    """
+
+    on_error: OnError = "stop"
+    disorder: str | None = None
+    slice: int | None = None
+    partial_limit: int | None = None
+    on_limit: OnLimit = "stop"
+    row_limit: int | None = None
+
+    def check(self, runner: Runner, spelled: Spelling = str) -> None:
+        """Refuse, with the reason, what this cannot honour; names are `spelled` as users do."""
+        for name, why in _REFUSED[runner].items():
+            if getattr(self, name) != getattr(DEFAULT, name):
+                raise OptionError(f"{spelled(name)} is for {_able(name)}: {why}")
+        for name in ("slice", "partial_limit", "row_limit"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise OptionError(f"{spelled(name)} is {value}, and has to be 1 or more")
+        if self.on_limit != "stop" and self.partial_limit is None:
+            raise OptionError(
+                f"{spelled('on_limit')} says what happens at {spelled('partial_limit')}; give both"
+            )
+        self.late(spelled)
+
+    def late(self, spelled: Spelling = str) -> int | None:
+        """How late events can be, in nanoseconds."""
+        if self.disorder is None:
+            return None
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", self.disorder)
+        if found is None or found[2] not in UNITS:
+            raise OptionError(
+                f"{spelled('disorder')} is '{self.disorder}'; write an amount and a unit, such as "
+                f"'10 s' (units are {', '.join(UNITS)})"
+            )
+        amount = float(found[1]) * UNITS[found[2]]
+        if amount >= 2**62:
+            raise OptionError(f"{spelled('disorder')} is '{self.disorder}', longer than any stream")
+        return round(amount)
+
+    def partial(self, own: PartialLimit | None) -> PartialLimit | None:
+        """The limit on partial matches; without one, the workload's own."""
+        if self.partial_limit is None:
+            return own
+        return PartialLimit(self.partial_limit, self.on_limit)
+
+    def stated(self) -> dict[str, Any]:
+        """Those that are not as usual."""
+        return {
+            name: value for name, value in vars(self).items() if value != getattr(DEFAULT, name)
+        }
+
+
+DEFAULT = RunSettings()
+
+
+def _able(name: str) -> str:
+    """What honours an option, in words."""
+    words: dict[Runner, str] = {
+        "local": "the local engine",
+        "spark": "Spark",
+        "stream": "live streams",
+    }
+    able = [text for runner, text in words.items() if name not in _REFUSED[runner]]
+    return f"{', '.join(able[:-1])} and {able[-1]}" if len(able) > 1 else able[0]
