@@ -165,6 +165,7 @@ class RunReport:
     span_seconds: float | None = None  # from the first event to the last
     read: dict[str, int] = field(default_factory=dict)  # bytes, and row groups of how many
     is_cut: bool = True  # into slices
+    notes: list[str] = field(default_factory=list)  # what is odd about the events, in sentences
 
 
 class Stages:

@@ -226,6 +226,7 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
         "plan_changes": report.changes,
         "trees": decision_documents(report.decisions),
         "read": report.read,
+        "notes": report.notes,
     }
     if report.ledger.stopped:
         document["stopped"] = report.ledger.stopped

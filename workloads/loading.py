@@ -20,6 +20,7 @@ from workloads import syntax as ex
 from workloads.errors import Diagnostic, QueryError, WorkloadError, did_you_mean
 from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
+from workloads.time_format import DIRECTIVES, TimeFormatError, time_format
 from workloads.workload import (
     NANOSECONDS,
     AttributeKind,
@@ -64,7 +65,7 @@ def read_workload(
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        reader.report(f"cannot read the workload: {error.strerror}", "check the path")
+        reader.report(f"cannot read the workload: {error.strerror}", _remedy(error))
         return None, reader.findings
     except UnicodeDecodeError as error:
         reader.report(f"not a text file in UTF-8: byte {error.start} does not decode")
@@ -196,7 +197,8 @@ class _Reader:
         if not isinstance(document, Mapping):
             self.report("'stream' is missing", "add 'stream: {time: ts, type: kind}'")
             return None
-        keys = ("time", "unit", "type", "sequence", "types", "attributes", "lateness")
+        columns = ("time", "unit", "format", "type", "sequence", "types", "attributes")
+        keys = (*columns, "lateness", "delimiter")
         self._known_keys(document, keys, "'stream'")
         for key in ("time", "type", "sequence"):
             value = document.get(key)
@@ -226,7 +228,38 @@ class _Reader:
             types=self._types(document.get("types")),
             attributes=self._attributes(document.get("attributes")),
             lateness=self._lateness(document.get("lateness")),
+            format=self._format(document.get("format")),
+            delimiter=self._delimiter(document.get("delimiter")),
         )
+
+    def _format(self, text: Any) -> str | None:
+        """How times are written."""
+        if text is None:
+            return None
+        try:
+            if not isinstance(text, str):
+                raise TimeFormatError(f"known directives are {DIRECTIVES}")
+            time_format(text)
+            return text
+        except TimeFormatError as error:
+            self.report(
+                f"stream.format is {text!r}: {error}", "write it such as '%d/%m/%Y %H:%M:%S'"
+            )
+        return None
+
+    def _delimiter(self, mark: Any) -> str | None:
+        """What is between the columns of a line."""
+        if mark is None:
+            return None
+        named = {"tab": "\t", "\\t": "\t"}.get(str(mark), mark)
+        is_mark = isinstance(named, str) and len(named) == 1 and named.isascii()
+        if is_mark and named not in '"\r\n\0' and not named.isalnum():
+            return str(named)
+        self.report(
+            f"stream.delimiter is {mark!r}",
+            "write one character that is no letter, digit or quote, such as ';' or '|', or tab",
+        )
+        return None
 
     def _types(self, document: Any) -> dict[str, ex.Expression | None]:
         if document is None:
@@ -402,6 +435,13 @@ class _Reader:
             queries.append(query)
             first_lines.append(line)
         return tuple(queries), tuple(first_lines)
+
+
+def _remedy(error: OSError) -> str:
+    """What to do about a file that cannot be opened."""
+    if isinstance(error, PermissionError):
+        return "allow the user who runs this to read it"
+    return "check the path"
 
 
 def in_file(finding: Diagnostic, file: str | None, first_line: int | None) -> Diagnostic:

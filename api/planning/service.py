@@ -80,7 +80,7 @@ def plan_bound(
     if wanted.statistics is not None:
         statistics = load_statistics(wanted.statistics.model_dump(exclude_none=True))
     elif wanted.sample is not None:
-        from engines.input.event_table import read_events
+        from engines.input.batches import read_events
         from engines.statistics.measure import measure
 
         Roots(roots).check_files(wanted.sample.path)

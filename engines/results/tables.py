@@ -232,7 +232,8 @@ def write_readers(
         for final, written in partial.items():
             written.replace(final)
     except OSError as error:
-        raise ResultsError(f"'{final}' cannot be written: {error.strerror or error}") from error
+        why = (error.strerror or str(error)).replace(partial[final].name, final.name)
+        raise ResultsError(f"'{final}' cannot be written: {why}") from error
     finally:
         for written in partial.values():
             written.unlink(missing_ok=True)

@@ -89,10 +89,9 @@ def sample_files(workload: Workload, path: str, rows: int = SAMPLED_ROWS) -> Sta
     """
     from engines.input.batches import FileSource, named_columns, needed_columns
     from engines.input.event_table import Faults, from_table
-    from optimizer.bind.binder import bind
 
     source = FileSource(path, workload.stream, Faults("skip"), batch_rows=min(rows, 16_384))
-    bound = bind(workload, source.kinds)
+    bound = source.bind(workload)
     source.assume(named_columns(bound))
     tables, taken = [], 0
     for batch in source.batches(needed_columns(bound, source.schema.names)):

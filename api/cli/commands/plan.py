@@ -98,15 +98,21 @@ def plan(
     if statistics is not None:
         known_ = given(read_statistics(statistics), bound.queries)
     elif events is not None:
-        from engines.input.batches import check_columns
-        from engines.input.event_table import column_kinds, from_table, read_table
+        from engines.input.batches import FileSource, read_events
+        from engines.input.event_table import Faults
+        from engines.input.time_sense import TimeSpan
         from engines.statistics.measure import measure
-        from optimizer.bind.binder import bind
 
-        table = read_table(events)
-        check_columns(table.schema, parsed.stream, events)
-        bound = bind(parsed, column_kinds(table.schema))
-        known_ = measure(bound, from_table(table, parsed.stream, events))
+        source = FileSource(events, parsed.stream, Faults())
+        bound = source.bind(parsed)
+        found = read_events(events, parsed.stream)
+        if not len(found):
+            raise SheafError(f"'{events}' has no events to plan by")
+        known_ = measure(bound, found)
+        times = TimeSpan()
+        times.add(found.ticks)
+        for note in times.notes(source.time_type, parsed.stream):
+            typer.echo(f"note: {note}", err=True)
     costs = known()
     if report is not None:
         from engines.statistics.from_report import from_report

@@ -187,7 +187,9 @@ def run(
     else:
         report = _run(run_plan, parsed, made, source, out, execution, statistics)
         _show(report, verbose)
-    if not stream and not any(report.numbers) and Path(events).exists():
+    for note in report.notes:
+        typer.echo(f"note: {note}", err=True)
+    if not stream and report.events and not any(report.numbers) and Path(events).exists():
         from api.cli.missing_types import absent_types
         from optimizer.bind.binder import bind
 

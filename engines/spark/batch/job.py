@@ -104,6 +104,7 @@ class BatchSummary:
     account: Account = field(default_factory=Account)  # of all tasks together
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     decisions: list[Decision] = field(default_factory=list)  # about trees, in any task
+    first_tick: int | None = None  # of the event that is stored first
 
 
 def run_batch(
@@ -168,6 +169,7 @@ def run_batch(
         account,
         fallbacks,
         decisions,
+        int(events.ticks[0]) if len(events) else None,
     )
 
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from engines.input import batches
-from engines.input.batches import ParquetFile, check_columns
+from engines.input.batches import check_columns
+from engines.input.event_files import ParquetFile
 from engines.input.event_table import LARGEST_TICK, Faults
 from engines.limits import BadRowError, EventsError
 from engines.spark.batch.packing import spark_schema, ticks
