@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ _DECLARED: Mapping[str, pa.DataType] = {
 }
 
 
+_PLAIN = re.compile(r"\w[^:,{}\[\]#&*!|>'\"%@`]*")  # names that YAML takes without quotes
+
+
 @dataclass(frozen=True)
 class SpoiltColumn:
     """A column that a few values keep from being one of numbers."""
@@ -34,10 +38,11 @@ class SpoiltColumn:
     kind: AttributeKind
 
     def sentence(self, file: str) -> str:
+        name = self.name if _PLAIN.fullmatch(self.name) else json.dumps(self.name)
         return (
             f"row {self.row} of '{file}' has {self.value!r} in '{self.name}' where "
-            f"{'the other ' if self.numbers else ''}{self.numbers:,} are numbers; declare "
-            f"`attributes: {{{self.name}: {self.kind}}}` under stream, and --on-error skip leaves "
+            f"the other {self.numbers:,} are numbers; declare "
+            f"`attributes: {{{name}: {self.kind}}}` under stream, and --on-error skip leaves "
             "such rows out"
         )
 

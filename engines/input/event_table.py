@@ -167,8 +167,8 @@ def check_no_table(folder: Path) -> None:
 def table_folder(path: str, kind: str) -> EventsError:
     """That a table is to be read by its name."""
     return EventsError(
-        f"'{path}' is the folder of a table of {kind}, which has files that are no longer rows of "
-        "it; read the table by the name that Spark knows it by: --engine spark --events table:NAME"
+        f"'{path}' is the folder of a table ({kind}), in which files stay that are no longer part "
+        "of it; read it by the name that Spark has for it: --engine spark --events table:NAME"
     )
 
 

@@ -150,9 +150,7 @@ class CsvFile:
             )
         except pa.ArrowInvalid:
             return self._parse_rows(block, schema, present)
-        # A quote that nothing ends has what is behind it in one value.
-        lines = block.count(b"\n")
-        if quotes and table.num_rows < lines and table.num_rows < self.count_rows(block):
+        if quotes and self._swallows(block, table.num_rows):
             return self._parse_rows(block, schema, present)
         if times is not None:
             column, wrong = _timed(table.column(times.column), times, schema)
@@ -160,6 +158,15 @@ class CsvFile:
                 return self._parse_rows(block, schema, present)
             table = table.set_column(table.column_names.index(times.column), times.column, column)
         return _filled(table, schema), np.arange(table.num_rows), []
+
+    def _swallows(self, block: bytes, rows: int) -> bool:
+        """Does Arrow have all that is behind a quote in one value, as nothing ends it?"""
+        lines = block.rstrip(b"\r\n").count(b"\n") + 1
+        if rows < lines and rows < self.count_rows(block):
+            return True
+        mark = self._delimiter.encode()
+        last = block.rstrip(b"\r\n").rpartition(b"\n")[2]
+        return rows == lines and count_fields(last, mark) == 0
 
     def _times(self, schema: pa.Schema) -> TimeReader | None:
         name = self._stream.time
