@@ -97,6 +97,11 @@ def check_compared(schema: pa.Schema, workload: BoundWorkload, path: str) -> Non
     """Refuse columns that queries compare and whose values have no order, such as lists."""
     compared = compared_columns(workload)
     for column in schema:
+        if column.name == workload.stream.type and pa.types.is_temporal(column.type):
+            raise EventsError(
+                f"'{path}': the type column '{column.name}' has type {column.type}; store the "
+                "name of a type"
+            )
         if column.name in compared and not _is_comparable(column.type):
             raise EventsError(
                 f"'{path}': the column '{column.name}' has type {column.type}, and queries compare "
@@ -150,6 +155,7 @@ def _names(expression: ex.Expression) -> Iterator[str]:
 
 
 BATCH_ROWS = 131_072
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800  # of the years 1 to 9999
 
 Int64s = npt.NDArray[np.int64]
 
@@ -391,11 +397,23 @@ def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
         bad |= np.asarray(pc.is_null(column))
         column = pc.fill_null(column, 0)
     values = np.asarray(column)
-    outside = (values >= LARGEST_TICK) | (values <= -LARGEST_TICK)
+    low, high = _tick_range(kind)
+    outside = (values >= high) | (values <= low)
     if outside.any():
         values = np.where(outside, 0, values)
         bad |= outside
     return values.astype(np.int64, copy=False), bad
+
+
+def _tick_range(kind: pa.DataType) -> tuple[int, int]:
+    """The ticks between which times are: those of moments in years that calendars have."""
+    low, high = -LARGEST_TICK, LARGEST_TICK
+    if pa.types.is_date(kind):
+        return _FIRST_SECOND // 86_400, _LAST_SECOND // 86_400
+    if pa.types.is_timestamp(kind):
+        scale = NANOSECONDS["s"] // NANOSECONDS[kind.unit]
+        return max(low, _FIRST_SECOND * scale), min(high, _LAST_SECOND * scale)
+    return low, high
 
 
 def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:

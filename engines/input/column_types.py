@@ -152,7 +152,9 @@ def usual_lines(sample: bytes, stream: Stream) -> bytes:
             if classes.get(stream.time) == "number":
                 classes[stream.time] = "real"
     return b"\n".join(
-        json.dumps({n: v for n, v in row.items() if v is None or usual[n] == classes[n]}).encode()
+        json.dumps(
+            {n: v if usual.get(n) == classes.get(n) else None for n, v in row.items()}
+        ).encode()
         for row, classes in found
     )
 

@@ -68,9 +68,9 @@ def split_records(
     A line whose quoted value does not end within some lines, or ends in a record that has not
     `width` values, is a record of its own.
     """
-    lines = [line for line in block.splitlines(keepends=True) if line.rstrip(b"\r\n")]
     if b'"' not in block:
-        return [line.rstrip(b"\r\n") for line in lines[:most]]
+        return [line for line in block.splitlines() if line][:most]
+    lines = block.splitlines(keepends=True)
     quoted = [b'"' in line for line in lines]
     records: list[bytes] = []
     place = 0
@@ -78,7 +78,8 @@ def split_records(
         last = place
         if quoted[place]:
             last = _last_line(lines, quoted, place, delimiter, width)
-        records.append(b"".join(lines[place : last + 1]).rstrip(b"\r\n"))
+        if record := b"".join(lines[place : last + 1]).rstrip(b"\r\n"):
+            records.append(record)
         place = last + 1
     return records
 
@@ -103,8 +104,12 @@ def _last_line(
 
 
 def _scan(line: bytes, delimiter: bytes, fields: int, is_open: bool) -> tuple[bool, int]:
-    """Whether a line ends within a quoted value, and how many values have ended so far."""
-    place = 0
+    """Whether a line ends within a quoted value, and how many values have ended so far.
+
+    A value that goes on from the line before ends in a quote, and not with the first quote of
+    another value: none have ended then that could be told.
+    """
+    place, goes_on = 0, is_open
     while True:
         if not is_open and line.startswith(b'"', place):
             is_open, place = True, place + 1
@@ -115,6 +120,9 @@ def _scan(line: bytes, delimiter: bytes, fields: int, is_open: bool) -> tuple[bo
             doubled = line.startswith(b'"', place + 1)
             is_open = doubled
             place += 2 if doubled else 1
+        if goes_on and place < len(line) and not line.startswith(delimiter, place):
+            return False, -len(line)
+        goes_on = False
         fields += 1
         place = line.find(delimiter, place)
         if place < 0:

@@ -68,7 +68,8 @@ class ParquetFile:
         progress: ReadProgress,
         stream: Stream,
     ) -> None:
-        self.name, self.schema = name, schema
+        self.name = name
+        self.schema = schema = pa.schema([(f.name, _flat_type(f.type)) for f in schema])
         place = schema.get_field_index(stream.time)
         if place >= 0:
             kind = time_type(schema.types[place], stream)
@@ -129,6 +130,13 @@ class ParquetFile:
             kind = self.schema.field(name).type
             table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
         return table
+
+
+def _flat_type(kind: pa.DataType) -> pa.DataType:
+    """Texts in one piece of memory: of views Arrow cannot take rows."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _ahead(

@@ -223,7 +223,7 @@ class JsonFile:
     def __init__(self, file: str, stream: Stream, progress: ReadProgress) -> None:
         self._file, self._stream, self._progress = file, stream, progress
         sample, self._whole = text_bytes.sample(file)
-        self._is_list = sample.lstrip()[:1] == b"["
+        self._is_list = _is_list(sample)
         if self._is_list and not self._whole:
             raise EventsError(
                 f"'{file}' is one long list of JSON objects; write one object a line, "
@@ -304,6 +304,18 @@ class JsonFile:
         # Where whole events are wanted, a field that came up too late to be known would be lost.
         strict = set(self.schema.names) <= set(schema.names)
         return parse_json(block, schema, self._stream, strict, self._whole, self._stored)
+
+
+def _is_list(sample: bytes) -> bool:
+    """Is it one list, and not lines of which the first happens to be a list?"""
+    if sample.lstrip()[:1] != b"[":
+        return False
+    first, _, others = sample.lstrip().partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    return not others.strip()
 
 
 def parse_json(
@@ -456,7 +468,8 @@ def _build(values: list[Any], kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         texts = [v if isinstance(v, str) else None for v in values]
         array, bad = cast_texts(pa.array(texts, pa.string()), kind)
-        return array, bad | np.array([v is not None and not isinstance(v, str) for v in values])
+        others = np.array([v is not None and not isinstance(v, str) for v in values], bool)
+        return array, bad | others
     bad = np.array([v is not None and not _fits(v, kind) for v in values], bool)
     real = pa.types.is_floating(kind)
     good = [

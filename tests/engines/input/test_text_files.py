@@ -242,6 +242,27 @@ def test_newlines_in_quotes_are_values_wherever_blocks_end(
         assert "row 61, column 'ts'" in faults.first
 
 
+def test_empty_lines_in_quotes_are_part_of_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text('ts,kind,note\n\n1,A,"a\n\nb"\n\nlost\n2,B,c\n')
+    assert rows(path, faults=Faults("skip")) == [[1, "A", "a\n\nb"], [2, "B", "c"]]
+
+
+def test_a_stray_quote_does_not_reach_to_the_next_quoted_value(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text('ts,kind,note\n1,A,"lost\n2,B,x\n3,C,"say ""hi"""\n4,D,"z"\n')
+    assert "row 1: a quote that nothing ends" in refused(path)
+    found = rows(path, faults=Faults("skip"))
+    assert found == [[2, "B", "x"], [3, "C", 'say "hi"'], [4, "D", "z"]]
+
+
+def test_a_first_line_that_is_a_list_does_not_make_one_of_all(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text('[1, 2]\n{"ts": 1, "kind": "A"}\n{"ts": 2, "kind": "B"}\n')
+    assert "row 1: it is no JSON object" in refused(path)
+    assert rows(path, faults=Faults("skip")) == [[1, "A"], [2, "B"]]
+
+
 def test_records_are_what_arrow_reads(tmp_path: Path) -> None:
     block = b'1,"a\nb",x\n\n2,6" pipe,y\r\n3,"a"b"c,z\r4,"q""",w'
     assert split_records(block, b",", 3) == [
