@@ -239,13 +239,19 @@ class FileSource:
         """A sentence for each column that queries name and that a few texts keep from numbers."""
         from optimizer.bind.binder import bind
 
-        names = named_columns(bind(workload))
-        return [
-            column.sentence(file.name)
+        bound = bind(workload)
+        names = named_columns(bound)
+        found = [
+            (file.name, column)
             for file in self._files
             if isinstance(file, LinesFile)
             for column in file.spoilt(names)
         ]
+        stream = bound.stream
+        names -= {stream.time, stream.type or "", stream.sequence or ""}
+        declared = {n: kind for n, kind in column_kinds(self.schema).items() if n in names}
+        declared |= {column.name: column.kind for _, column in found}
+        return [column.sentence(file, declared) for file, column in found]
 
     def bind(self, workload: Workload) -> BoundWorkload:
         """The workload over these columns; an error says where it is the data that do not fit."""

@@ -37,14 +37,18 @@ class SpoiltColumn:
     numbers: int  # the other values
     kind: AttributeKind
 
-    def sentence(self, file: str) -> str:
-        name = self.name if _PLAIN.fullmatch(self.name) else json.dumps(self.name)
+    def sentence(self, file: str, declared: Mapping[str, AttributeKind]) -> str:
+        """What is wrong, and what to declare: all attributes that queries read."""
+        pairs = ", ".join(f"{_yaml_name(name)}: {kind}" for name, kind in declared.items())
         return (
-            f"row {self.row} of '{file}' has {self.value!r} in '{self.name}' where "
-            f"the other {self.numbers:,} are numbers; declare "
-            f"`attributes: {{{name}: {self.kind}}}` under stream, and --on-error skip leaves "
-            "such rows out"
+            f"row {self.row} of '{file}' has {self.value!r} in '{self.name}' where the other "
+            f"{self.numbers:,} are numbers; declare `attributes: {{{pairs}}}` under stream, and "
+            "--on-error skip leaves such rows out"
         )
+
+
+def _yaml_name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def doubtful_columns(schema: pa.Schema, stream: Stream) -> list[tuple[str, AttributeKind]]:

@@ -51,7 +51,7 @@ def _about_numbers(first: int, last: int, stream: Stream) -> str | None:
     early = bool(fitting) and high < _FIRST_YEAR + 71 and first > 0
     if not far and not early:
         return None
-    years = f"in {low:,}" if low == high else f"from {low:,} to {high:,}"
+    years = _years(low, high)
     text = f"the numbers in '{stream.time}', as {stream.unit} since 1970, lie {years}"
     if fitting:
         size = NANOSECONDS[fitting[0]]
@@ -66,12 +66,17 @@ def _about_moments(first: int, last: int, kind: pa.DataType, name: str) -> str |
     low, high = _year(first * tick), _year(last * tick)
     if low >= _FIRST_YEAR and high < _LAST_YEAR:
         return None
-    years = f"in {low:,}" if low == high else f"from {low:,} to {high:,}"
+    years = _years(low, high)
     return f"the times in '{name}' lie {years}; were they written in another unit?"
 
 
 def _year(nanoseconds: int) -> int:
     return 1970 + nanoseconds // _YEAR
+
+
+def _years(low: int, high: int) -> str:
+    first, last = (f"{year:,}" if year >= 10_000 else str(year) for year in (low, high))
+    return f"in {first}" if first == last else f"from {first} to {last}"
 
 
 def _is_recent(nanoseconds: int) -> bool:
