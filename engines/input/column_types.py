@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from engines.input.event_table import as_times, with_times
+from engines.input.json_values import is_deep
 from engines.input.text_bytes import arrow_reader
 from workloads.workload import AttributeKind, Stream
 
@@ -143,7 +144,7 @@ def usual_lines(sample: bytes, stream: Stream) -> bytes:
             row = json.loads(line) if line.strip() else None
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict):
+        if isinstance(row, dict) and not is_deep(row):
             classes = {n: _class(v, n in exact) for n, v in row.items() if v is not None}
             found.append((row, classes))
             for name, kind in classes.items():

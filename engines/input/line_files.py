@@ -29,6 +29,7 @@ from engines.input.column_types import (
 )
 from engines.input.csv_records import count_fields, header_names, split_header, split_records
 from engines.input.event_table import Fault
+from engines.input.json_values import MAX_DEPTH, arrow_takes, is_deep
 from engines.input.text_bytes import ReadProgress, arrow_reader, bad_byte, untold
 from engines.input.time_texts import TimeReader, cast_texts, time_reader, time_type
 from engines.limits import EventsError
@@ -237,7 +238,7 @@ class JsonFile:
             self.schema = self._declared(self._guess(sample))
 
     def _guess(self, sample: bytes) -> pa.Schema:
-        if bad_byte(sample) is None:
+        if arrow_takes(sample):
             try:
                 found = json_schema(sample)
                 if not doubtful_columns(found, self._stream):
@@ -337,8 +338,8 @@ def parse_json(
     place, wanted = schema.get_field_index(stream.time), schema
     if times is not None:
         wanted = schema.set(place, pa.field(stream.time, stored or times.stored))
-    # Arrow does not look whether texts are UTF-8, and takes several objects in a line.
-    if bad_byte(block) is None:
+    # Arrow takes several objects in a line.
+    if arrow_takes(block):
         try:
             table = pyarrow.json.read_json(
                 arrow_reader(block),
@@ -377,6 +378,9 @@ def _parse_rows(
             continue
         if not isinstance(found, dict):
             faults.append(Fault(number + 1, "unparsable", "it is no JSON object"))
+        elif is_deep(found):
+            message = f"it is nested more than {MAX_DEPTH} deep"
+            faults.append(Fault(number + 1, "unparsable", message))
         elif strict and not found.keys() <= known:
             name = min(found.keys() - known)
             message = "no row before has this field; declare it under attributes"

@@ -148,7 +148,20 @@ def damaged_bytes(chance: random.Random, content: bytes) -> bytes:
                 found[place : place + size] = chance.randbytes(size)
             case 1:
                 found[place:place] = chance.choice(
-                    (b'"', b",", b"\n", b"\r", b"\0", b"\xff", b"[", b"{", b"}", b"null", b"1e999")
+                    (
+                        b'"',
+                        b",",
+                        b"\n",
+                        b"\r",
+                        b"\0",
+                        b"\xff",
+                        b"[",
+                        b"{",
+                        b"}",
+                        b"null",
+                        b"1e999",
+                        b"[" * 999,
+                    )
                 )
             case 2:
                 del found[place : place + size]

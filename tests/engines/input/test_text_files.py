@@ -16,6 +16,7 @@ from engines.input.batches import FileSource
 from engines.input.csv_records import count_fields, split_records
 from engines.input.event_files import LinesFile
 from engines.input.event_table import ENDINGS, Faults, list_files
+from engines.input.json_values import arrow_takes, is_deep
 from engines.input.text_bytes import arrow_reader
 from engines.limits import BadRowError, EventsError
 from workloads.workload import Stream
@@ -261,6 +262,30 @@ def test_a_first_line_that_is_a_list_does_not_make_one_of_all(tmp_path: Path) ->
     path.write_text('[1, 2]\n{"ts": 1, "kind": "A"}\n{"ts": 2, "kind": "B"}\n')
     assert "row 1: it is no JSON object" in refused(path)
     assert rows(path, faults=Faults("skip")) == [[1, "A"], [2, "B"]]
+
+
+@pytest.mark.parametrize(
+    "line", ["null", "  null{", '{"ts": 9, "kind": "A", "deep": ' + "[" * 5000 + "]" * 5000 + "}"]
+)
+@pytest.mark.parametrize("place", [0, 2])
+def test_json_that_arrow_cannot_be_given_is_a_bad_row(
+    tmp_path: Path, line: str, place: int
+) -> None:
+    good = ['{"ts": 1, "kind": "A"}', '{"ts": 2, "kind": "B"}']
+    path = tmp_path / "e.jsonl"
+    path.write_text("\n".join([*good[:place], line, *good[place:]]))
+    assert f"row {place + 1}: it is" in refused(path)
+    assert rows(path, faults=Faults("skip")) == [[1, "A"], [2, "B"]]
+
+
+@pytest.mark.parametrize(("depth", "is_taken"), [(64, True), (65, False), (10_000, False)])
+def test_json_is_nested_so_deep_at_most(depth: int, is_taken: bool) -> None:
+    value: Any = 7
+    for _ in range(depth):
+        value = [value]
+    assert is_deep(value) is not is_taken
+    assert arrow_takes(b"[" * depth + b"7" + b"]" * depth) is is_taken
+    assert arrow_takes(b'{"a": "null"}\n' * 1000)
 
 
 def test_records_are_what_arrow_reads(tmp_path: Path) -> None:
