@@ -28,6 +28,7 @@ from optimizer.plan.plan import Plan, PlanError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engines.input.batches import FileSource
     from engines.input.event_table import Events, Faults
     from engines.matching.trees.adaptive import Decision
     from engines.results.tables import Results
@@ -81,6 +82,7 @@ def _run_local(
     """Slice by slice, so that memory follows the window and the slice, and not the file."""
     from engines.columns.occurrences import Occurrences
     from engines.input.event_table import Faults
+    from engines.input.time_sense import TimeSpan
     from engines.local.run import SlicedRun
     from engines.results.tables import FileOutput, FirstRows
     from kernels.joins import cpu as joins
@@ -105,7 +107,7 @@ def _run_local(
             kinds = (True, True) if sink.both else kinds_of(plan)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
         rows: Counter[str] = Counter()
-        pieces, span = 0, _Span()
+        pieces, span, times = 0, _Span(), TimeSpan()
         while True:
             began = time.perf_counter()
             with stages("read"), account.charge(scan):
@@ -119,6 +121,7 @@ def _run_local(
             span.add(piece.own)
             with account.charge(program.conditions):
                 occurred.add(piece.own.table)
+            times.add(piece.own.ticks)
             monitor.on_events(piece.own)
             with stages("run"):
                 results = run.run(piece)
@@ -144,8 +147,19 @@ def _run_local(
     report.changes = 0 if context.adaptive is None else context.adaptive.changes
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
     report.span_seconds, report.read = span.seconds, events_in.read
-    report.notes += occurred.notes()
+    stream = program.workload.stream
+    odd = times.notes(events_in.time_type, stream)
+    report.notes += occurred.notes() if report.events else []
+    report.notes += event_notes(source.path, report.events, odd, faults)
     return report
+
+
+def event_notes(path: str, events: int, odd: list[str], faults: Faults) -> list[str]:
+    """What is odd about the events of a run: that there are none, or what is odd about times."""
+    if events:
+        return odd
+    left_out = f": all {faults.total:,} rows were left out" if faults.total else ""
+    return [f"'{path}' has no events{left_out}"]
 
 
 def _charges(plan: Plan, account: Account) -> Callable[[str], AbstractContextManager[None]]:
@@ -183,7 +197,7 @@ def _opened(
 
     workload = load_workload(plan.document)
     events = FileSource(source.path, workload.stream, faults, progress=monitor.on_progress)
-    program = fitted(plan, events.kinds, workload)
+    program = fitted(plan, events.kinds, workload, events)
     bound = program.workload
     events.assume(named_columns(bound))
     columns = needed_columns(bound, events.schema.names)
@@ -205,15 +219,28 @@ def _opened(
     return program, events, slices
 
 
-def fitted(plan: Plan, kinds: Mapping[str, Any] | None, workload: Workload) -> Program:
-    """The plan's program over columns of these kinds; the workload is that of its document."""
+def fitted(
+    plan: Plan,
+    kinds: Mapping[str, Any] | None,
+    workload: Workload,
+    files: FileSource | None = None,
+) -> Program:
+    """The plan's program over columns of these kinds; the workload is that of its document.
+
+    The `files` that have these columns tell why they are of other kinds than queries want.
+    """
+    from engines.input.batches import check_compared
     from workloads.errors import WorkloadError
 
     try:
-        return program_of(plan, kinds, workload)
+        program = program_of(plan, kinds, workload)
     except WorkloadError as error:
-        said = "; ".join(map(_finding, error.diagnostics))
+        found = error if files is None else files.explained(error, workload)
+        said = "; ".join(map(_finding, found.diagnostics))
         raise PlanError(f"{plan.id} does not fit these events: {said}") from error
+    if files is not None:
+        check_compared(files.schema, program.workload, files.path)
+    return program
 
 
 def _finding(found: Diagnostic) -> str:
@@ -253,7 +280,8 @@ def shown_time(events: Events, time: int | None) -> int | str | None:
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
     """The reference over all events at once: what the queries mean, whatever the plan."""
     from engines.columns.occurrences import Occurrences
-    from engines.input.event_table import column_kinds, from_table, read_table
+    from engines.input.batches import read_events
+    from engines.input.event_table import column_kinds
     from engines.reference.oracle import run_oracle
     from engines.results.tables import row_counts, sorted_results, write_results
     from optimizer.bind.binder import bind
@@ -261,10 +289,9 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
 
     stages = Stages(monitor)
     with stages("read"):
-        table = read_table(source.path)
         workload = load_workload(plan.document)
-        bound = bind(workload, column_kinds(table.schema) or None)
-        events = from_table(table, bound.stream, source.path)
+        events = read_events(source.path, workload.stream)
+        bound = bind(workload, column_kinds(events.table.schema) if len(events) else None)
     with stages("run"):
         results = sorted_results(run_oracle(bound, events))
     report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
@@ -291,8 +318,11 @@ def _run_spark(
 
     Only what Spark has to find, a table or another machine's files, is looked at after that.
     """
-    from engines.input.batches import named_columns
+    import numpy as np
+
+    from engines.input.batches import check_compared, named_columns
     from engines.input.event_table import Faults, column_kinds
+    from engines.input.time_sense import TimeSpan
     from engines.spark.batch.job import SpreadSettings, run_batch
     from engines.spark.batch.source import SparkSource, is_table, open_source, open_table
     from engines.spark.batch.targets import FileTarget, FirstRowsTarget, Target, target_for
@@ -317,10 +347,11 @@ def _run_spark(
             with stages("read"):
                 opened = open_table(spark, source.path, stream, faults)
                 program = fitted(plan, column_kinds(opened.schema), workload)
+                check_compared(opened.schema, program.workload, source.path)
         else:
             with stages("read"):
                 opened = open_source(source.path, stream, faults)
-                program = fitted(plan, opened.files.kinds, workload)
+                program = fitted(plan, opened.files.kinds, workload, opened.files)
                 opened.files.assume(named_columns(program.workload))
             with stages("start"):
                 spark = session()
@@ -341,6 +372,8 @@ def _run_spark(
         settings = SpreadSettings(plan.spark.spread, plan.spark.buckets)
         with stages("run"):
             done = run_batch(spark, program, opened, target, execution.options, settings, told)
+    kind, times = opened.schema.field(stream.time).type, TimeSpan()
+    times.add(np.array([] if done.first_tick is None else [done.first_tick], np.int64))
     return RunReport(
         "spark",
         device_of(plan, execution.options),
@@ -360,7 +393,10 @@ def _run_spark(
         done.unbounded,
         faults,
         {"master": where.master, "spread": done.spread, "tasks": done.parts},
-        notes=done.notes,
+        notes=[
+            *(done.notes if done.events else []),
+            *event_notes(source.path, done.events, times.notes(kind, stream), faults),
+        ],
     )
 
 
@@ -450,6 +486,7 @@ def open_stream(
     plan: Plan, source: EventSource, checkpoint: str, running: Any = None
 ) -> tuple[Program, Any]:
     """The plan's program over a live source, with the columns that the checkpoint knows."""
+    from engines.input.batches import check_compared
     from engines.input.event_table import column_kinds
     from engines.spark.stream.checkpoint import read_manifest
     from engines.spark.stream.source import open_live_source
@@ -465,7 +502,9 @@ def open_stream(
     live = open_live_source(
         source.path, workload.stream, source.like, known, source.on_error, *more
     )
-    return fitted(plan, column_kinds(live.schema), workload), live
+    program = fitted(plan, column_kinds(live.schema), workload)
+    check_compared(live.schema, program.workload, source.path)
+    return program, live
 
 
 def decision_documents(decisions: Sequence[Decision | Mapping[str, Any]]) -> list[dict[str, Any]]:

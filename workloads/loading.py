@@ -19,6 +19,7 @@ from workloads.errors import Diagnostic, Place, QueryError, WorkloadError, did_y
 from workloads.limits import MAX_DOCUMENT_CHARACTERS, MAX_QUERIES
 from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
+from workloads.time_format import DIRECTIVES, TimeFormatError, time_format
 from workloads.workload import (
     NANOSECONDS,
     AttributeKind,
@@ -67,7 +68,7 @@ def read_workload(
             return None, reader.findings
         text = found.decode()
     except OSError as error:
-        reader.report(f"cannot read the workload: {error.strerror}", "check the path")
+        reader.report(f"cannot read the workload: {error.strerror}", _remedy(error))
         return None, reader.findings
     except UnicodeDecodeError as error:
         line = found.count(b"\n", 0, error.start) + 1
@@ -213,7 +214,8 @@ class _Reader:
                 wrong = "is missing" if document is None else f"is {_shown(document)}, not a map"
                 self.report(f"'stream' {wrong}", "add 'stream: {time: ts, type: kind}'", at)
             return None
-        keys = ("time", "unit", "type", "sequence", "types", "attributes", "lateness")
+        columns = ("time", "unit", "format", "type", "sequence", "types", "attributes")
+        keys = (*columns, "lateness", "delimiter")
         self._known_keys(document, keys, "'stream'", at)
         for key in ("time", "type", "sequence"):
             value = document.get(key)
@@ -253,7 +255,41 @@ class _Reader:
             types=self._types(document.get("types"), (*at, "types")),
             attributes=self._attributes(document.get("attributes"), (*at, "attributes")),
             lateness=self._lateness(document.get("lateness"), (*at, "lateness")),
+            format=self._format(document.get("format"), (*at, "format")),
+            delimiter=self._delimiter(document.get("delimiter"), (*at, "delimiter")),
         )
+
+    def _format(self, text: Any, at: doc.Path) -> str | None:
+        """How times are written."""
+        if text is None:
+            return None
+        try:
+            if not isinstance(text, str):
+                raise TimeFormatError(f"known directives are {DIRECTIVES}")
+            time_format(text)
+            return text
+        except TimeFormatError as error:
+            self.report(
+                f"stream.format is {_shown(text)}: {error}",
+                "write it such as '%d/%m/%Y %H:%M:%S'",
+                at,
+            )
+        return None
+
+    def _delimiter(self, mark: Any, at: doc.Path) -> str | None:
+        """What is between the columns of a line."""
+        if mark is None:
+            return None
+        named = {"tab": "\t", "\\t": "\t"}.get(str(mark), mark)
+        is_mark = isinstance(named, str) and len(named) == 1 and named.isascii()
+        if is_mark and named not in '"\r\n\0' and not named.isalnum():
+            return str(named)
+        self.report(
+            f"stream.delimiter is {_shown(mark)}",
+            "write one character that is no letter, digit or quote, such as ';' or '|', or tab",
+            at,
+        )
+        return None
 
     def _types(self, document: Any, at: doc.Path) -> dict[str, ex.Expression | None]:
         if document is None:
@@ -502,6 +538,13 @@ class _Reader:
             queries.append(query)
             places.append(place)
         return tuple(queries), tuple(places)
+
+
+def _remedy(error: OSError) -> str:
+    """What to do about a file that cannot be opened."""
+    if isinstance(error, PermissionError):
+        return "allow the user who runs this to read it"
+    return "check the path"
 
 
 def in_file(finding: Diagnostic, file: str | None, place: Place | None) -> Diagnostic:

@@ -21,7 +21,8 @@ class Stream:
 
     `types` maps a type to the condition that makes an event one of it, or to None where the type
     column says so. Where any type is listed with None, or there is no type column, the list is
-    complete and a query may use no other (`closed`).
+    complete and a query may use no other (`closed`). `format` is how times are written, and
+    `delimiter` what is between the columns of CSV; without one, that is told from the header.
     """
 
     time: str
@@ -31,6 +32,8 @@ class Stream:
     types: Mapping[str, Expression | None] = field(default_factory=dict)
     attributes: Mapping[str, AttributeKind] = field(default_factory=dict)
     lateness: int | None = None  # nanoseconds
+    format: str | None = None
+    delimiter: str | None = None
 
     @property
     def closed(self) -> bool:
@@ -162,4 +165,7 @@ def _stream(stream: Stream) -> dict[str, Any]:
         document["attributes"] = dict(stream.attributes)
     if stream.lateness is not None:
         document["lateness"] = print_nanoseconds(stream.lateness)
+    for key in ("format", "delimiter"):
+        if (value := getattr(stream, key)) is not None:
+            document[key] = value
     return document

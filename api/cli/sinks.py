@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from workloads.errors import SheafError
@@ -18,3 +19,8 @@ def check_sink(path: str | Path) -> None:
         )
     if not target.parent.is_dir():
         raise SheafError(f"there is no folder '{target.parent}' to write results to")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise SheafError(
+            f"'{target}' cannot be written: permission denied for its folder; choose another, or "
+            "allow the user who runs this to write there"
+        )

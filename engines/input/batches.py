@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from engines.input.event_files import (
+    EventFile,
+    LinesFile,
+    ParquetFile,
+    ParsedRows,
+    open_lines,
+    open_parquet,
+    take_spent,
+)
 from engines.input.event_table import (
     LARGEST_TICK,
     TIMES,
+    Events,
     Fault,
     Faults,
+    OnError,
     column_kinds,
     columns_hint,
     format_of,
+    from_table,
     list_files,
 )
-from engines.input.line_files import CsvFile, JsonFile, ReadProgress
+from engines.input.time_texts import time_type
 from engines.limits import EventsError
 from optimizer.ir.query import (
     Aggregation,
@@ -36,8 +44,9 @@ from optimizer.ir.query import (
     events,
 )
 from workloads import syntax as ex
+from workloads.errors import Diagnostic, WorkloadError
 from workloads.syntax import All
-from workloads.workload import NANOSECONDS, AttributeKind, Stream, print_nanoseconds
+from workloads.workload import NANOSECONDS, AttributeKind, Stream, Workload, print_nanoseconds
 
 
 def needed_columns(workload: BoundWorkload, names: Iterable[str]) -> list[str]:
@@ -72,7 +81,54 @@ def _needs_all(query: Query) -> bool:
     )
 
 
-def _attributes(query: Query) -> Iterator[str]:
+def compared_columns(workload: BoundWorkload) -> set[str]:
+    """The columns whose values are compared or computed with; others are at most returned."""
+    stream = workload.stream
+    used = set() if stream.type is None else {stream.type}
+    for condition in stream.types.values():
+        if condition is not None:
+            used |= set(_names(condition))
+    for query in workload.queries:
+        used |= {*_attributes(query, returned=False)}
+    return used
+
+
+def check_compared(schema: pa.Schema, workload: BoundWorkload, path: str) -> None:
+    """Refuse columns that queries compare and whose values have no order, such as lists."""
+    compared = compared_columns(workload)
+    for column in schema:
+        if column.name == workload.stream.type and pa.types.is_temporal(column.type):
+            raise EventsError(
+                f"'{path}': the type column '{column.name}' has type {column.type}; store the "
+                "name of a type"
+            )
+        if column.name in compared and not _is_comparable(column.type):
+            raise EventsError(
+                f"'{path}': the column '{column.name}' has type {column.type}, and queries compare "
+                "its values or divide the stream by them: store a number, a text, a truth value "
+                "or a time, or only return it"
+            )
+
+
+def _is_comparable(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_comparable(kind.value_type)
+    tests = (
+        pa.types.is_null,
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_timestamp,
+        pa.types.is_date,
+    )
+    return any(test(kind) for test in tests)
+
+
+def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
     yield from query.key
     for event in events(query.pattern):
         for predicate in event.symbol.predicates:
@@ -88,7 +144,8 @@ def _attributes(query: Query) -> Iterator[str]:
         return
     for item in query.output.items:
         if isinstance(item, ReturnAttribute):
-            yield item.attribute
+            if returned:
+                yield item.attribute
         elif not isinstance(item, ReturnAlias):
             yield from _names(item.value)
 
@@ -98,6 +155,7 @@ def _names(expression: ex.Expression) -> Iterator[str]:
 
 
 BATCH_ROWS = 131_072
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800  # of the years 1 to 9999
 
 Int64s = npt.NDArray[np.int64]
 
@@ -146,11 +204,11 @@ class FileSource:
             for file, start, size in zip(files, before, sizes, strict=True)
         }
         base = path if Path(path).is_dir() else None
-        parquet = _open_parquet([f for f in files if format_of(f) == "parquet"], base)
+        parquet = open_parquet([f for f in files if format_of(f) == "parquet"], base)
         self._files: list[EventFile] = [
-            ParquetFile(file, *parquet[file], self._progress)
+            ParquetFile(file, *parquet[file], self._progress, stream)
             if file in parquet
-            else _open_lines(file, stream, self._progress)
+            else open_lines(file, stream, self._progress)
             for file in files
         ]
         self.schema = self._unified() if schema is None else schema
@@ -166,9 +224,61 @@ class FileSource:
         return 86_400 * 10**9 if pa.types.is_date(kind) else NANOSECONDS[self._stream.unit]
 
     @property
+    def time_type(self) -> pa.DataType:
+        """The type of the events' time once it is read."""
+        names = self.schema.names
+        time = self._stream.time
+        return self.schema.field(time).type if time in names else pa.int64()
+
+    @property
     def kinds(self) -> dict[str, AttributeKind] | None:
         """The kind of each column; None where all files are empty, and may stand for any."""
         return column_kinds(self.schema) if any(len(f.schema) for f in self._files) else None
+
+    def spoilt(self, workload: Workload) -> list[str]:
+        """A sentence for each column that queries name and that a few texts keep from numbers."""
+        from optimizer.bind.binder import bind
+
+        bound = bind(workload)
+        names = named_columns(bound)
+        found = [
+            (file.name, column)
+            for file in self._files
+            if isinstance(file, LinesFile)
+            for column in file.spoilt(names)
+        ]
+        stream = bound.stream
+        names -= {stream.time, stream.type or "", stream.sequence or ""}
+        declared = {n: kind for n, kind in column_kinds(self.schema).items() if n in names}
+        declared |= {column.name: column.kind for _, column in found}
+        return [column.sentence(file, declared) for file, column in found]
+
+    def bind(self, workload: Workload) -> BoundWorkload:
+        """The workload over these columns; an error says where it is the data that do not fit."""
+        from optimizer.bind.binder import bind
+
+        try:
+            bound = bind(workload, self.kinds)
+        except WorkloadError as error:
+            raise self.explained(error, workload) from error
+        check_compared(self.schema, bound, self.path)
+        return bound
+
+    def explained(self, error: WorkloadError, workload: Workload) -> WorkloadError:
+        """The error, or what keeps columns from being numbers where that is behind it."""
+        try:
+            spoilt = self.spoilt(workload)
+        except WorkloadError:
+            return error  # there is something wrong with it whatever the events
+        if not spoilt:
+            return error
+        kinds = ("string", "text", "number")
+        others = [
+            finding
+            for finding in error.diagnostics
+            if not any(kind in f"{finding.message} {finding.hint}" for kind in kinds)
+        ]
+        return WorkloadError([*(Diagnostic(sentence) for sentence in spoilt), *others])
 
     def assume(self, names: Iterable[str]) -> None:
         """Take it that there are columns of these names, where all files are empty."""
@@ -208,12 +318,16 @@ class FileSource:
             check_columns(file.schema, self._stream, file.name)
         schemas = [file.schema for file in self._files if len(file.schema)]
         if not schemas:
-            roles = {self._stream.time: pa.int64(), self._stream.type: pa.string()}
+            written = pa.int64() if self._stream.format is None else pa.string()
+            roles: dict[str | None, pa.DataType] = {
+                self._stream.time: time_type(written, self._stream)
+            }
+            roles[self._stream.type] = pa.string()
             roles[self._stream.sequence] = pa.int64()
             return pa.schema([(name, kind) for name, kind in roles.items() if name is not None])
         try:
             schema = pa.unify_schemas(schemas, promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise EventsError(
                 f"'{self.path}': a column has different types in different files: "
                 f"{str(error).splitlines()[0]}; make them agree"
@@ -222,8 +336,17 @@ class FileSource:
             # Where no row has a value, each says so.
             if name is not None and pa.types.is_null(schema.field(name).type):
                 place = schema.get_field_index(name)
-                schema = schema.set(place, pa.field(name, pa.int64()))
+                is_text = name == self._stream.time and self._stream.format is not None
+                kind = time_type(pa.string() if is_text else pa.int64(), self._stream)
+                schema = schema.set(place, pa.field(name, kind))
         return schema
+
+
+def read_events(path: str, stream: Stream, on_error: OnError = "stop") -> Events:
+    """All events of a file, a folder or a glob, in memory."""
+    source = FileSource(path, stream, Faults(on_error))
+    found = [batch.table for batch in source.batches(source.schema.names)]
+    return from_table(pa.concat_tables([source.schema.empty_table(), *found]), stream, path)
 
 
 def checked(
@@ -280,11 +403,23 @@ def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
         bad |= np.asarray(pc.is_null(column))
         column = pc.fill_null(column, 0)
     values = np.asarray(column)
-    outside = (values >= LARGEST_TICK) | (values <= -LARGEST_TICK)
+    low, high = _tick_range(kind)
+    outside = (values >= high) | (values <= low)
     if outside.any():
         values = np.where(outside, 0, values)
         bad |= outside
     return values.astype(np.int64, copy=False), bad
+
+
+def _tick_range(kind: pa.DataType) -> tuple[int, int]:
+    """The ticks between which times are: those of moments in years that calendars have."""
+    low, high = -LARGEST_TICK, LARGEST_TICK
+    if pa.types.is_date(kind):
+        return _FIRST_SECOND // 86_400, _LAST_SECOND // 86_400
+    if pa.types.is_timestamp(kind):
+        scale = NANOSECONDS["s"] // NANOSECONDS[kind.unit]
+        return max(low, _FIRST_SECOND * scale), min(high, _LAST_SECOND * scale)
+    return low, high
 
 
 def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
@@ -321,174 +456,6 @@ def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
                     f"'{file}': the column '{name}' has type {kind}, and the stream declares "
                     f"{declared}; store numbers, or declare string"
                 )
-
-
-# --- files -------------------------------------------------------------------------------------
-
-ParsedRows = tuple[pa.Table, Int64s, list[Fault]]  # rows, their numbers from 0, and faults from 1
-ParsedKeys = dict[str, Any]  # values that a file's folders are named for
-
-
-class LinesFile:
-    """CSV or JSON lines; `part` is from a byte to before another."""
-
-    def __init__(self, name: str, lines: CsvFile | JsonFile) -> None:
-        self.name, self._lines = name, lines
-        self.schema = lines.schema
-
-    def is_splittable(self) -> bool:
-        """Can it be read in parts?"""
-        return self._lines.is_splittable()
-
-    def rows_before(self, start: int) -> int:
-        """How many data rows begin before a byte."""
-        blocks = self._lines.blocks(0, start) if start else ()
-        return sum(bool(line.strip()) for block in blocks for line in block.split(b"\n"))
-
-    def read(
-        self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
-    ) -> Iterator[ParsedRows]:
-        if len(self.schema):
-            try:
-                for block in filter(bytes.strip, self._lines.blocks(*(part or ()))):
-                    yield self._lines.parse(block, schema)
-            except OSError as error:
-                raise _unreadable(self.name, error) from error
-
-
-class ParquetFile:
-    """Parquet; `part` is from a row group to before another."""
-
-    def __init__(
-        self, name: str, schema: pa.Schema, keys: ParsedKeys, progress: ReadProgress
-    ) -> None:
-        self.name, self.schema = name, schema
-        self.keys, self._progress = keys, progress
-        self.spent = 0  # nanoseconds of CPU, of the thread that reads ahead
-        self.row_groups = 0  # that have been read
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
-
-    def _spend(self, nanoseconds: int) -> None:
-        self.spent += nanoseconds
-
-    def read(
-        self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
-    ) -> Iterator[ParsedRows]:
-        inside = [n for n in schema.names if n in self.schema.names and n not in self.keys]
-        done = 0
-        try:
-            # Page by page: a scan of a dataset would take a whole row group into memory.
-            with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
-                rows = max(file.metadata.num_rows, 1)
-                groups = None if part is None else list(range(*part))
-                self.row_groups += file.num_row_groups if groups is None else len(groups)
-                # In one thread, whose time is known: there is another for what is done with it.
-                coming = file.iter_batches(batch_rows, groups, inside, use_threads=False)
-                for batch in _ahead(coming, self._spend):
-                    done += batch.num_rows
-                    self._progress(self.name, done / rows)
-                    table = self._with_keys(pa.Table.from_batches([batch]))
-                    yield _cast(table, schema), np.arange(batch.num_rows), []
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-            raise _unreadable(self.name, error, " as Parquet") from error
-
-    def _with_keys(self, table: pa.Table) -> pa.Table:
-        for name, value in self.keys.items():
-            kind = self.schema.field(name).type
-            table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
-        return table
-
-
-def _ahead(
-    batches: Iterator[pa.RecordBatch], spend: Callable[[int], None]
-) -> Iterator[pa.RecordBatch]:
-    """The same batches, each read by a thread while the one before it is worked on.
-
-    `spend` gets the nanoseconds of CPU that the thread took for each.
-    """
-
-    def read() -> tuple[pa.RecordBatch | None, int]:
-        before = time.thread_time_ns()
-        return next(batches, None), time.thread_time_ns() - before
-
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(read)
-        while True:
-            batch, spent = coming.result()
-            spend(spent)
-            if batch is None:
-                return
-            coming = reader.submit(read)
-            yield batch
-
-
-def _untold(file: str, part: float) -> None:
-    """Progress that nobody wants to hear of."""
-
-
-EventFile: TypeAlias = LinesFile | ParquetFile
-
-
-def take_spent(files: Iterable[EventFile]) -> int:
-    """Nanoseconds of CPU that threads have read files for since it was last asked."""
-    spent = 0
-    for file in files:
-        if isinstance(file, ParquetFile):
-            spent, file.spent = spent + file.spent, 0
-    return spent
-
-
-def _open_lines(file: str, stream: Stream, progress: ReadProgress) -> LinesFile:
-    kind = CsvFile if format_of(file) == "csv" else JsonFile
-    try:
-        return LinesFile(file, kind(file, stream, progress))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _unreadable(file, error) from error
-
-
-def _open_parquet(files: list[str], base: str | None) -> dict[str, tuple[pa.Schema, ParsedKeys]]:
-    """Each file's columns, and the values of those that are in the names of its folders."""
-    opened: dict[str, tuple[pa.Schema, ParsedKeys]] = {}
-    if not files:
-        return opened
-    file = files[0]
-    try:
-        if not any("=" in folder for file in files for folder in Path(file).parent.parts):
-            for file in files:
-                opened[file] = (pq.read_schema(file), {})
-            return opened
-        from pyarrow import dataset  # which brings pandas along: half a second
-
-        data = dataset.dataset(
-            files, format="parquet", partitioning="hive", partition_base_dir=base
-        )
-        for file, fragment in zip(files, data.get_fragments(), strict=True):
-            schema = fragment.physical_schema
-            found = dataset.get_partition_keys(fragment.partition_expression)
-            keys = {name: value for name, value in found.items() if name not in schema.names}
-            for name in keys:
-                schema = schema.append(data.schema.field(name))
-            opened[file] = (schema, keys)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-        raise _unreadable(file, error, " as Parquet") from error
-    return opened
-
-
-def _unreadable(file: str, error: Exception, how: str = "") -> EventsError:
-    why = (str(error).splitlines() or [type(error).__name__])[0]
-    return EventsError(f"'{file}' cannot be read{how}: {why}")
-
-
-def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
 class Lateness:

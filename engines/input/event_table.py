@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-import json
+import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,14 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.json
 
+from engines.input.text_bytes import PACKED
+from engines.input.time_texts import time_reader, time_type
 from engines.limits import BadRowError, EventsError
 from workloads.errors import did_you_mean
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
-
-__all__ = ["Events", "column_kinds", "from_table", "read_events", "read_table"]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d")  # the start of one
 
@@ -89,71 +87,89 @@ class Faults:
             self.first = self.first or text
 
 
+_TEXTS = {".csv": "csv", ".jsonl": "json", ".ndjson": "json", ".json": "json"}
 _FORMATS = {
     ".parquet": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
+    **{text + packed: kind for packed in ("", *PACKED) for text, kind in _TEXTS.items()},
 }
 ENDINGS = tuple(_FORMATS)
-
-# Blocks must be smaller than what 32-bit offsets reach.
-_LARGEST_BLOCK = 2**31 - 2**20
-
-
-def read_table(path: str) -> pa.Table:
-    """All rows under a path, the files in the order of their names, with the union of columns."""
-    files = list_files(path)
-    parquet = [f for f in files if format_of(f) == "parquet"]
-    tables = [_read(file) for file in files if format_of(file) != "parquet"]
-    if parquet:
-        base = path if Path(path).is_dir() else None
-        tables.insert(0, _read_parquet(parquet, base))
-    tables = [t for t in tables if t.num_columns] or [pa.table({})]
-    if len(tables) == 1:
-        return tables[0]
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowInvalid as error:
-        raise EventsError(
-            f"'{path}': its files do not have the same columns: {_first_line(error)}; "
-            "make the types agree"
-        ) from error
-    except pa.ArrowTypeError as error:
-        raise EventsError(
-            f"'{path}': a column has different types in different files: {_first_line(error)}; "
-            "make them agree"
-        ) from error
+_SHOWN_ENDINGS = f"{', '.join(['.parquet', *_TEXTS])} (these also with {' or '.join(PACKED)})"
+# Files in a folder of events that would be left out without a word.
+_OTHER_ENDINGS = tuple(text + packed for text in _TEXTS for packed in (".bz2", ".xz", ".zip"))
+_OTHER_ENDINGS += (".xlsx", ".xls", ".orc", ".avro")
 
 
 def list_files(path: str) -> list[str]:
     """The files of events that a path stands for, in the order of their names."""
     target = Path(path)
     if target.is_dir():
-        found = [
-            str(file)
-            for file in sorted(target.rglob("*"))
-            if file.is_file()
-            and format_of(str(file)) is not None
-            and not any(p.startswith(("_", ".")) for p in file.relative_to(target).parts)
-        ]
-        if not found:
-            raise EventsError(f"the folder '{path}' has no file ending in {', '.join(ENDINGS)}")
-        return found
+        return _files_under(target, path)
     # Only then a pattern: a file's name may well have brackets in it. (`Path.glob` takes no
     # absolute ones.)
-    found = [path] if target.is_file() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-    found = [file for file in found if Path(file).is_file()]
+    if target.is_file():
+        found = [path]
+    else:
+        found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+        found = [file for file in found if Path(file).is_file()]
+        for folder in dict.fromkeys(Path(file).parent for file in found):
+            check_no_table(folder)
     if not found:
         raise EventsError(f"there is no file '{path}'; give a file, a folder or a glob of events")
     for file in found:
         if format_of(file) is None:
             raise EventsError(
-                f"'{file}' does not end in {', '.join(ENDINGS)}, by which its format is known"
+                f"'{file}' does not end in {_SHOWN_ENDINGS}, by which its format is known"
             )
     return found
+
+
+def _files_under(folder: Path, path: str) -> list[str]:
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise EventsError(
+            f"'{path}' cannot be read: permission denied; allow the user who runs this to read it"
+        )
+    inside = sorted(folder.rglob("*"))
+    for below in (folder, *(file for file in inside if file.is_dir())):
+        check_no_table(below)
+    seen = [
+        file
+        for file in inside
+        if file.is_file()
+        and not any(p.startswith(("_", ".")) for p in file.relative_to(folder).parts)
+    ]
+    found = [str(file) for file in seen if format_of(str(file)) is not None]
+    other = next((file for file in seen if file.name.lower().endswith(_OTHER_ENDINGS)), None)
+    if other is not None:
+        raise EventsError(
+            f"'{other}' is in a folder of events, and does not end in {_SHOWN_ENDINGS}; unpack it, "
+            "convert it, or take it out of the folder"
+        )
+    if not found:
+        raise EventsError(f"the folder '{path}' has no file ending in {_SHOWN_ENDINGS}")
+    return found
+
+
+# What is in the folder of a table, and its kind: which files are its rows, only its log tells.
+TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+
+
+def check_no_table(folder: Path) -> None:
+    """Refuse a folder whose files are not all rows of a table, or of an older version of it."""
+    kind = next((kind for log, kind in TABLE_LOGS.items() if (folder / log).is_dir()), None)
+    if next((folder / "metadata").glob("*.metadata.json"), None) is not None:
+        kind = "Iceberg"
+    if folder.parent != folder and "=" in folder.name:  # of a partition
+        check_no_table(folder.parent)
+    if kind is not None:
+        raise table_folder(str(folder), kind)
+
+
+def table_folder(path: str, kind: str) -> EventsError:
+    """That a table is to be read by its name."""
+    return EventsError(
+        f"'{path}' is the folder of a table ({kind}), in which files stay that are no longer part "
+        "of it; read it by the name that Spark has for it: --engine spark --events table:NAME"
+    )
 
 
 def format_of(file: str) -> str | None:
@@ -162,89 +178,14 @@ def format_of(file: str) -> str | None:
     return next((kind for ending, kind in _FORMATS.items() if name.endswith(ending)), None)
 
 
-def _read_parquet(files: list[str], base: str | None) -> pa.Table:
-    from pyarrow import dataset  # which brings pandas along: half a second
-
-    try:
-        schemas = [dataset.dataset(f, format="parquet").schema for f in files[:1]]
-        source = dataset.dataset(
-            files, format="parquet", partitioning="hive", partition_base_dir=base
-        )
-        if len(files) > 1:
-            schemas = [fragment.physical_schema for fragment in source.get_fragments()]
-            unified = pa.unify_schemas([source.schema, *schemas], promote_options="permissive")
-            source = source.replace_schema(unified)
-        return source.to_table()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-        raise EventsError(
-            f"'{files[0] if len(files) == 1 else base or files[0]}' cannot be read as Parquet: "
-            f"{_first_line(error)}"
-        ) from error
-
-
-def _read(file: str) -> pa.Table:
-    try:
-        return _read_csv(file) if format_of(file) == "csv" else _read_json(file)
-    except pa.ArrowInvalid as error:
-        raise EventsError(
-            f"'{file}' cannot be read: {_first_line(error)}; "
-            "every row needs the same columns, and every column values of one kind"
-        ) from error
-    except OSError as error:
-        raise EventsError(f"'{file}' cannot be read: {error.strerror or error}") from error
-
-
-def _read_csv(file: str) -> pa.Table:
-    # An empty field is null, also in a column of strings; "" in quotes is the empty string.
-    convert = pyarrow.csv.ConvertOptions(
-        null_values=["", "null", "NULL"],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    size = Path(file).stat().st_size
-    if size == 0:
-        return pa.table({})
-    try:
-        return pyarrow.csv.read_csv(file, convert_options=convert)
-    except pa.ArrowInvalid:
-        # Types are guessed from the first block: with one large block, from all rows.
-        expanded = size * (20 if file.lower().endswith(".gz") else 1)
-        options = pyarrow.csv.ReadOptions(block_size=min(max(expanded, 2**20), _LARGEST_BLOCK))
-        return pyarrow.csv.read_csv(file, options, convert_options=convert)
-
-
-def _read_json(file: str) -> pa.Table:
-    text = Path(file).read_bytes()
-    start = text[:4096].lstrip()
-    if not text.strip():
-        return pa.table({})
-    if start.startswith(b"["):
-        try:
-            return with_times(pa.Table.from_pylist(json.loads(text)))
-        except (ValueError, AttributeError, TypeError) as error:
-            raise EventsError(
-                f"'{file}' is not a list of JSON objects: {_first_line(error)}; "
-                "write one object a line"
-            ) from error
-    source = pa.BufferReader(text)
-    try:
-        return with_times(pyarrow.json.read_json(source))
-    except pa.ArrowInvalid:
-        options = pyarrow.json.ReadOptions(
-            block_size=min(max(len(text) + 1, 2**20), _LARGEST_BLOCK)
-        )
-        return with_times(pyarrow.json.read_json(pa.BufferReader(text), options))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].strip()
-
-
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 # Times and window sizes are both below this, so their sums and differences never overflow.
 LARGEST_TICK = 2**62
-TIMES = "write 2024-03-01T10:00:00 or the like, or whole numbers of the stream's unit"
+TIMES = (
+    "write 2024-03-01T10:00:00 or the like, or numbers of the stream's unit, or give the "
+    "stream a format, such as '%d/%m/%Y %H:%M'"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,11 +237,6 @@ class Events:
         return values.cast(self.time_type)
 
 
-def read_events(path: str, stream: Stream) -> Events:
-    """The events of a file, a folder or a glob."""
-    return from_table(read_table(path), stream, path)
-
-
 def from_table(table: pa.Table, stream: Stream, source: str | None = None) -> Events:
     """A table of columns as events; raises `EventsError` where the stream cannot be read so."""
     where = "the events" if source is None else f"'{source}'"
@@ -323,7 +259,9 @@ def from_table(table: pa.Table, stream: Stream, source: str | None = None) -> Ev
     table = pa.table(
         {name: _plain(table.column(name)) for name in table.column_names},
     )
-    ticks, tick, time_type = _times(table.column(stream.time), stream, where)
+    place = table.column_names.index(stream.time)
+    table = table.set_column(place, stream.time, _read_times(table.column(place), stream, where))
+    ticks, tick, kind = _times(table.column(place), stream, where)
     sequence = None
     if stream.sequence is not None and stream.sequence in table.column_names:
         sequence = _sequence(table.column(stream.sequence), stream.sequence, where)
@@ -333,7 +271,7 @@ def from_table(table: pa.Table, stream: Stream, source: str | None = None) -> Ev
     if order is not None:
         table, ticks = table.take(pa.array(order)), ticks[order]
         sequence = None if sequence is None else sequence[order]
-    return Events(table, ticks, sequence, tick, time_type, stream.time)
+    return Events(table, ticks, sequence, tick, kind, stream.time)
 
 
 def column_kinds(schema: pa.Schema) -> dict[str, AttributeKind]:
@@ -370,6 +308,25 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         if pc.any(missing).as_py():
             column = pc.if_else(missing, pa.scalar(None, pa.float64()), column)
     return column
+
+
+def _read_times(column: pa.ChunkedArray, stream: Stream, where: str) -> pa.ChunkedArray:
+    """Times that are written in the stream's format, or have fractions, as timestamps."""
+    kind = time_type(column.type, stream)
+    reader = time_reader(stream, kind)
+    if kind == column.type or reader is None:
+        return column
+    parts = []
+    for chunk in column.chunks:
+        found, bad = reader.read(chunk, kind)
+        if bad.any():
+            value = chunk[int(np.argmax(bad))].as_py()
+            raise EventsError(
+                f"{where}: the time column '{stream.time}' has {value!r}, which is no "
+                f"{reader.expected}"
+            )
+        parts.append(found)
+    return pa.chunked_array(parts, kind)
 
 
 def _times(column: pa.ChunkedArray, stream: Stream, where: str) -> tuple[Int64s, int, pa.DataType]:
@@ -440,7 +397,7 @@ def _order(ticks: Int64s, sequence: Int64s | None) -> Int64s | None:
 def columns_hint(name: str, schema: pa.Schema) -> str:
     """What columns there are, or the one that was probably meant."""
     if len(schema) == 1 and (mark := next((m for m in ";\t|" if m in schema.names[0]), None)):
-        return f"its columns are separated by {mark!r}, and have to be by commas"
+        return f"its columns seem to be separated by {mark!r}: name one of them as the time column"
     close = did_you_mean(name, schema.names)
     shown = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
     return close or f"there are {shown}"

@@ -8,125 +8,223 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from engines.input.event_table import Fault, as_times, with_times
+from engines.input import text_bytes
+from engines.input.column_types import (
+    SpoiltColumn,
+    doubtful_columns,
+    json_schema,
+    spoilt_column,
+    usual_lines,
+    voted_type,
+    with_declared,
+)
+from engines.input.csv_records import count_fields, header_names, split_header, split_records
+from engines.input.event_table import Fault
+from engines.input.json_values import MAX_DEPTH, arrow_takes, is_deep
+from engines.input.text_bytes import ReadProgress, arrow_reader, bad_byte, untold
+from engines.input.time_texts import TimeReader, cast_texts, time_reader, time_type
 from engines.limits import EventsError
-from workloads.workload import AttributeKind, Stream
-
-BLOCK = 4 * 2**20  # bytes that are parsed at once
-SAMPLE = 16 * 2**20  # bytes at the start of a file that its types are guessed from
-VOTES = 1000  # values that are looked at where a guess came out wrong
+from workloads.workload import Stream
 
 RowNumbers = npt.NDArray[np.int64]
 Parsed = tuple[
     pa.Table, RowNumbers, list[Fault]
 ]  # good rows, their numbers in the block, the others
 
-_DECLARED: Mapping[str, pa.DataType] = {
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "bool": pa.bool_(),
-}
-
 
 class CsvFile:
     """A CSV file with a header."""
 
     def __init__(self, file: str, stream: Stream, progress: ReadProgress) -> None:
-        self._file, self._progress = file, progress
-        sample, self._whole = _sample(file)
+        self._file, self._stream, self._progress = file, stream, progress
+        sample, self._whole = text_bytes.sample(file, quotes=True)
         self._names: list[str] = []
+        self._delimiter = ","
         self.schema = pa.schema([])
         if not sample.strip():
             return
-        guess = self._read(sample, _convert())
-        self._names = guess.column_names
+        header, rows = split_header(sample)
+        self._delimiter, self._names = header_names(file, header, stream)
+        self.schema = pa.schema([(name, pa.null()) for name in self._names])
+        if len(set(self._names)) < len(self._names):
+            return  # which is said of the columns
+        if not rows.strip():
+            return
+        texts = {stream.time: pa.binary()} if stream.format is not None else {}
+        rows, guess = self._guess(rows, _convert(None, texts))
+        if guess is None:
+            return
         types = {
             field.name: pa.string() if pa.types.is_binary(field.type) else field.type
             for field in guess.schema
         }
-        for name, wanted in _doubtful(guess.schema, stream):
-            texts = self._read(sample, _convert({name: pa.binary()})).column(name)
-            values = _texts(texts.drop_null().slice(0, VOTES))
-            types[name] = _voted(values, wanted, _csv_type) or types[name]
+        for name, wanted in doubtful_columns(guess.schema, stream):
+            types[name] = voted_type(self._texts(rows, name), wanted) or types[name]
+        if stream.time in types:
+            types[stream.time] = time_type(types[stream.time], stream)
         self.schema = pa.schema([(name, types[name]) for name in self._names])
 
-    def _read(self, text: bytes, convert: pyarrow.csv.ConvertOptions) -> pa.Table:
-        """The sample with its header; rows of another width are left out."""
+    def _guess(
+        self, rows: bytes, convert: pyarrow.csv.ConvertOptions
+    ) -> tuple[bytes, pa.Table | None]:
+        """The rows that have as many values as there are columns; None where there are none."""
+        try:
+            found = self._read(rows, convert)
+            if b'"' not in rows or found.num_rows >= rows.rstrip().count(b"\n"):
+                return rows, found
+        except pa.ArrowInvalid:
+            pass
+        rows = self._regular(rows)
+        return rows, self._read(rows, convert) if rows.strip() else None
+
+    def _regular(self, rows: bytes) -> bytes:
+        mark, width = self._delimiter.encode(), len(self._names)
+        records = split_records(rows, mark, width)
+        return b"\n".join(record for record in records if count_fields(record, mark) == width)
+
+    def _read(self, rows: bytes, convert: pyarrow.csv.ConvertOptions) -> pa.Table:
+        """Rows of the right width, in one piece."""
         return pyarrow.csv.read_csv(
-            pa.BufferReader(text),
-            pyarrow.csv.ReadOptions(block_size=len(text) + 1),
-            pyarrow.csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
+            arrow_reader(rows),
+            pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=self._names, block_size=len(rows) + 1
+            ),
+            pyarrow.csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert,
         )
 
+    def _texts(self, rows: bytes, name: str) -> pa.Array:
+        """A column as it is written; null where it is not UTF-8."""
+        column = self._read(rows, _convert({name: pa.binary()})).column(name).combine_chunks()
+        return cast_texts(column, pa.string())[0]
+
+    def spoilt(self, names: set[str]) -> Iterator[SpoiltColumn]:
+        """Those of the columns of text in which all values but a few at the start are numbers."""
+        sample, _ = text_bytes.sample(self._file, quotes=True)
+        rows = self._regular(split_header(sample)[1]) if self._names else b""
+        for field in self.schema if rows.strip() else ():
+            if field.name in names and pa.types.is_string(field.type):
+                found = spoilt_column(field.name, self._texts(rows, field.name))
+                if found is not None:
+                    yield found
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_progress": _untold}  # nobody listens where it is read elsewhere
+        return self.__dict__ | {"_progress": untold}  # nobody listens where it is read elsewhere
 
     def is_splittable(self) -> bool:
-        return _is_splittable(self._file)
+        return text_bytes.is_splittable(self._file)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         header = start == 0
-        for block in _blocks(self._file, self._progress, start=start, stop=stop):
-            if header:
-                block = block.lstrip(b"\r\n").partition(b"\n")[2]
+        for block in text_bytes.blocks(self._file, self._progress, start, stop, quotes=True):
+            if header and block.strip():
+                block = split_header(block)[1]
                 header = False
             yield block
 
+    def count_rows(self, block: bytes) -> int:
+        """How many rows there are in a block, good or bad."""
+        return len(split_records(block, self._delimiter.encode(), len(self._names)))
+
     def parse(self, block: bytes, schema: pa.Schema) -> Parsed:
         present = [field for field in schema if field.name in self._names]
-        types = {field.name: field.type for field in present}
-        read = pyarrow.csv.ReadOptions(column_names=self._names)
+        times = self._times(schema)
+        types = {f.name: f.type for f in present}
+        if times is not None:
+            types[times.column] = pa.string()
+        quotes = b'"' in block
         try:
             table = pyarrow.csv.read_csv(
-                pa.BufferReader(block), read, convert_options=_convert(types)
+                arrow_reader(block),
+                pyarrow.csv.ReadOptions(column_names=self._names),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=quotes),
+                _convert(types),
             )
-            return _filled(table, schema), np.arange(table.num_rows), []
         except pa.ArrowInvalid:
             return self._parse_rows(block, schema, present)
+        if quotes and self._swallows(block, table.num_rows):
+            return self._parse_rows(block, schema, present)
+        if times is not None:
+            column, wrong = _timed(table.column(times.column), times, schema)
+            if wrong:
+                return self._parse_rows(block, schema, present)
+            table = table.set_column(table.column_names.index(times.column), times.column, column)
+        return _filled(table, schema), np.arange(table.num_rows), []
+
+    def _swallows(self, block: bytes, rows: int) -> bool:
+        """Does Arrow have all that is behind a quote in one value, as nothing ends it?"""
+        lines = block.rstrip(b"\r\n").count(b"\n") + 1
+        if rows < lines and rows < self.count_rows(block):
+            return True
+        mark = self._delimiter.encode()
+        last = block.rstrip(b"\r\n").rpartition(b"\n")[2]
+        return rows == lines and count_fields(last, mark) == 0
+
+    def _times(self, schema: pa.Schema) -> TimeReader | None:
+        name = self._stream.time
+        if name not in schema.names or name not in self._names:
+            return None
+        return time_reader(self._stream, schema.field(name).type)
 
     def _parse_rows(self, block: bytes, schema: pa.Schema, present: list[pa.Field]) -> Parsed:
-        lines = [line for line in block.splitlines() if line]
-        text = b"\n".join(lines)
+        mark, width = self._delimiter.encode(), len(self._names)
         faults: list[Fault] = []
+        records: list[bytes] = []
+        rows: list[int] = []
+        for number, record in enumerate(split_records(block, mark, width)):
+            fields = count_fields(record, mark)
+            if fields == width:
+                records.append(record)
+                rows.append(number)
+            else:
+                why = f"{fields} fields, and not {width}" if fields else "a quote that nothing ends"
+                faults.append(Fault(number + 1, "unparsable", why))
+        convert = _convert({field.name: pa.binary() for field in present})
+        tables: list[pa.Table] = []
+        good: list[int] = []
 
-        def wrong_width(row: pyarrow.csv.InvalidRow) -> str:
-            found, wanted = row.actual_columns, row.expected_columns
-            faults.append(Fault(row.number, "unparsable", f"{found} fields, and not {wanted}"))
-            return "skip"
+        def read(start: int, stop: int) -> None:
+            """Records as rows; those that Arrow sees in another way are found by halving."""
+            if start == stop:
+                return
+            try:
+                table = self._read(b"\n".join(records[start:stop]), convert)
+            except pa.ArrowInvalid:
+                table = None
+            if table is not None and table.num_rows == stop - start:
+                tables.append(table)
+                good.extend(rows[start:stop])
+            elif stop - start == 1:
+                faults.append(Fault(rows[start] + 1, "unparsable", "it is no row of CSV"))
+            else:
+                read(start, (start + stop) // 2)
+                read((start + stop) // 2, stop)
 
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(text),
-            pyarrow.csv.ReadOptions(
-                use_threads=False, column_names=self._names, block_size=len(text) + 1
-            ),
-            pyarrow.csv.ParseOptions(invalid_row_handler=wrong_width),
-            _convert({field.name: pa.binary() for field in present}),
-        )
-        rows = np.delete(np.arange(len(lines)), [fault.row - 1 for fault in faults])
-        columns = {f.name: table.column(f.name).combine_chunks() for f in present}
-        return _typed(columns, rows, faults, schema, self._whole)
+        read(0, len(records))
+        columns: dict[str, pa.Array | list[Any]] = {}
+        for field in present:
+            chunks = [chunk for table in tables for chunk in table.column(field.name).chunks]
+            columns[field.name] = pa.chunked_array(chunks, pa.binary()).combine_chunks()
+        numbers = np.array(good, np.int64)
+        return _typed(columns, numbers, faults, schema, self._whole, self._times(schema))
 
 
 class JsonFile:
     """A file of JSON objects, one a line, or in one list."""
 
     def __init__(self, file: str, stream: Stream, progress: ReadProgress) -> None:
-        self._file, self._progress = file, progress
-        sample, self._whole = _sample(file)
-        self._is_list = sample.lstrip()[:1] == b"["
+        self._file, self._stream, self._progress = file, stream, progress
+        sample, self._whole = text_bytes.sample(file)
+        self._is_list = _is_list(sample)
         if self._is_list and not self._whole:
             raise EventsError(
                 f"'{file}' is one long list of JSON objects; write one object a line, "
@@ -134,32 +232,62 @@ class JsonFile:
             )
         if self._is_list:
             sample = self._lines_of_list(sample)
+        self._stored: pa.DataType | None = None  # of the times, where they are read as another
         self.schema = pa.schema([])
-        if not sample.strip():
-            return
+        if sample.strip():
+            self.schema = self._declared(self._guess(sample))
+
+    def _guess(self, sample: bytes) -> pa.Schema:
+        if arrow_takes(sample):
+            try:
+                found = json_schema(sample)
+                if not doubtful_columns(found, self._stream):
+                    return found
+            except pa.ArrowInvalid:
+                pass
+        usual = usual_lines(sample, self._stream)
+        if not usual:
+            line = next(line for line in sample.splitlines() if line.strip())
+            if (byte := bad_byte(line)) is not None:
+                raise text_bytes.not_utf8(self._file, byte, 1)
+            what = "not a list of JSON objects" if self._is_list else "no JSON"
+            raise EventsError(
+                f"'{self._file}' cannot be read: it is {what}; write one object a line"
+            )
         try:
-            self.schema = _read_json(sample)
-            if not _doubtful(self.schema, stream):
-                self.schema = _declared(self.schema, stream)
-                return
-        except pa.ArrowInvalid:
-            pass
-        try:
-            guess = _read_json(_usual_lines(sample, stream))
+            return json_schema(usual)
         except pa.ArrowInvalid as error:
             raise EventsError(
-                f"'{file}' cannot be read: {error}; write one object a line"
+                f"'{self._file}' cannot be read: {error}; write one object a line"
             ) from error
-        self.schema = _declared(guess, stream)
+
+    def _declared(self, schema: pa.Schema) -> pa.Schema:
+        schema = with_declared(schema, self._stream)
+        place = schema.get_field_index(self._stream.time)
+        if place < 0:
+            return schema
+        stored = schema.types[place]
+        wanted = time_type(stored, self._stream)
+        if wanted != stored:
+            self._stored = stored
+        return schema.set(place, pa.field(self._stream.time, wanted))
+
+    def spoilt(self, names: set[str]) -> Iterator[SpoiltColumn]:
+        """None: a value of another class than most others is a bad row."""
+        return iter(())
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_progress": _untold}
+        return self.__dict__ | {"_progress": untold}
 
     def is_splittable(self) -> bool:
-        return not self._is_list and _is_splittable(self._file)
+        return not self._is_list and text_bytes.is_splittable(self._file)
+
+    def count_rows(self, block: bytes) -> int:
+        """How many rows there are in a block, good or bad."""
+        return sum(bool(line.strip()) for line in block.splitlines())
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        blocks = _blocks(self._file, self._progress, start=start, stop=stop)
+        blocks = text_bytes.blocks(self._file, self._progress, start, stop)
         if not self._is_list:
             yield from blocks
         elif text := self._lines_of_list(b"".join(blocks)):
@@ -168,7 +296,7 @@ class JsonFile:
     def _lines_of_list(self, text: bytes) -> bytes:
         try:
             return b"\n".join(json.dumps(row).encode() for row in json.loads(text))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise EventsError(
                 f"'{self._file}' is not a list of JSON objects: {error}; write one object a line"
             ) from error
@@ -176,28 +304,65 @@ class JsonFile:
     def parse(self, block: bytes, schema: pa.Schema) -> Parsed:
         # Where whole events are wanted, a field that came up too late to be known would be lost.
         strict = set(self.schema.names) <= set(schema.names)
-        return parse_json(block, schema, strict, self._whole)
+        return parse_json(block, schema, self._stream, strict, self._whole, self._stored)
 
 
-def parse_json(block: bytes, schema: pa.Schema, strict: bool = False, whole: bool = True) -> Parsed:
+def _is_list(sample: bytes) -> bool:
+    """Is it one list, and not lines of which the first happens to be a list?"""
+    if sample.lstrip()[:1] != b"[":
+        return False
+    first, _, others = sample.lstrip().partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    return not others.strip()
+
+
+def parse_json(
+    block: bytes,
+    schema: pa.Schema,
+    stream: Stream,
+    strict: bool = False,
+    whole: bool = True,
+    stored: pa.DataType | None = None,
+) -> Parsed:
     """Objects, one a line, as the columns of `schema`; `strict`: they have no other fields.
 
-    `whole`: the types were not guessed from a part of the lines.
+    `whole`: the types were not guessed from a part of the lines. `stored` is the type that most
+    times have where they are read as another.
     """
-    try:
-        table = pyarrow.json.read_json(
-            pa.BufferReader(block),
-            parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=schema,
-                unexpected_field_behavior="error" if strict else "ignore",
-            ),
-        )
-        return table.select(schema.names), np.arange(table.num_rows), []
-    except pa.ArrowInvalid:
-        return _parse_rows(block, schema, strict, whole)
+    times = None
+    if stream.time in schema.names:
+        times = time_reader(stream, schema.field(stream.time).type)
+    place, wanted = schema.get_field_index(stream.time), schema
+    if times is not None:
+        wanted = schema.set(place, pa.field(stream.time, stored or times.stored))
+    # Arrow takes several objects in a line.
+    if arrow_takes(block):
+        try:
+            table = pyarrow.json.read_json(
+                arrow_reader(block),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=wanted,
+                    unexpected_field_behavior="error" if strict else "ignore",
+                ),
+            ).select(schema.names)
+        except pa.ArrowInvalid:
+            return _parse_rows(block, schema, strict, whole, times)
+        bad = table.num_rows > block.count(b"\n") + 1
+        if times is not None:
+            column, wrong = _timed(table.column(times.column), times, schema)
+            table = table.set_column(place, times.column, column)
+            bad = bad or wrong
+        if not bad:
+            return table, np.arange(table.num_rows), []
+    return _parse_rows(block, schema, strict, whole, times)
 
 
-def _parse_rows(block: bytes, schema: pa.Schema, strict: bool, whole: bool) -> Parsed:
+def _parse_rows(
+    block: bytes, schema: pa.Schema, strict: bool, whole: bool, times: TimeReader | None
+) -> Parsed:
     lines = [line for line in block.splitlines() if line.strip()]
     known = set(schema.names)
     objects: list[dict[str, Any]] = []
@@ -206,11 +371,16 @@ def _parse_rows(block: bytes, schema: pa.Schema, strict: bool, whole: bool) -> P
     for number, line in enumerate(lines):
         try:
             found = json.loads(line)
-        except ValueError as error:
-            faults.append(Fault(number + 1, "unparsable", f"it is no JSON: {error}"))
+        except (ValueError, RecursionError) as error:
+            byte = bad_byte(line)
+            why = f"it is no JSON: {error}" if byte is None else _not_utf8(byte)
+            faults.append(Fault(number + 1, "unparsable", why))
             continue
         if not isinstance(found, dict):
             faults.append(Fault(number + 1, "unparsable", "it is no JSON object"))
+        elif is_deep(found):
+            message = f"it is nested more than {MAX_DEPTH} deep"
+            faults.append(Fault(number + 1, "unparsable", message))
         elif strict and not found.keys() <= known:
             name = min(found.keys() - known)
             message = "no row before has this field; declare it under attributes"
@@ -219,125 +389,7 @@ def _parse_rows(block: bytes, schema: pa.Schema, strict: bool, whole: bool) -> P
             objects.append(found)
             rows.append(number)
     columns = {f.name: [o.get(f.name) for o in objects] for f in schema}
-    return _typed(columns, np.array(rows, np.int64), faults, schema, whole)
-
-
-class ReadProgress(Protocol):
-    """Hears how much of a file has been read: 0 to 1."""
-
-    def __call__(self, file: str, part: float) -> None: ...
-
-
-# --- types -------------------------------------------------------------------------------------
-
-
-def _doubtful(schema: pa.Schema, stream: Stream) -> list[tuple[str, AttributeKind]]:
-    """Columns that were guessed to be of a type they should not have, and what they should be."""
-    wanted: dict[str, AttributeKind] = dict(stream.attributes)
-    wanted[stream.time] = "time"
-    if stream.sequence is not None:
-        wanted[stream.sequence] = "int"
-    found: list[tuple[str, AttributeKind]] = []
-    for name, kind in wanted.items():
-        if name not in schema.names or schema.names.count(name) > 1:
-            continue
-        guess = schema.field(name).type
-        is_text = pa.types.is_string(guess) or pa.types.is_binary(guess)
-        role = name in (stream.time, stream.sequence)
-        real = role and pa.types.is_floating(guess)
-        if (is_text and kind != "string") or real or (pa.types.is_null(guess) and not role):
-            found.append((name, kind))
-    return found
-
-
-def _voted(values: list[str], wanted: AttributeKind, type_of: TypeOf) -> pa.DataType | None:
-    """The type that most values have, if it is of the wanted kind."""
-    if wanted == "string":
-        return pa.string()
-    if wanted in ("float", "bool"):
-        return _DECLARED[wanted]
-    votes = Counter(type_of(value) for value in values)
-    if wanted == "int":
-        return pa.int64() if votes[pa.int64()] * 2 >= len(values) else None
-    whole, day = votes[pa.int64()], votes[pa.date32()]
-    moments = {t: n for t, n in votes.items() if pa.types.is_timestamp(t)}
-    if max(whole, day, sum(moments.values())) * 2 < max(len(values), 1):
-        return None
-    if moments and sum(moments.values()) >= max(whole, day):
-        best = max(moments, key=lambda t: moments[t])
-        fine = any(t.unit == "ns" for t in moments)
-        return pa.timestamp("ns" if fine else "s", best.tz)
-    return pa.int64() if whole >= day else pa.date32()
-
-
-class TypeOf(Protocol):
-    def __call__(self, value: str) -> pa.DataType: ...
-
-
-def _csv_type(value: str) -> pa.DataType:
-    quoted = '"' + value.replace('"', '""') + '"'
-    text = f"x\n{quoted}\n".encode()
-    try:
-        return pyarrow.csv.read_csv(pa.BufferReader(text)).schema.types[0]
-    except pa.ArrowInvalid:
-        return pa.string()
-
-
-def _declared(schema: pa.Schema, stream: Stream) -> pa.Schema:
-    """With the declared attributes that no row has, or only nulls."""
-    for name, kind in stream.attributes.items():
-        wanted = _DECLARED.get(kind, pa.timestamp("s") if kind == "time" else pa.string())
-        place = schema.get_field_index(name)
-        if place < 0:
-            schema = schema.append(pa.field(name, wanted))
-        elif pa.types.is_null(schema.types[place]):
-            schema = schema.set(place, pa.field(name, wanted))
-    return schema
-
-
-def _usual_lines(sample: bytes, stream: Stream) -> bytes:
-    """The rows without the values of another class than most values of their column."""
-    found: list[tuple[dict[str, Any], dict[str, str]]] = []
-    votes: dict[str, Counter[str]] = {}
-    roles = (stream.time, stream.sequence)
-    for line in sample.splitlines():
-        try:
-            row = json.loads(line) if line.strip() else None
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            classes = {n: _class(v, n in roles) for n, v in row.items() if v is not None}
-            found.append((row, classes))
-            for name, kind in classes.items():
-                votes.setdefault(name, Counter())[kind] += 1
-    usual = {name: count.most_common(1)[0][0] for name, count in votes.items()}
-    declared = {"int": "number", "float": "number", "bool": "bool", "string": "text"}
-    usual |= {n: declared[k] for n, k in stream.attributes.items() if k in declared}
-    return b"\n".join(
-        json.dumps({n: v for n, v in row.items() if v is None or usual[n] == classes[n]}).encode()
-        for row, classes in found
-    )
-
-
-def _class(value: Any, exact: bool) -> str:
-    """Which class of JSON values it is in; `exact` ones tell reals and times apart."""
-    match value:
-        case bool():
-            return "bool"
-        case int():
-            return "number"
-        case float():
-            return "real" if exact else "number"
-        case str():
-            is_time = exact and as_times(pa.chunked_array([[value]])) is not None
-            return "time" if is_time else "text"
-        case _:
-            return type(value).__name__
-
-
-def _read_json(sample: bytes) -> pa.Schema:
-    options = pyarrow.json.ReadOptions(block_size=len(sample) + 1)
-    return with_times(pyarrow.json.read_json(pa.BufferReader(sample), options)).schema
+    return _typed(columns, np.array(rows, np.int64), faults, schema, whole, times)
 
 
 # --- rows one by one ---------------------------------------------------------------------------
@@ -349,6 +401,7 @@ def _typed(
     faults: list[Fault],
     schema: pa.Schema,
     whole: bool,
+    times: TimeReader | None,
 ) -> Parsed:
     """Columns in the types of the schema; rows with a value that has none go to the faults."""
     guessed = "" if whole else "; if that is its kind after all, declare it under attributes"
@@ -356,12 +409,21 @@ def _typed(
     arrays: dict[str, pa.Array] = {}
     for name, values in columns.items():
         kind = schema.field(name).type
-        array, bad = _cast(values, kind) if isinstance(values, pa.Array) else _build(values, kind)
+        expected = _kind_name(kind)
+        if times is not None and name == times.column:
+            array, bad = _read_times(values, times, kind)
+            expected = times.expected
+        elif isinstance(values, pa.Array):
+            array, bad = cast_texts(values, kind)
+        else:
+            array, bad = _build(values, kind)
         arrays[name] = array
         for place in np.flatnonzero(bad & ~wrong):
             value = values[int(place)]
-            shown = _shown(value.as_py() if isinstance(value, pa.Scalar) else value)
-            message = f"{shown} is no {_kind_name(kind)}{guessed}"
+            value = value.as_py() if isinstance(value, pa.Scalar) else value
+            message = f"{_shown(value)} is no {expected}{guessed}"
+            if isinstance(value, bytes) and (byte := bad_byte(value)) is not None:
+                message = f"{_shown(value)} is no UTF-8 text: {_not_utf8(byte)}"
             faults.append(Fault(int(rows[place]) + 1, "wrong type", message, name))
         wrong |= bad
     keep = np.flatnonzero(~wrong)
@@ -369,40 +431,49 @@ def _typed(
     return _filled(table.take(pa.array(keep)), schema), rows[keep], faults
 
 
-def _cast(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Texts in another type, null where that fails, and where it does: found by halving."""
-    bad = np.zeros(len(values), bool)
-    if pa.types.is_null(kind):
-        return pa.nulls(len(values)), np.asarray(pc.is_valid(values))
+def _not_utf8(byte: str) -> str:
+    return f"byte {byte} is not UTF-8; convert the file: iconv -f cp1252 -t utf-8"
 
-    def cast(part: pa.Array) -> pa.Array:
-        texts = part.cast(pa.string())
-        if not pa.types.is_string(kind):
-            texts = pc.utf8_trim_whitespace(texts)
-        return texts.cast(kind)
 
-    def halves(start: int, stop: int) -> Iterable[pa.Array]:
-        try:
-            yield cast(values.slice(start, stop - start))
-        except pa.ArrowInvalid:
-            if stop - start == 1:
-                bad[start] = True
-                yield pa.nulls(1, kind)
-                return
-            middle = (start + stop) // 2
-            yield from halves(start, middle)
-            yield from halves(middle, stop)
+def _read_times(
+    values: pa.Array | list[Any], times: TimeReader, kind: pa.DataType
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Times out of a column of bytes, or out of JSON values."""
+    if isinstance(values, pa.Array):
+        texts, bad = cast_texts(values, pa.string())
+    else:
+        numbers = (int,) if times.format is not None else (int, float)
+        written = [
+            v if isinstance(v, str) else repr(v) if type(v) in numbers else None for v in values
+        ]
+        bad = np.array(
+            [t is None and v is not None for t, v in zip(written, values, strict=True)], bool
+        )
+        texts = pa.array(written, pa.string())
+    found, wrong = times.read(texts, kind)
+    return found, bad | wrong
 
-    parts = list(halves(0, len(values))) if len(values) else [pa.array([], kind)]
-    return pa.concat_arrays(parts), bad
+
+def _timed(
+    column: pa.ChunkedArray, times: TimeReader, schema: pa.Schema
+) -> tuple[pa.ChunkedArray, bool]:
+    """A column of times as such, and whether a value is none."""
+    kind = schema.field(times.column).type
+    parts, wrong = [], False
+    for chunk in column.chunks:
+        found, bad = times.read(chunk, kind)
+        parts.append(found)
+        wrong = wrong or bool(bad.any())
+    return pa.chunked_array(parts, kind), wrong
 
 
 def _build(values: list[Any], kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """JSON values in a type, null where they have another, and where that is."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         texts = [v if isinstance(v, str) else None for v in values]
-        array, bad = _cast(pa.array(texts, pa.string()), kind)
-        return array, bad | np.array([v is not None and not isinstance(v, str) for v in values])
+        array, bad = cast_texts(pa.array(texts, pa.string()), kind)
+        others = np.array([v is not None and not isinstance(v, str) for v in values], bool)
+        return array, bad | others
     bad = np.array([v is not None and not _fits(v, kind) for v in values], bool)
     real = pa.types.is_floating(kind)
     good = [
@@ -444,107 +515,19 @@ def _filled(table: pa.Table, schema: pa.Schema) -> pa.Table:
     )
 
 
-# --- bytes -------------------------------------------------------------------------------------
-
-
-def _untold(file: str, part: float) -> None:
-    """Progress that nobody wants to hear of."""
-
-
-def _is_splittable(file: str) -> bool:
-    """Is it plain text whose lines end in newlines?"""
-    if file.lower().endswith(".gz"):
-        return False
-    with pa.OSFile(file) as raw:
-        return b"\n" in raw.read(BLOCK)
-
-
-def _blocks(
-    file: str, progress: ReadProgress, size: int = 0, start: int = 0, stop: int | None = None
-) -> Iterator[bytes]:
-    """The file in blocks of whole lines; a last line need not end.
-
-    With `start` and `stop` only the lines whose first byte is from one to before the other.
-    """
-    size = size or BLOCK
-    total = max(Path(file).stat().st_size, 1)
-    with pa.OSFile(file) as raw:
-        packed = file.lower().endswith(".gz")
-        text: Any = pa.CompressedInputStream(raw, "gzip") if packed else raw
-        if start or (stop is not None and stop < total):
-            text = _Lines(raw, start, total if stop is None else stop)
-        rest, first = b"", start == 0
-        while new := text.read(size):
-            if first:
-                new, first = new.removeprefix(b"\xef\xbb\xbf"), False
-            progress(file, min(raw.tell() / total, 1.0))
-            if b"\n" not in new and b"\r" in new:
-                new = new.replace(b"\r", b"\n")
-            lines, newline, after = new.rpartition(b"\n")
-            if newline:
-                yield rest + lines + newline
-                rest = after
-            else:
-                rest += new
-        if rest.strip():
-            yield rest
-
-
-class _Lines:
-    """The bytes of the lines that begin in a range of a file."""
-
-    def __init__(self, raw: pa.NativeFile, start: int, stop: int) -> None:
-        self._raw, self._stop = raw, stop
-        if start:  # a line that begins right here follows a newline
-            raw.seek(start - 1)
-            self._to_next_line()
-
-    def read(self, size: int) -> bytes:
-        left = self._stop - self._raw.tell()
-        if left <= 0:
-            return b""
-        found: bytes = self._raw.read(min(size, left))
-        if len(found) == left and not found.endswith(b"\n"):
-            found += self._to_next_line()
-        return found
-
-    def _to_next_line(self) -> bytes:
-        """Go behind the next newline; gives what was passed."""
-        passed = b""
-        while piece := self._raw.read(2**16):
-            line, newline, after = piece.partition(b"\n")
-            passed += line + newline
-            if newline:
-                self._raw.seek(self._raw.tell() - len(after))
-                break
-        return passed
-
-
-def _sample(file: str) -> tuple[bytes, bool]:
-    """The start of a file, and whether that is all of it."""
-    found: list[bytes] = []
-    size = 0
-    for block in _blocks(file, lambda file, part: None):
-        if found and size + len(block) > SAMPLE:
-            return b"".join(found), False
-        found.append(block)
-        size += len(block)
-    return b"".join(found), True
-
-
-def _convert(types: Mapping[str, pa.DataType] | None = None) -> pyarrow.csv.ConvertOptions:
+def _convert(
+    types: Mapping[str, pa.DataType] | None = None,
+    known: Mapping[str, pa.DataType] | None = None,
+) -> pyarrow.csv.ConvertOptions:
+    """How values are read: the columns of `types` alone, or all of them, some in `known` types."""
     # An empty field is null, also in a column of strings; "" in quotes is the empty string.
     return pyarrow.csv.ConvertOptions(
-        column_types=types,
+        column_types=types or known,
         include_columns=list(types) if types else None,
         null_values=["", "null", "NULL"],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-
-
-def _texts(column: pa.ChunkedArray) -> list[str]:
-    return [value.decode(errors="replace") for value in column.to_pylist()]
 
 
 def _shown(value: Any) -> str:

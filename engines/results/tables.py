@@ -7,7 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -232,10 +232,12 @@ def write_readers(
         for final, written in partial.items():
             written.replace(final)
     except OSError as error:
-        raise ResultsError(f"'{final}' cannot be written: {error.strerror or error}") from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise ResultsError(f"'{final}' cannot be written: {why}") from error
     finally:
         for written in partial.values():
-            written.unlink(missing_ok=True)
+            with suppress(OSError):
+                written.unlink(missing_ok=True)
     return [str(final) for final in partial]
 
 

@@ -107,12 +107,18 @@ def sample_files(
     `disorder` is in nanoseconds: events that are later are as bad as rows that are no events.
     """
     from engines.columns.occurrences import Occurrences
-    from engines.input.batches import FileSource, Lateness, named_columns, needed_columns
-    from optimizer.bind.binder import bind
+    from engines.input.batches import (
+        FileSource,
+        Lateness,
+        named_columns,
+        needed_columns,
+        ticks_of,
+    )
+    from engines.input.time_sense import TimeSpan
 
     faults, size = Faults(on_error), 131_072 if rows is None else min(rows, 16_384)
     source = FileSource(path, workload.stream, faults, batch_rows=size)
-    bound = bind(workload, source.kinds)
+    bound = source.bind(workload)
     source.assume(named_columns(bound))
     batches = source.batches(needed_columns(bound, source.schema.names))
     if disorder is not None:
@@ -128,7 +134,13 @@ def sample_files(
     occurred = Occurrences(bound)
     for table in tables:
         occurred.add(table)
-    notes = tuple(occurred.notes(f" among the first {taken:,}" if is_cut else ""))
+    times = TimeSpan()
+    for table in tables:
+        times.add(ticks_of(table.column(workload.stream.time))[0])
+    notes = (
+        *occurred.notes(f" among the first {taken:,}" if is_cut else ""),
+        *times.notes(source.time_type, workload.stream),
+    )
     if not tables:
         return EventSample(bound, None, notes, faults)
     if rows is None:

@@ -139,6 +139,8 @@ class Graph:
         columns = {"time": stream.time, "type": stream.type, "sequence": stream.sequence}
         detail: dict[str, Any] = {key: column for key, column in columns.items() if column}
         detail["unit"] = stream.unit
+        if stream.format is not None:
+            detail["format"] = stream.format
         types = {
             name: None if condition is None else print_expression(condition)
             for name, condition in sorted(stream.types.items())

@@ -19,16 +19,16 @@ def by_stream(events_path: str, workload_path: str, size: Size) -> Iterator[Row]
     Ways that cannot count a group of queries are left out of its line.
     """
     from api.cli.workload_files import open_workload
-    from engines.input.event_table import column_kinds, from_table, read_table
+    from engines.input.batches import read_events
+    from engines.input.event_table import column_kinds
     from optimizer.bind.binder import bind
     from tests.benchmarks.planned import planned, stored
     from tests.benchmarks.ways import warm_up
     from workloads.workload import to_document
 
     parsed, _ = open_workload(workload_path)
-    table = read_table(events_path)
-    workload = bind(parsed, column_kinds(table.schema))
-    events = from_table(table, workload.stream, events_path)
+    events = read_events(events_path, parsed.stream)
+    workload = bind(parsed, column_kinds(events.table.schema))
     warm_up()
     document = to_document(parsed)
     with stored(events_path) as there:

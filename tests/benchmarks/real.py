@@ -17,9 +17,17 @@ def real_events(name: str) -> tuple[pa.Table | None, str]:
     path, why = real_path(name)
     if path is None:
         return None, why
-    from engines.input.event_table import read_table
+    return read_recorded(path), ""
 
-    return read_table(str(path)), ""
+
+def read_recorded(path: Path) -> pa.Table:
+    """The rows of a recorded stream as they are stored."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if path.suffix == ".parquet":
+        return pyarrow.parquet.read_table(path)
+    return pyarrow.csv.read_csv(path)
 
 
 def real_path(name: str) -> tuple[Path | None, str]:

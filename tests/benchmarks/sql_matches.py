@@ -223,12 +223,12 @@ def _reference(size: Size) -> Iterator[Row]:
     if path is None:
         yield Measured("sql", title, case, 1, {}, {"finding": why})
         return
-    from engines.input.event_table import read_table
     from engines.program import bound_program
+    from tests.benchmarks.real import read_recorded
 
     stream = {"time": "ts_ms", "unit": "ms", "type": "type", "sequence": "row"}
     text = "QUERY q PATTERN SEQ(S1 a, B2 b, B3 c) RETURN a.row, b.row, c.row WITHIN 1 s"
-    table = read_table(str(path))
+    table = read_recorded(path)
     asked = sought(text, table, stream)
     plan, workload, events = _planned(text, table, stream)
     program = bound_program(plan, workload)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from engines.input.event_table import Events, column_kinds, read_events, read_table
+from engines.input.batches import read_events
+from engines.input.event_table import Events, column_kinds
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
 from optimizer.bind.binder import bind
@@ -43,8 +44,8 @@ def load(path: Path) -> tuple[BoundWorkload, Events, Counter[tuple[Any, ...]]]:
     if not stream_file.exists():
         pytest.skip(f"../shared/data/{case['stream']} is not there")
     workload = load_workload(document)
-    bound = bind(workload, column_kinds(read_table(str(stream_file)).schema))
     events = read_events(str(stream_file), workload.stream)
+    bound = bind(workload, column_kinds(events.table.schema))
     return bound, events, Counter(map(tuple, case["expected"]))
 
 

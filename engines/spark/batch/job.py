@@ -106,6 +106,7 @@ class BatchSummary:
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     decisions: list[Decision] = field(default_factory=list)  # about trees, in any task
     notes: list[str] = field(default_factory=list)  # on what queries ask for and no event has
+    first_tick: int | None = None  # of the event that is stored first
 
 
 def run_batch(
@@ -175,6 +176,7 @@ def run_batch(
         fallbacks,
         decisions,
         occurred.notes(number),
+        int(events.ticks[0]) if len(events) else None,
     )
 
 

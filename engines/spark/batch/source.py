@@ -6,7 +6,7 @@ files' metadata say. Everything else is read by the local engine's readers, in t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from engines.input import batches
-from engines.input.batches import ParquetFile, check_columns
-from engines.input.event_table import LARGEST_TICK, Faults
+from engines.input.batches import check_columns
+from engines.input.event_files import ParquetFile
+from engines.input.event_table import LARGEST_TICK, TABLE_LOGS, Faults, table_folder
+from engines.input.time_texts import FRACTIONS, TimeReader, format_type, time_reader, time_type
 from engines.limits import BadRowError, EventsError
 from engines.spark.batch.packing import spark_schema, ticks
 from engines.spark.batch.progress import TaskTally
@@ -298,7 +300,9 @@ def open_table(
         if path.startswith(TABLE):
             table = session.table(path.removeprefix(TABLE))
         else:
+            _check_no_table(session, path)
             table = session.read.parquet(path)
+        table = _with_times(table, stream)
         schema = to_arrow_schema(table.schema, timezone="UTC")
     except AnalysisException as error:
         raise EventsError(f"'{path}': {str(error).splitlines()[0]}") from error
@@ -308,6 +312,68 @@ def open_table(
     source = TableSource(path, stream, Faults() if faults is None else faults, table, schema)
     source.check()
     return source
+
+
+def _check_no_table(session: SparkSession, path: str) -> None:
+    """Refuse the folder of a table, wherever it is."""
+    from py4j.protocol import Py4JError
+
+    jvm: Any = session._jvm
+    try:
+        folder = jvm.org.apache.hadoop.fs.Path(path)
+        files = folder.getFileSystem(session._jsc.hadoopConfiguration())
+
+        def inside(name: str) -> Any:
+            return jvm.org.apache.hadoop.fs.Path(folder, name)
+
+        kinds = [kind for log, kind in TABLE_LOGS.items() if files.exists(inside(log))]
+        if files.exists(inside("metadata")):
+            names = [str(f.getPath().getName()) for f in files.listStatus(inside("metadata"))]
+            kinds += ["Iceberg" for name in names if name.endswith(".metadata.json")]
+    except Py4JError:
+        return  # which reading it will say better
+    if kinds:
+        raise table_folder(path, kinds[0])
+
+
+def _with_times(table: DataFrame, stream: Stream) -> DataFrame:
+    """The table with times in place of what they are written as; null where that is no time."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
+
+    if stream.time not in table.columns:
+        return table
+    place = table.columns.index(stream.time)
+    stored = to_arrow_schema(StructType([table.schema[place]])).types[0]
+    wanted = time_type(stored, stream)
+    reader = time_reader(stream, wanted)
+    if wanted == stored or reader is None:
+        return table
+    fields = list(table.schema)
+    kind = TimestampNTZType() if wanted.tz is None else TimestampType()
+    fields[place] = StructField(stream.time, kind)
+    # Spark's own times are microseconds.
+    read = ReadTimes(reader, place, pa.timestamp("us", wanted.tz))
+    return table.mapInArrow(read, StructType(fields))
+
+
+@dataclass(frozen=True)
+class ReadTimes:
+    """What a task does to a table whose times are written in a format."""
+
+    reader: TimeReader
+    place: int
+    kind: pa.DataType
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            wanted = FRACTIONS
+            if self.reader.format is not None:
+                wanted = format_type(self.reader.format)
+            times, _ = self.reader.read(batch.column(self.place), wanted)
+            yield batch.set_column(
+                self.place, batch.schema.names[self.place], times.cast(self.kind, safe=False)
+            )
 
 
 def _kind(frame: DataFrame, name: str) -> str:

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as at
 
 from engines.input import batches
-from engines.input.batches import Batch, EventFile, LinesFile, checked
+from engines.input.batches import Batch, checked
+from engines.input.event_files import EventFile, LinesFile
 from engines.input.event_table import LARGEST_TICK, Fault, Faults, OnError
 from workloads.workload import Stream
 

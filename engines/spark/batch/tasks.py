@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.columns.occurrences import Occurrences
-from engines.input.batches import Batch, EventFile, needed_columns, take_spent, ticks_of
+from engines.input.batches import Batch, needed_columns, ticks_of
+from engines.input.event_files import EventFile, take_spent
 from engines.input.event_table import LARGEST_TICK, from_table
 from engines.local.run import SlicedRun, reach_of_program
 from engines.local.slices import Cutter, Slice, SliceSize

@@ -112,6 +112,7 @@ def manifest_of(
         "type": stream.type,
         "sequence": stream.sequence,
         "types": types,
+        "format": stream.format,
     }
     places = {
         query.name: QueryPlace(_digest(query, forms), route_name(key))

@@ -19,8 +19,17 @@ import pyarrow.compute as pc
 
 from engines.columns.occurrences import Occurrences
 from engines.input.batches import FileSource
-from engines.input.event_table import ENDINGS, Events, Fault, Faults, OnError, from_table
+from engines.input.event_table import (
+    ENDINGS,
+    Events,
+    Fault,
+    Faults,
+    OnError,
+    check_no_table,
+    from_table,
+)
 from engines.input.line_files import parse_json
+from engines.input.time_texts import time_type
 from engines.limits import EventsError
 from engines.live.bucket import HOME, buckets_of
 from engines.spark.stream.kafka import KAFKA, source_options, topic_of
@@ -97,6 +106,8 @@ def open_live_source(
         topic_of(path)
     elif not Path(path).is_dir():
         raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
+    else:
+        check_no_table(Path(path))
     found: pa.Schema | None = None
     if like is not None:
         found = FileSource(like, stream, Faults("skip")).schema
@@ -127,14 +138,16 @@ def _declared(stream: Stream, path: str, known: pa.Schema | None) -> pa.Schema:
             f"'{path}' has no events yet to tell their columns from; give a file of events like "
             "those that will come (--schema), or declare the columns under attributes"
         )
-    kinds: dict[str, pa.DataType] = {stream.time: pa.int64()}
+    number = pa.int64() if stream.format is None else time_type(pa.string(), stream)
+    kinds: dict[str, pa.DataType] = {stream.time: number}
     if stream.sequence is not None:
         kinds[stream.sequence] = pa.int64()
     if stream.type is not None:
         kinds[stream.type] = pa.string()
     for name, kind in stream.attributes.items():
         wanted = _TYPES.get(kind, pa.timestamp(stream.unit))
-        kinds[name] = wanted if name != stream.time or kind == "time" else pa.int64()
+        is_number = name == stream.time and (kind != "time" or stream.format is not None)
+        kinds[name] = number if is_number else wanted
     return pa.schema(list(kinds.items()))
 
 
@@ -190,7 +203,7 @@ class Packer:
         lines = pc.replace_substring(values, pattern="\n", replacement=" ")
         one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
         block = pc.binary_join(one, b"\n")[0].as_py()
-        table, rows, found = parse_json(block, self.columns)
+        table, rows, found = parse_json(block, self.columns, self.source.stream)
         stream = self.source.stream
         for name in filter(None, (stream.time, stream.sequence)):
             null = np.asarray(pc.is_null(table.column(name)))

@@ -11,9 +11,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from engines.input import line_files as lines
-from engines.input.batches import FileSource, LinesFile
-from engines.input.event_table import Faults, from_table, read_table
+from engines.input import text_bytes as lines
+from engines.input.batches import FileSource, read_events
+from engines.input.event_files import LinesFile
+from engines.input.event_table import Faults
 from engines.limits import BadRowError, EventsError
 from workloads.workload import Stream
 
@@ -194,7 +195,7 @@ def test_times_as_text_may_have_fractions_of_a_second(
     source = FileSource(path, STREAM, Faults("stop"))
     ticks = [tick for batch in source.batches(["ts", "seq"]) for tick in batch.ticks.tolist()]
     assert [tick - ticks[0] for tick in ticks] == [0, 500_000_000, 1_000_001_000]
-    assert from_table(read_table(path), STREAM).ticks.tolist() == ticks
+    assert read_events(path, STREAM).ticks.tolist() == ticks
 
 
 def test_many_bad_rows_are_all_found(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from engines.input.batches import named_columns, needed_columns
-from engines.input.event_table import Faults, column_kinds, from_table, read_table
+from engines.input.batches import named_columns, needed_columns, read_events
+from engines.input.event_table import Faults, column_kinds
 from engines.limits import BadRowError, EventsError
 from engines.results.tables import Results, sorted_results
 from engines.run import fitted
@@ -80,10 +80,10 @@ def both(
     source = open_source(str(path), workload.stream)
     bound = bind(workload, column_kinds(source.schema))
     there, number = ran(spark, bound, source, SpreadSettings(buckets=buckets))
-    table = read_table(str(path))
-    assert number == table.num_rows
-    bound = bind(workload, column_kinds(table.schema))
-    here = sorted_results(run_local(bound, from_table(table, bound.stream)))
+    events = read_events(str(path), workload.stream)
+    assert number == len(events)
+    bound = bind(workload, column_kinds(events.table.schema))
+    here = sorted_results(run_local(bound, events))
     return there, here
 
 
@@ -118,7 +118,7 @@ def test_bundled_workloads(spark: "SparkSession", tmp_path: Path, name: str) -> 
     workload = load_workload(bundled.path(name))
     bound = bind(workload)
     there, number = ran(spark, bound, open_source(str(path), workload.stream))
-    here = sorted_results(run_local(bound, from_table(read_table(str(path)), workload.stream)))
+    here = sorted_results(run_local(bound, read_events(str(path), workload.stream)))
     assert number == 4_000
     assert_same((there, here))
 

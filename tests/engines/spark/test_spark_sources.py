@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections import Counter
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -330,3 +332,50 @@ def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
         assert process.wait(60) != 0
         assert time.monotonic() - began < 20
     assert not list(out.iterdir())
+
+
+EURO = {"time": "ts", "type": "kind", "format": "%d/%m/%Y %H:%M:%S"}
+WRITTEN = load_bound(
+    {
+        "name": "t",
+        "stream": EURO,
+        "queries": ["QUERY n PATTERN SEQ(A a, B b) WHERE [user] AGG COUNT(*) WITHIN 9 s"],
+    }
+)
+
+
+def test_times_in_a_format_are_read_as_the_local_engine_reads_them(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    start = datetime(2025, 3, 1)
+    texts = [(start + timedelta(seconds=i // 2)).strftime(EURO["format"]) for i in range(400)]
+    table = events().set_column(0, "ts", pa.array(texts))
+    lines = [";".join(map(str, row.values())) for row in table.to_pylist()]
+    path = tmp_path / "e.csv.zst"
+    text = "\n".join([";".join(table.column_names), *lines])
+    path.write_bytes(pa.compress(text, "zstd", asbytes=True))
+    here = run_local(WRITTEN, from_table(table, WRITTEN.stream))
+    wanted = Counter(map(repr, here.aggregates.drop_columns(["time"]).to_pylist()))
+    assert wanted
+    spark.createDataFrame(table.to_pandas()).createOrReplaceTempView("written_events")
+    times = [t.replace(tzinfo=None) for t in here.aggregates.column("time").to_pylist()]
+    for number, source in enumerate(
+        (
+            open_source(str(path), WRITTEN.stream),
+            open_table(spark, "table:written_events", WRITTEN.stream),
+        )
+    ):
+        target = FileTarget(str(tmp_path / f"r{number}.parquet"))
+        done = run_batch(spark, How().program(WRITTEN), source, target)
+        found = read(done.names).aggregates
+        assert Counter(map(repr, found.drop_columns(["time"]).to_pylist())) == wanted
+        assert sorted(found.column("time").to_pylist()) == sorted(times)
+
+
+def test_a_folder_of_a_table_at_an_address_is_refused(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pq.write_table(events(), tmp_path / "a.parquet")
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(EventsError, match=r"table \(Delta\).*table:NAME"):
+        open_table(spark, f"file://{tmp_path}", STREAM)
