@@ -191,7 +191,8 @@ class LiveCounter:
                 found = self._count(counter, batch, limit)
             account.count(counter.unit.operator, counter.read(new), len(found.group))
             places = _Places(batch, found, self._slide, self._is_count)
-            tables += result_tables(counter.unit.queries, found, places, account, outputs)
+            made = result_tables(counter.unit.queries, found, places, account, outputs)
+            tables += [table for _, table in made]
         self.state = batch.left(limit - self._width, limit)
         return tables
 
