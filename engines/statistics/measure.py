@@ -91,7 +91,15 @@ def sample_files(workload: Workload, path: str, rows: int = SAMPLED_ROWS) -> Sta
     from engines.input.event_table import Faults, from_table
     from optimizer.bind.binder import bind
 
-    source = FileSource(path, workload.stream, Faults("skip"), batch_rows=min(rows, 16_384))
+    part = 1.0
+
+    def told(read: float) -> None:
+        nonlocal part
+        part = read
+
+    source = FileSource(
+        path, workload.stream, Faults("skip"), batch_rows=min(rows, 16_384), progress=told
+    )
     bound = bind(workload, source.kinds)
     source.assume(named_columns(bound))
     tables, taken = [], 0
@@ -100,13 +108,19 @@ def sample_files(workload: Workload, path: str, rows: int = SAMPLED_ROWS) -> Sta
         taken += len(batch)
         if taken >= rows:
             break
+    else:
+        part = 1.0
     if not tables:
         return None
     try:
         events = from_table(pa.concat_tables(tables), bound.stream, path)
-        return measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
+        found = measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
     except EventsError:
         return None
+    if not 0 < part < 1 or found.events is None or found.span is None:
+        return found
+    # Of files that go on, as if the rest were like their beginning.
+    return replace(found, events=round(found.events / part), span=found.span / part)
 
 
 def _seconds(events: Events) -> float:

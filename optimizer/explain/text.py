@@ -11,6 +11,7 @@ from functools import cached_property
 from optimizer.engines import label
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
 from optimizer.plan.plan import CountingGroup, Group, Operator, Plan, PlanError
+from optimizer.plan.row_estimates import row_warnings
 from workloads.errors import did_you_mean
 
 MAX_NAMES = 6
@@ -148,6 +149,8 @@ class PlanText:
         if plan.assumed:
             assumed = self._some(list(plan.assumed))
             yield f"assumed   {assumed}; give statistics or events to do better"
+        for sentence in row_warnings(plan):
+            yield f"warning   {sentence}"
 
     def _cost(self) -> str:
         cost = self.plan.cost

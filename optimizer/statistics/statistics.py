@@ -146,6 +146,16 @@ class Statistics(Given):
             )
         return self.events / self.span
 
+    @property
+    def known_span(self) -> float | None:
+        """How long the stream is, in seconds; None where nobody knows."""
+        return None if assumption("events", "span") in self.assumed else self.span or None
+
+    def held_seconds(self, window: int) -> float:
+        """How much of the stream a window of so many nanoseconds holds: no more than there is."""
+        seconds = window / 1e9
+        return seconds if self.known_span is None else min(seconds, self.known_span)
+
     def updated(
         self,
         *,

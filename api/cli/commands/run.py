@@ -146,6 +146,7 @@ def run(
     from engines.program import RunOptions
     from engines.report import report_document
     from engines.run import run as run_plan
+    from optimizer.plan.row_estimates import row_warnings
 
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
@@ -166,6 +167,8 @@ def run(
     used = chosen_device(device) if spark.is_local else spark.device(device)
     parsed, made = _planned(workload, plan, events, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
+    for sentence in row_warnings(made):
+        typer.echo(f"warning: {sentence}", err=True)
     partial = parsed.partial
     if partial_limit is not None:
         partial = PartialLimit(partial_limit, on_limit)

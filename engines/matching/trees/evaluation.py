@@ -13,7 +13,7 @@ import numpy.typing as npt
 from engines.account import charged
 from engines.columns.columns import Mask
 from engines.columns.groups import EventGroups
-from engines.limits import PartialLimitError, refuse
+from engines.limits import PartialLimit, PartialLimitError, refuse
 from engines.matching.trees.buffers import (
     Buffer,
     Moments,
@@ -243,6 +243,7 @@ class _Run:
         self._of, self._stretch, self._shared = evaluation, stretch, shared
         self._seed, self._held = seed, held
         self._picked, self._width = evaluation.picked, evaluation.width
+        self._completed: dict[Operator, npt.NDArray[np.int64]] = {}  # rows by their last event
 
     def rows(self, root: Operator) -> Iterator[Buffer]:
         """The rows of the root that belong to the stretch."""
@@ -298,11 +299,18 @@ class _Run:
     def _chunks(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
         """The rows of an operator in parts; what they take is charged to it."""
         id = self._of.ids.get(operator)
+        made = self._made(operator, negated)
+        if (
+            self._of.partial is not None
+            and not negated
+            and isinstance(operator, op.Join | op.Closure)
+        ):
+            made = (self._within_limit(operator, part, self._of.partial) for part in made)
         if id is None:
-            yield from self._made(operator, negated)
+            yield from made
             return
         account = self._of.account
-        for part in charged(account, id, self._made(operator, negated)):
+        for part in charged(account, id, made):
             if not isinstance(operator, op.Scan):  # whose rows are there, whoever reads them
                 account.count(id, 0, len(part))
             yield part
@@ -357,6 +365,30 @@ class _Run:
                     )
             case _:
                 assert_never(operator)
+
+    def _within_limit(self, operator: Operator, part: Buffer, limit: PartialLimit) -> Buffer:
+        """The rows of an operator of which one event completes no more than the limit."""
+        none = np.zeros(len(self._picked), np.int64)
+        completed = self._completed.setdefault(operator, none)
+        before = completed[part.last]
+        completed += np.bincount(part.last, minlength=len(completed))
+        if completed.max(initial=0) <= limit.most:
+            return part
+        if limit.on_limit == "stop":
+            found = (
+                f"one event completes {int(completed.max()):,} matches or partial matches at once"
+            )
+            raise PartialLimitError(self._of.query, found, limit)
+        # Of those that end with one event, the last ones were begun last.
+        order = np.argsort(part.last, kind="stable")
+        last = part.last[order]
+        later = np.searchsorted(last, last, "right") - np.arange(len(last)) - 1
+        keep = later < limit.most - before[order]
+        lost = last[~keep]
+        np.subtract.at(completed, lost, 1)
+        if many := int(np.count_nonzero(lost >= self._stretch.start)):
+            self._of.ledger.dropped[self._of.query] += many
+        return part.take(np.sort(order[keep]))
 
     def _searches(
         self, part: Operator, negation: Operator, conditions: op.Conditions, negated: bool
