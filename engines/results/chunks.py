@@ -181,7 +181,7 @@ class MatchChunk(RowChunk):
             return None
         rank = np.empty(len(used), np.int64)
         texts = with_fixed(self.key_texts(used), self.of)
-        rank[pc.sort_indices(texts, null_placement="at_start").to_numpy()] = np.arange(len(used))
+        rank[pc.sort_indices(texts).to_numpy()] = np.arange(len(used))
         found: Rows = rank[place]
         return found
 
