@@ -116,15 +116,16 @@ def _run_local(
             span.add(piece.own)
             monitor.on_events(piece.own)
             output.add(empty_results(piece.events.time_type))
-            chunks = run.chunks(piece)
+            chunks, taken = run.chunks(piece), 0
             while True:
-                with stages("run"):
+                with stages("run", is_new=not taken):
                     chunk = next(chunks, None)
                 if chunk is None:
                     break
-                with stages("write"), all_threads(account, f"sink-{chunk.kind}"):
+                operator, taken = f"sink-{chunk.kind}", taken + 1
+                with stages("write", is_new=taken == 1), all_threads(account, operator):
                     output.take(chunk)
-                account.count(f"sink-{chunk.kind}", len(chunk), len(chunk))
+                account.count(operator, len(chunk), len(chunk))
                 rows[chunk.query] += len(chunk)
             passed = round(time.perf_counter() - began, 4)
             held = len(piece.events) - own

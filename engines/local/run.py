@@ -24,9 +24,8 @@ from engines.program import CountingUnit, Program, RunContext, StepwiseUnit, Tre
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.json_text import KeyTexts
 from engines.results.tables import Results
-from optimizer.cost.stages import is_unbounded, waits_for_window
 from optimizer.engines import counting_engine
-from optimizer.ir.query import Aggregation, Construction, Query
+from optimizer.ir.query import Aggregation, Construction, Query, is_unbounded, waits_for_window
 from optimizer.ir.query import events as components
 from optimizer.trees.search import refusal
 from workloads import syntax as ex

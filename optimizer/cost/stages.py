@@ -15,42 +15,21 @@ from optimizer.cost.unit_costs import Operations, UnitCosts, group_size, nanosec
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
-    Construction,
-    Proj,
     Query,
     ReturnAlias,
     ReturnAttribute,
     ReturnValue,
     Symbol,
-    alternatives,
     events,
-    waits,
-    walk,
+    is_unbounded,
+    waits_for_window,
 )
 from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, StepwiseGroup
 from optimizer.statistics.statistics import MissingStatisticError, Statistics
 from workloads import syntax as ex
-from workloads.errors import TooLargeError
 from workloads.syntax import All, One
 
 SLICE_EVENTS = 500_000  # of a slice; a stream that has no more is not cut
-
-
-def waits_for_window(query: Query) -> bool:
-    """Can events after a match's last decide whether it is one?"""
-    if not isinstance(query.output, Construction):
-        return False
-    if any(isinstance(node, Proj) for node in walk(query.pattern)):
-        return True
-    try:
-        return any(map(waits, alternatives(query.pattern)))
-    except TooLargeError:
-        return True  # which is said when it runs
-
-
-def is_unbounded(query: Query) -> bool:
-    """Does it need all events at once? The next event of a key may never come."""
-    return query.window.is_count and (query.slide is not None or waits_for_window(query))
 
 
 class ReachClass(NamedTuple):

@@ -11,7 +11,6 @@ from functools import cached_property
 from optimizer.engines import label
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
 from optimizer.plan.plan import CountingGroup, Group, Operator, Plan, PlanError
-from optimizer.plan.row_estimates import row_warnings
 from workloads.errors import did_you_mean
 
 MAX_NAMES = 6
@@ -64,6 +63,8 @@ def some(names: Sequence[str], most: int | None = MAX_NAMES) -> str:
     return f"{', '.join(names[:most])} and {more:,} more"
 
 
+MANY_ROWS = 10_000_000  # of one query
+MANY_ROWS_PER_EVENT = 100.0
 _LINES = 24  # of one section
 _FEW = 4  # names, where there is a list for each query
 _CPU, _ROWS = 9, 9  # the columns in front of the tree
@@ -117,6 +118,38 @@ def wrapped(line: str, further: int | None = None) -> list[str]:
     return textwrap.wrap(
         line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+def row_warnings(plan: Plan) -> Iterator[str]:
+    """A sentence for each query that is expected to give very many rows.
+
+    What rests on rates that are only assumed is left out.
+    """
+    known = plan.statistics
+    events, span = known.get("events"), known.get("span")
+    if not events or not span or "events: span" in plan.assumed:
+        return
+    for operator in plan.operators:
+        if operator.kind != "output" or not operator.rows or _is_assumed(plan, operator):
+            continue
+        rows = operator.rows * span
+        if rows > MANY_ROWS or rows > MANY_ROWS_PER_EVENT * events:
+            yield (
+                f"query {operator.detail['query']} is expected to give about "
+                f"{_rounded(rows):,} rows, {_rounded(rows / events):,} for each event: limit them "
+                f"(--row-limit), shorten its window ({operator.detail['window']}), partition it by "
+                "a key, or add conditions"
+            )
+
+
+def _is_assumed(plan: Plan, output: Operator) -> bool:
+    types = {symbol.partition("[")[0] for symbol in output.detail["symbols"]}
+    return any(f"rates: {name}" in plan.assumed for name in types)
+
+
+def _rounded(value: float) -> int:
+    """To two digits."""
+    return int(float(f"{value:.1e}"))
 
 
 @dataclass(frozen=True)

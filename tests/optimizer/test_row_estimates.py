@@ -12,9 +12,8 @@ import pytest
 from engines.input.event_table import from_table
 from engines.statistics.measure import measure, sample_files
 from optimizer.bind.binder import load_bound
-from optimizer.explain.text import render_text
+from optimizer.explain.text import render_text, row_warnings
 from optimizer.plan.plan import Plan
-from optimizer.plan.row_estimates import row_warnings
 from optimizer.statistics import Statistics
 from sharing.planner import make_plan
 from workloads.loading import load_workload

@@ -146,7 +146,7 @@ def run(
     from engines.program import RunOptions
     from engines.report import report_document
     from engines.run import run as run_plan
-    from optimizer.plan.row_estimates import row_warnings
+    from optimizer.explain.text import row_warnings
 
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)

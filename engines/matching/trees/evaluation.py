@@ -149,8 +149,8 @@ class SharedBuffers:
 class TreeEvaluation:
     """One query's operators over picked events.
 
-    Raises `TooWideError` where memory would not be bounded, before any row was given, and
-    `PartialLimitError` where it holds too many partial matches.
+    Raises `TooWideError` where memory would not be bounded, and `PartialLimitError` where it holds
+    or makes too many partial matches; either may come after some rows were given.
     """
 
     def __init__(
