@@ -129,16 +129,18 @@ def row_warnings(plan: Plan) -> Iterator[str]:
     events, span = known.get("events"), known.get("span")
     if not events or not span or "events: span" in plan.assumed:
         return
+    is_measured = known.get("source") != "given"  # else they are a rate, and not all there is
     for operator in plan.operators:
         if operator.kind != "output" or not operator.rows or _is_assumed(plan, operator):
             continue
         rows = operator.rows * span
-        if rows > MANY_ROWS or rows > MANY_ROWS_PER_EVENT * events:
+        if rows > MANY_ROWS_PER_EVENT * events or (is_measured and rows > MANY_ROWS):
+            total = f"about {_rounded(rows):,} rows, {_rounded(rows / events):,} for each event"
+            each = f"about {_rounded(rows / events):,} rows for each event"
             yield (
-                f"query {operator.detail['query']} is expected to give about "
-                f"{_rounded(rows):,} rows, {_rounded(rows / events):,} for each event: limit them "
-                f"(--row-limit), shorten its window ({operator.detail['window']}), partition it by "
-                "a key, or add conditions"
+                f"query {operator.detail['query']} is expected to give "
+                f"{total if is_measured else each}: limit them (--row-limit), shorten its window "
+                f"({operator.detail['window']}), partition it by a key, or add conditions"
             )
 
 

@@ -148,8 +148,13 @@ class Statistics(Given):
 
     @property
     def known_span(self) -> float | None:
-        """How long the stream is, in seconds; None where nobody knows."""
-        return None if assumption("events", "span") in self.assumed else self.span or None
+        """How long the stream is that was measured, in seconds; None where nobody knows.
+
+        What is given with a workload is a rate: so many events in some span.
+        """
+        if self.source == "given" or assumption("events", "span") in self.assumed:
+            return None
+        return self.span or None
 
     def held_seconds(self, window: int) -> float:
         """How much of the stream a window of so many nanoseconds holds: no more than there is."""

@@ -99,12 +99,23 @@ def test_what_is_only_assumed_is_not_warned_of() -> None:
     assert not list(row_warnings(plan))
 
 
-def test_an_assumed_span_does_not_shorten_windows() -> None:
-    known = Statistics(span=10.0, assumed=("events: span",))
-    assert known.held_seconds(60 * 10**9) == 60
-    assert Statistics(span=10.0).held_seconds(60 * 10**9) == 10
-    assert Statistics(span=10.0).held_seconds(5 * 10**9) == 5
-    assert Statistics().held_seconds(60 * 10**9) == 60
+def test_only_a_measured_span_shortens_windows() -> None:
+    minute = 60 * 10**9
+    assert Statistics(span=10.0, source="sampled").held_seconds(minute) == 10
+    assert Statistics(span=10.0, source="running").held_seconds(5 * 10**9) == 5
+    assert Statistics(span=10.0, source="given").held_seconds(minute) == 60
+    assumed = Statistics(span=10.0, source="sampled", assumed=("events: span",))
+    assert assumed.held_seconds(minute) == 60
+    assert Statistics(source="sampled").held_seconds(minute) == 60
+
+
+def test_given_rates_are_warned_of_by_event() -> None:
+    rates = {"rates": {"pay": 10.0, "fail": 10.0}, "events": 20, "span": 1.0}
+    text = "SEQ(pay a, fail b) RETURN a WITHIN 1 hour"
+    plan = make_plan(load_bound({**document(text), "statistics": rates}), {})
+    # Each second ten events, each with those of an hour: 360,000 rows of 20 events.
+    (warning,) = row_warnings(plan)
+    assert warning.startswith("query q0 is expected to give about 18,000 rows for each event:")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
