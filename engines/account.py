@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+Part = TypeVar("Part")
 
 
 class Account:
@@ -84,6 +86,16 @@ class Charge:
 
     def __exit__(self, *error: object) -> None:
         self.account.leave()
+
+
+def charged(account: Account, operator: str, parts: Iterator[Part]) -> Iterator[Part]:
+    """The parts of an iterator; finding each is charged to an operator."""
+    while True:
+        with account.charge(operator):
+            part = next(parts, None)
+        if part is None:
+            return
+        yield part
 
 
 @contextmanager

@@ -177,8 +177,10 @@ class Stages:
         self.cpu_seconds = 0.0
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        self._monitor.on_stage(name)
+    def __call__(self, name: str, is_new: bool = True) -> Iterator[None]:
+        """A context that is of a stage, which is told where it `is_new`."""
+        if is_new:
+            self._monitor.on_stage(name)
         start, worked = time.perf_counter(), time.process_time()
         try:
             yield

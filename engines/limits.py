@@ -46,6 +46,14 @@ class PartialLimitError(SheafError):
         )
 
 
+def row_limit_reason(query: str, limit: int) -> str:
+    """Why a query is stopped that has more rows than it may give."""
+    return (
+        f"query {query} is stopped: it has given {limit:,} rows, and the limit is {limit:,}; raise "
+        "--row-limit, shorten its window, partition it by a key, or add conditions"
+    )
+
+
 @dataclass
 class Ledger:
     """What limits did to the queries of a run: those that are stopped, with the reason, and how
@@ -61,7 +69,7 @@ class Limits:
 
     chunk: int = 1 << 18  # partial matches that are looked at together
     join: int = 30_000_000  # extensions of one partial match
-    results: int = 30_000_000  # rows that a query returns
+    held: int = 30_000_000  # matches that are held to leave out equal ones
     work: int = 20_000_000_000  # partial matches that a query makes in all
     search: int = 8  # candidates that are tried before a search by value is worth it
 

@@ -4,6 +4,7 @@ carries from batch to batch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -219,7 +220,7 @@ class RunContext:
     """The state of a run that is no operator's.
 
     `adaptive` has the trees of the batches before, `ledger` the queries that were stopped at a
-    limit, which are left out from then on.
+    limit, which are left out from then on, and `given` the rows of each query so far.
     """
 
     options: RunOptions = DEFAULT_OPTIONS
@@ -227,6 +228,7 @@ class RunContext:
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counts = field(default_factory=Counts)
+    given: Counter[str] = field(default_factory=Counter)
     is_whole: bool = False  # are the events that are run over all there are?
     adaptive: AdaptivePlans | None = None  # until trees are chosen on events
 

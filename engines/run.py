@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from engines.input.batches import FileSource
     from engines.input.event_table import Events, Faults
     from engines.matching.trees.adaptive import Decision
-    from engines.results.tables import Results
     from engines.spark.batch.progress import BatchProgress as SparkProgress
     from engines.spark.stream.job import StreamProgress
     from workloads.errors import Diagnostic
@@ -84,7 +83,7 @@ def _run_local(
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan
     from engines.local.run import SlicedRun
-    from engines.results.tables import FileOutput, FirstRows
+    from engines.results.tables import FileOutput, FirstRows, empty_results
     from kernels.joins import cpu as joins
     from kernels.texts import cpu as texts
 
@@ -123,10 +122,18 @@ def _run_local(
                 occurred.add(piece.own.table)
             times.add(piece.own.ticks)
             monitor.on_events(piece.own)
-            with stages("run"):
-                results = run.run(piece)
-            with stages("write"):
-                rows += _write(output, results, account)
+            output.add(empty_results(piece.events.time_type))
+            chunks, taken = run.chunks(piece), 0
+            while True:
+                with stages("run", is_new=not taken):
+                    chunk = next(chunks, None)
+                if chunk is None:
+                    break
+                operator, taken = f"sink-{chunk.kind}", taken + 1
+                with stages("write", is_new=taken == 1), all_threads(account, operator):
+                    output.take(chunk)
+                account.count(operator, len(chunk), len(chunk))
+                rows[chunk.query] += len(chunk)
             passed = round(time.perf_counter() - began, 4)
             held = len(piece.events) - own
             until = shown_time(piece.events, piece.stop)
@@ -247,24 +254,6 @@ def _finding(found: Diagnostic) -> str:
     """A finding in a line: of which query, what, and what to do about it."""
     query = f"query {found.query}: " if found.query else ""
     return query + found.message + (f" ({found.hint})" if found.hint else "")
-
-
-def _write(output: Any, results: Results, account: Account) -> Counter[str]:
-    """The rows of each query, which are added to the output, each kind charged to its sink."""
-    from engines.results.tables import empty_results, row_counts
-
-    none = empty_results(results.aggregates.schema.field("time").type)
-    rows: Counter[str] = Counter()
-    for kind in ("aggregates", "matches"):
-        table = getattr(results, kind)
-        if not table.num_rows:
-            output.add(none)
-            continue
-        with all_threads(account, f"sink-{kind}"):
-            rows += row_counts(replace(none, **{kind: table}))
-            output.add(replace(none, **{kind: table}))
-        account.count(f"sink-{kind}", table.num_rows, table.num_rows)
-    return rows
 
 
 def shown_time(events: Events, time: int | None) -> int | str | None:

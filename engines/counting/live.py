@@ -42,7 +42,7 @@ from engines.program import CountingUnit, RunContext
 from engines.results.json_text import KeyTexts
 from kernels.groups import Groups, ResultRows
 from optimizer.ir.automaton import Symbols
-from optimizer.ir.query import whole_ticks
+from optimizer.ir.query import Query, whole_ticks
 from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]
@@ -175,7 +175,7 @@ class LiveCounter:
 
     def add(
         self, arranged: ArrangedEvents, until: int | None, outputs: Mapping[str, str] | None = None
-    ) -> list[pa.Table]:
+    ) -> list[tuple[Query, pa.Table]]:
         """The rows of each query that are certain once all events up to `until` have come.
 
         None means that no more will come. `outputs` are the operators that rows are charged to.
@@ -185,7 +185,7 @@ class LiveCounter:
             new = spoken(self._plan, arranged.columns, arranged.layout)
             batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
         limit = self._limit(batch, until)
-        tables = []
+        tables: list[tuple[Query, pa.Table]] = []
         for counter in self._counters:
             with account.charge(counter.unit.operator):
                 found = self._count(counter, batch, limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from workloads import syntax as ex
 
 Selected: TypeAlias = slice | npt.NDArray[np.int64]
 ON_CPU = DeviceRequest()
+ALL_EVALUATIONS = 2**62
 
 
 Runner: TypeAlias = Callable[
@@ -38,8 +39,10 @@ def counted_rows(
     device: DeviceRequest = ON_CPU,
     account: Account | None = None,
     outputs: Mapping[str, str] | None = None,
-) -> list[pa.Table] | None:
-    """The rows of the queries of a unit; None where its engine cannot make them of this stream.
+    most: int = ALL_EVALUATIONS,
+) -> Iterator[tuple[Query, pa.Table]] | None:
+    """The rows of the queries of a unit, in tables of at most so many evaluations; None where its
+    engine cannot make them of this stream.
 
     `outputs` are the operators that making the rows of each query is charged to.
     """
@@ -51,7 +54,7 @@ def counted_rows(
     account.count(unit.operator, counted.events, len(counted.group))
     with account.charge(unit.operator):
         places = _Batch(counted, arranged, unit.queries[0])
-    return result_tables(unit.queries, counted, places, account, outputs)
+    return result_tables(unit.queries, counted, places, account, outputs, most)
 
 
 class _Span(NamedTuple):
@@ -132,16 +135,18 @@ def result_tables(
     places: ResultColumns,
     account: Account | None = None,
     outputs: Mapping[str, str] | None = None,
-) -> list[pa.Table]:
-    """The result rows of each query."""
+    most: int = ALL_EVALUATIONS,
+) -> Iterator[tuple[Query, pa.Table]]:
+    """The result rows of each query, in tables of at most so many evaluations."""
     account, outputs = account or Account(), outputs or {}
-    tables = []
-    for query, (first, end) in zip(queries, itertools.pairwise(counted.ends), strict=True):
+    for query, (first, end) in zip(queries, itertools.pairwise(counted.ends.tolist()), strict=True):
         output = outputs.get(query.name, query.name)
-        with account.charge(output):
-            tables.append(_table(query, counted, slice(int(first), int(end)), places))
-        account.count(output, int(end - first), tables[-1].num_rows)
-    return tables
+        for start in range(first, max(end, first + 1), most):
+            stop = min(end, start + most)
+            with account.charge(output):
+                table = _table(query, counted, slice(start, stop), places)
+            account.count(output, stop - start, table.num_rows)
+            yield query, table
 
 
 class _Batch:

@@ -5,7 +5,7 @@ leaves.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,9 +20,10 @@ from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import StateError
 from engines.live.state_bytes import from_bytes, to_bytes
-from engines.local.run import SlicedRun
+from engines.local.run import SlicedRun, within_limit
 from engines.local.slices import Slice, appended, between
 from engines.program import DEFAULT_OPTIONS, CountingUnit, Program, RunContext, RunOptions, Unit
+from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.tables import Results, empty_results, joined_results
 from engines.statistics.running import RunningStatistics
 from optimizer.ir.query import Query
@@ -98,15 +99,15 @@ class LiveRun:
             self._gathered.add(events)
         found = [empty_results(events.time_type)]
         if self._counted:
-            found.append(Results(self._count(events, until), found[0].matches))
+            chunks = within_limit(self._count(events, until), self.context)
+            found.append(collected(chunks, events.time_type))
         if self._has_rest:
             found.append(self._add_rest(events, until))
         return joined_results(found)
 
-    def _count(self, events: Events, until: int | None) -> pa.Table:
+    def _count(self, events: Events, until: int | None) -> Iterator[RowChunk]:
         program, account = self._program, self.context.account
         columns = Columns(self._workload, events, account, program.conditions)
-        tables = [empty_results(events.time_type).aggregates]
         layouts: dict[tuple[tuple[str, ...], bool], ArrangedEvents] = {}
         for group in self._counted.values():
             first = group.queries[0]
@@ -118,11 +119,11 @@ class LiveRun:
                     layout = arrange(events, *place, False)
                 account.count(operator, len(events), len(layout))
                 layouts[place] = ArrangedEvents(layout, columns)
-            tables += group.add(layouts[place], until, program.outputs)
+            for query, table in group.add(layouts[place], until, program.outputs):
+                yield AggregateChunk(query.name, table)
         account.count(program.conditions, len(events), len(events))
         for symbol, instances in columns.counts.items():
             account.count(program.ids.symbol(symbol), len(events), instances)
-        return pa.concat_tables(tables)
 
     def _add_rest(self, events: Events, until: int | None) -> Results:
         kept = events if self._kept is None else appended(self._kept, events)
@@ -305,8 +306,21 @@ class LiveGenerations:
         return min((time for time in times if time is not None), default=None)
 
     def add(self, events: Events, until: int | None) -> Results:
-        """The rows that are certain once all events up to `until` have come; None: no more will."""
+        """The rows that are certain once all events up to `until` have come; None: no more will.
+
+        A limit on rows is for each call: a query that reaches it goes on with the next.
+        """
+        context, limit = self.context, self.context.options.row_limit
+        context.given.clear()
         found = [run.add(events, until) for run in self._runs.values()]
+        if limit is not None:
+            for name, number in context.given.items():
+                reason = context.ledger.stopped.pop(name, None) if number >= limit else None
+                if reason is not None:
+                    context.fallbacks.add(
+                        f"{name}: of a batch, rows beyond the first {limit:,} of a bucket of keys "
+                        "are left out (row limit)"
+                    )
         return joined_results([empty_results(events.time_type), *found])
 
     def save(self) -> dict[str, bytes]:

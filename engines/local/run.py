@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from engines.account import charged
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents, arrange
 from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
-from engines.limits import named_error
+from engines.limits import named_error, row_limit_reason
 from engines.local.slices import Slice, SliceReach, appended
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
-from engines.matching.stepwise.matches import match_rows
+from engines.matching.stepwise.matches import match_chunks
 from engines.matching.stepwise.steps import QueryScan
-from engines.matching.trees.run import tree_tables
+from engines.matching.trees.run import UnfinishedQuery, tree_chunks
 from engines.program import CountingUnit, Program, RunContext, StepwiseUnit, TreeUnit, Unit
+from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.json_text import KeyTexts
 from engines.results.tables import (
     Results,
-    aggregate_schema,
-    empty_results,
-    joined_results,
-    match_schema,
 )
 from optimizer.engines import counting_engine
 from optimizer.ir.query import Aggregation, Construction, Query, is_unbounded, waits_for_window
@@ -43,14 +40,32 @@ def run_events(program: Program, events: Events, context: RunContext | None = No
 
     `context` has what the batches before have left, where these events are one of several.
     """
-    run = _Run(program, events, context or RunContext())
-    aggregates = [aggregate_schema(events.time_type).empty_table()]
-    matches = [match_schema(events.time_type).empty_table()]
+    context = context or RunContext()
+    chunks = within_limit(event_chunks(program, events, context), context)
+    return collected(chunks, events.time_type)
+
+
+def event_chunks(program: Program, events: Events, context: RunContext) -> Iterator[RowChunk]:
+    """The rows of a program, as they are found.
+
+    A query that the ledger has as stopped when it is asked for more gives no more.
+    """
     if len(events):
-        for query, table in run.tables():
-            (matches if isinstance(query.output, Construction) else aggregates).append(table)
+        run = _Run(program, events, context)
+        yield from run.chunks()
         run.count_symbols()
-    return Results(pa.concat_tables(aggregates), pa.concat_tables(matches))
+
+
+def within_limit(chunks: Iterator[RowChunk], context: RunContext) -> Iterator[RowChunk]:
+    """The rows that queries may give; one that has more is stopped."""
+    limit, given = context.options.row_limit, context.given
+    for chunk in chunks:
+        if limit is not None and given[chunk.query] + len(chunk) > limit:
+            context.ledger.stopped[chunk.query] = row_limit_reason(chunk.query, limit)
+            chunk = chunk.head(limit - given[chunk.query])
+        given[chunk.query] += len(chunk)
+        if len(chunk):
+            yield chunk
 
 
 @dataclass
@@ -66,38 +81,37 @@ class _Run:
         account, operator = self.context.account, self.program.conditions
         self.columns = Columns(self.program.workload, self.events, account, operator)
 
-    def tables(self) -> Iterable[tuple[Query, pa.Table]]:
+    def chunks(self) -> Iterator[RowChunk]:
         """The rows of every query that is not stopped."""
         stopped = self.context.ledger.stopped
-        counting = [unit for unit in self.program.units if isinstance(unit, CountingUnit)]
-        trees = [unit for unit in self.program.units if isinstance(unit, TreeUnit)]
-        stepwise = [unit for unit in self.program.units if isinstance(unit, StepwiseUnit)]
-        for unit in counting:
-            tables, left = self._count(unit)
-            yield from tables
-            for query in left:
-                if refusal(query) is None:
-                    trees.append(TreeUnit((query,), None, unit.device))
-                else:
-                    stepwise.append(StepwiseUnit((query,)))
-        constructing = [
+        units = [
             replace(unit, queries=kept)
-            for unit in trees
+            for unit in self.program.units
             if (kept := tuple(q for q in unit.queries if q.name not in stopped))
         ]
-        detected = tree_tables(
-            constructing, self.columns, self.program, self.context, self._aggregate
+        trees = [unit for unit in units if isinstance(unit, TreeUnit)]
+        unfinished: list[UnfinishedQuery] = []
+        for unit in units:
+            if isinstance(unit, CountingUnit):
+                found, left = self._count(unit)
+                for query, table in found:
+                    if query.name not in stopped:
+                        yield AggregateChunk(query.name, table)
+                for query in left:
+                    if refusal(query) is None:
+                        trees.append(TreeUnit((query,), None, unit.device))
+                    else:
+                        unfinished.append(UnfinishedQuery(query))
+        yield from tree_chunks(
+            trees, self.columns, self.program, self.context, self._aggregate, unfinished
         )
-        for query in (query for unit in constructing for query in unit.queries):
-            if query.name in detected:
-                yield query, detected[query.name]
-            elif query.name not in stopped:
-                stepwise.append(StepwiseUnit((query,)))
-        for query in (query for unit in stepwise for query in unit.queries):
-            if query.name not in stopped:
-                yield query, self._bind(query)
+        for unit in units:
+            if isinstance(unit, StepwiseUnit):
+                unfinished += [UnfinishedQuery(query) for query in unit.queries]
+        for rest in unfinished:
+            yield from self._bind(rest)
 
-    def _count(self, unit: CountingUnit) -> tuple[list[tuple[Query, pa.Table]], list[Query]]:
+    def _count(self, unit: CountingUnit) -> tuple[Iterable[tuple[Query, pa.Table]], list[Query]]:
         """The rows of a unit's queries, and those of them that these events keep from counting."""
         device = self.context.device_of(unit.device)
         on_cpu = device.device == "cpu"
@@ -124,6 +138,7 @@ class _Run:
                 device,
                 self.context.account,
                 self.program.outputs,
+                self.context.limits.chunk,
             )
         except UnsupportedError as error:
             raise named_error(error, able[0].name) from error
@@ -135,7 +150,7 @@ class _Run:
                     "simultaneous events)"
                 )
             return [], [*left, *able]
-        return list(zip(able, tables, strict=True)), left
+        return tables, left
 
     def _no_numbers(self, query: Query) -> str | None:
         """Why its aggregates cannot be counted: they are not of finite numbers.
@@ -169,32 +184,42 @@ class _Run:
             self.arrangements[place] = ArrangedEvents(layout, self.columns)
         return self.arrangements[place]
 
-    def _bind(self, query: Query) -> pa.Table:
+    def _bind(self, rest: UnfinishedQuery) -> Iterator[RowChunk]:
         """The rows of a query whose components are bound one after the other."""
-        account, operator = self.context.account, self.program.ids.stepwise(query)
+        query, account = rest.query, self.context.account
+        operator, output = self.program.ids.stepwise(query), self.program.outputs[query.name]
         try:
-            with account.charge(operator):
-                table = self._table(query)
+            for chunk in charged(account, operator, self._bound(rest, output)):
+                account.count(operator, 0, len(chunk))
+                account.count(output, len(chunk), len(chunk))
+                yield chunk
+                if query.name in self.context.ledger.stopped:
+                    break
         except UnsupportedError as error:
             raise named_error(error, query.name) from error
         symbols = dict.fromkeys(event.symbol for event in components(query.pattern))
-        read = sum(self.columns.counts.get(symbol, 0) for symbol in symbols)
-        account.count(operator, read, table.num_rows)
-        account.count(self.program.outputs[query.name], table.num_rows, table.num_rows)
-        return table
+        account.count(operator, sum(self.columns.counts.get(symbol, 0) for symbol in symbols))
 
-    def _aggregate(self, query: Query, found: Iterable[MatchColumns]) -> pa.Table:
+    def _bound(self, rest: UnfinishedQuery, output: str) -> Iterator[RowChunk]:
+        query = rest.query
+        if not isinstance(query.output, Construction):
+            for table in self._aggregate(query):
+                yield AggregateChunk(query.name, table)
+            return
+        scan, keys = self._scan(query)
+        yield from match_chunks(query, scan, keys, self.context.account, output, rest.is_new)
+
+    def _aggregate(
+        self, query: Query, found: Iterable[MatchColumns] | None = None
+    ) -> Iterator[pa.Table]:
         """The rows of a query from its matches."""
-        return self._table(query, found)
+        return aggregate_rows(query, *self._scan(query), found)
 
-    def _table(self, query: Query, found: Iterable[MatchColumns] | None = None) -> pa.Table:
+    def _scan(self, query: Query) -> tuple[QueryScan, KeyTexts]:
         arranged = self._arranged(query)
         width = query.window.ticks(self.events.tick)
         scan = QueryScan(arranged, width, query.name, self.context.limits)
-        keys = KeyTexts(self.events, arranged.layout, query.key)
-        if isinstance(query.output, Construction):
-            return match_rows(query, scan, keys)
-        return aggregate_rows(query, scan, keys, found)
+        return scan, KeyTexts(self.events, arranged.layout, query.key)
 
     def count_symbols(self) -> None:
         """Count the events that were tested, and those of each symbol."""
@@ -283,50 +308,52 @@ class SlicedRun:
             group.carried = events.get(group.name)
 
     def run(self, piece: Slice) -> Results:
-        """The rows that are decided in a slice."""
+        """The rows that are decided in a slice, all in memory."""
+        return collected(self.chunks(piece), piece.events.time_type)
+
+    def chunks(self, piece: Slice) -> Iterator[RowChunk]:
+        """The rows that are decided in a slice, as they are found."""
+        return within_limit(self._chunks(piece), self.context)
+
+    def _chunks(self, piece: Slice) -> Iterator[RowChunk]:
         if piece.start is None and piece.stop is None:
             self.context.is_whole = True  # nothing comes that trees could change for
-            return self._run(self._program, piece.events)
-        found = [
-            self._decided(self._run(program, piece.reached(reach)), piece)
-            for reach, program in self._timed.items()
-        ]
-        found += [self._run_ranked(group, piece) for group in self._ranked]
+            yield from self._found(self._program, piece.events)
+            return
+        for reach, program in self._timed.items():
+            yield from self._decided(self._found(program, piece.reached(reach)), piece)
+        for group in self._ranked:
+            yield from self._decided(self._found_ranked(group, piece), piece)
         if self._unbounded.units:
-            found.append(self._run_unbounded(piece))
-        return joined_results([empty_results(piece.events.time_type), *found])
+            yield from self._found_unbounded(piece)
 
-    def _run_ranked(self, group: _Ranked, piece: Slice) -> Results:
+    def _found_ranked(self, group: _Ranked, piece: Slice) -> Iterator[RowChunk]:
         partition = self._program.ids.partition(group.key, True)
         with self.context.account.charge(partition):
             events = piece.own if group.carried is None else appended(group.carried, piece.own)
             group.carried = _last_ranks(events, group.key, group.size)
-        return self._decided(self._run(group.program, events), piece)
+        return self._found(group.program, events)
 
-    def _run_unbounded(self, piece: Slice) -> Results:
+    def _found_unbounded(self, piece: Slice) -> Iterator[RowChunk]:
         """Keeps the events; with the last slice, runs over all of them."""
         table, workload = piece.own.table, self._unbounded.workload
         self._kept.append(table.select(needed_columns(workload, table.column_names)))
         if piece.stop is not None:
-            return empty_results(piece.events.time_type)
+            return iter(())
         with self.context.account.charge(self._program.ids.scan):
             events = from_table(pa.concat_tables(self._kept), workload.stream)
         self._kept = []
-        return self._run(self._unbounded, events)
+        return self._found(self._unbounded, events)
 
-    def _run(self, program: Program, events: Events) -> Results:
-        return run_events(program, events, self.context)
+    def _found(self, program: Program, events: Events) -> Iterator[RowChunk]:
+        return event_chunks(program, events, self.context)
 
-    def _decided(self, results: Results, piece: Slice) -> Results:
+    def _decided(self, chunks: Iterator[RowChunk], piece: Slice) -> Iterator[RowChunk]:
         """The rows that are decided in a slice; leaving out the others is the sinks' work."""
-        account, aggregates, matches = self.context.account, results.aggregates, results.matches
-        if aggregates.num_rows:
-            with account.charge("sink-aggregates"):
-                aggregates = _within(aggregates, "time", piece)
-        if matches.num_rows:
-            with account.charge("sink-matches"):
-                matches = _within(matches, "end", piece)
-        return Results(aggregates, matches)
+        for chunk in chunks:
+            with self.context.account.charge(f"sink-{chunk.kind}"):
+                own = chunk.between(piece.start, piece.stop)
+            yield own
 
 
 def reach_of(queries: Sequence[Query], tick: int) -> SliceReach:
@@ -348,19 +375,6 @@ def reach_of_program(program: Program, tick: int) -> SliceReach:
 def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     """The queries that need all events at once, however they are cut."""
     return tuple(query.name for query in queries if is_unbounded(query))
-
-
-def _within(table: pa.Table, column: str, piece: Slice) -> pa.Table:
-    times = table.column(column)
-    if pa.types.is_date32(times.type):
-        times = times.cast(pa.int32())
-    ticks: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy()
-    inside = np.ones(len(ticks), bool)
-    if piece.start is not None:
-        inside &= ticks >= piece.start
-    if piece.stop is not None:
-        inside &= ticks < piece.stop
-    return table if inside.all() else table.filter(pa.array(inside))
 
 
 def _last_ranks(events: Events, key: tuple[str, ...], size: int) -> Events:

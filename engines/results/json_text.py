@@ -327,12 +327,12 @@ def _written(columns: list[RowNumbers], names: Sequence[str], events: Events) ->
     if ends[-1] <= HANDFUL:
         texts = object_texts(np.concatenate(columns), names, events)
         return [texts.slice(a, b - a) for a, b in pairwise(ends)]
-    used, numbers = _distinct_rows(columns, len(events))
+    used, numbers = distinct_rows(columns, len(events))
     texts = object_texts(used, names, events)
     return [texts.take(pa.array(number)) for number in numbers]
 
 
-def _distinct_rows(columns: list[RowNumbers], length: int) -> tuple[RowNumbers, list[RowNumbers]]:
+def distinct_rows(columns: list[RowNumbers], length: int) -> tuple[RowNumbers, list[RowNumbers]]:
     """The rows of all columns, each once, and for each column where its rows stand in them."""
     if FEW_DISTINCT_VALUES * sum(map(len, columns)) < length:
         used, number = np.unique(np.concatenate(columns), return_inverse=True)

@@ -8,11 +8,11 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ import pyarrow.parquet
 
 from engines.limits import ResultsError
 from engines.results.json_text import iso_texts, joined, json_column
+
+if TYPE_CHECKING:
+    from engines.results.chunks import RowChunk
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 ROWS_AT_ONCE = 100_000
@@ -79,6 +82,12 @@ def match_schema(time_type: pa.DataType) -> pa.Schema:
 def empty_results(time_type: pa.DataType) -> Results:
     """No rows at all."""
     return Results(aggregate_schema(time_type).empty_table(), match_schema(time_type).empty_table())
+
+
+def of_kind(table: pa.Table, kind: str) -> Results:
+    """The rows of a table of one kind."""
+    none = empty_results(table.schema.field("time").type)
+    return replace(none, **{kind: table})
 
 
 AGGREGATE_ORDER = ("query", "key", "time", "seq", "aggregate")
@@ -146,6 +155,36 @@ def sorted_rows(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
         pieces = zip(places[starts].tolist(), (ends - starts).tolist(), strict=True)
         return pa.concat_tables([table.slice(first, size) for first, size in pieces])
     return table.take(pa.array(places))
+
+
+def least_rows(table: pa.Table, order: tuple[str, ...], number: int) -> pa.Table:
+    """The first rows by the given columns, not sorted, with all that tie with the last of them."""
+    ranks = (_ranks(table.column(name)) for name in order)
+    places = least_places(ranks, table.num_rows, number)
+    return table if len(places) == table.num_rows else table.take(pa.array(places))
+
+
+def least_places(
+    ranks: Iterator[npt.NDArray[np.int64] | None], size: int, number: int
+) -> npt.NDArray[np.int64]:
+    """The places of the first rows by their ranks, not sorted, with all that tie with the last.
+
+    Ranks of None are all the same. Nothing is sorted, and later ranks are made only for ties.
+    """
+    chosen: list[npt.NDArray[np.int64]] = []
+    tied, room = np.arange(size), number
+    while 0 < room < len(tied):
+        rank = next(ranks, tied)
+        if rank is tied:
+            break
+        if rank is None:
+            continue
+        ranked = rank[tied]
+        last = np.partition(ranked, room - 1)[room - 1]
+        before = tied[ranked < last]
+        chosen.append(before)
+        tied, room = tied[ranked == last], room - len(before)
+    return np.concatenate([*chosen, tied]) if room else np.zeros(0, np.int64)
 
 
 def _combined(ranks: list[npt.NDArray[np.int64]]) -> list[npt.NDArray[np.int64]]:
@@ -316,9 +355,9 @@ _WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], None]] = {
 }
 
 
-RUN_BYTES = 256 * 2**20  # that are sorted in memory
-MERGE_BATCH_ROWS = 32_768  # of each run that a merge holds in memory
-FAN_IN = 16  # runs that are merged at once
+RUN_BYTES = 128 * 2**20  # that are sorted in memory
+MERGE_BATCH_ROWS = 16_384  # of each run that a merge holds in memory
+FAN_IN = 32  # runs that are merged at once
 
 
 class Sorter:
@@ -460,6 +499,8 @@ class Output(Protocol):
 
     def add(self, results: Results) -> None: ...
 
+    def take(self, chunk: RowChunk) -> None: ...
+
 
 class FileOutput:
     """Rows for `write_results`, in files of their own until all have come.
@@ -486,6 +527,11 @@ class FileOutput:
         self._sorters[0].add(results.aggregates)
         self._sorters[1].add(results.matches)
         self.aggregates, self.matches = (sorter.rows for sorter in self._sorters)
+
+    def take(self, chunk: RowChunk) -> None:
+        """Add the rows of a chunk, a table at a time."""
+        for table in chunk.tables():
+            self.add(of_kind(table, chunk.kind))
 
     def write(self, charged: Charged = uncharged) -> list[str]:
         """Write what has come, each kind of rows in its own `charged` context; gives the files."""
@@ -522,6 +568,19 @@ class FirstRows:
     def add(self, results: Results) -> None:
         self.aggregates += results.aggregates.num_rows
         self.matches += results.matches.num_rows
+        self._keep(results)
+
+    def take(self, chunk: RowChunk) -> None:
+        """Count the rows of a chunk; those that cannot be among the first are not made."""
+        if chunk.kind == "matches":
+            self.matches += len(chunk)
+        else:
+            self.aggregates += len(chunk)
+        tables = chunk.tables() if self._limit is None else [chunk.first(self._limit)]
+        for table in tables:
+            self._keep(of_kind(table, chunk.kind))
+
+    def _keep(self, results: Results) -> None:
         self._kept.append(results)
         if self._limit is not None:
             self._kept = [self._sorted()]
@@ -538,5 +597,7 @@ class FirstRows:
         )
 
     def _rows(self, tables: list[pa.Table], order: tuple[str, ...]) -> pa.Table:
-        rows = sorted_rows(pa.concat_tables(tables), order)
-        return rows.slice(0, self._limit).combine_chunks()
+        rows = pa.concat_tables(tables)
+        if self._limit is not None:
+            rows = least_rows(rows, order[:-1], self._limit)
+        return sorted_rows(rows, order).slice(0, self._limit).combine_chunks()

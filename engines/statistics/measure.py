@@ -116,8 +116,14 @@ def sample_files(
     )
     from engines.input.time_sense import TimeSpan
 
+    part = 1.0
+
+    def told(read: float) -> None:
+        nonlocal part
+        part = read
+
     faults, size = Faults(on_error), 131_072 if rows is None else min(rows, 16_384)
-    source = FileSource(path, workload.stream, faults, batch_rows=size)
+    source = FileSource(path, workload.stream, faults, batch_rows=size, progress=told)
     bound = source.bind(workload)
     source.assume(named_columns(bound))
     batches = source.batches(needed_columns(bound, source.schema.names))
@@ -131,6 +137,8 @@ def sample_files(
         if rows is not None and taken >= rows:
             is_cut = True
             break
+    else:
+        part = 1.0
     occurred = Occurrences(bound)
     for table in tables:
         occurred.add(table)
@@ -150,7 +158,10 @@ def sample_files(
         events = from_table(pa.concat_tables(tables), bound.stream, path)
         known = measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
     except EventsError:
-        known = None
+        return EventSample(bound, None, notes, faults)
+    if 0 < part < 1 and known.events is not None and known.span is not None:
+        # Of files that go on, as if the rest were like their beginning.
+        known = replace(known, events=round(known.events / part), span=known.span / part)
     return EventSample(bound, known, notes, faults)
 
 

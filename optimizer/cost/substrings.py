@@ -395,7 +395,7 @@ class Arrivals:
     def seconds(self, part: float) -> float:
         """How long the window is for a key value that has this part of the events."""
         if not self.window.is_count:
-            return self.window.size / _NANOSECONDS
+            return self.statistics.held_seconds(self.window.size)
         return self.window.size / (self.statistics.total_rate * part)
 
     @cached_property
@@ -437,13 +437,21 @@ class Arrivals:
             return self.statistics.total_rate / self.slide
         rate = fsum(map(self.rate, symbols))
         windows = sum(s.values * _any(rate * s.part * self.seconds(s.part)) for s in self.shares)
-        return windows * _NANOSECONDS / self.slide
+        return windows * self._slides
 
     @property
     def windows(self) -> float:
         """Per slide: windows a second, of all key values, whatever they hold."""
         assert self.slide, "evaluated per trigger"
-        return sum(share.values for share in self.shares) * _NANOSECONDS / self.slide
+        return sum(share.values for share in self.shares) * self._slides
+
+    @property
+    def _slides(self) -> float:
+        """Slides in a second of stream, with those behind its end that a long window reaches."""
+        assert self.slide, "evaluated per trigger"
+        window, span = self.window.size / _NANOSECONDS, self.statistics.known_span
+        behind = 0.0 if span is None or window <= span else window / span
+        return (1 + behind) * _NANOSECONDS / self.slide
 
     def chances(self, words: Sequence[SoughtSequence]) -> NDArray[np.float64]:
         """For each sequence the chance that a window holds a match; per trigger, one that ends."""

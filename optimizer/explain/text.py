@@ -63,6 +63,8 @@ def some(names: Sequence[str], most: int | None = MAX_NAMES) -> str:
     return f"{', '.join(names[:most])} and {more:,} more"
 
 
+MANY_ROWS = 10_000_000  # of one query
+MANY_ROWS_PER_EVENT = 100.0
 _LINES = 24  # of one section
 _FEW = 4  # names, where there is a list for each query
 _CPU, _ROWS = 9, 9  # the columns in front of the tree
@@ -118,6 +120,40 @@ def wrapped(line: str, further: int | None = None) -> list[str]:
     )
 
 
+def row_warnings(plan: Plan) -> Iterator[str]:
+    """A sentence for each query that is expected to give very many rows.
+
+    What rests on rates that are only assumed is left out.
+    """
+    known = plan.statistics
+    events, span = known.get("events"), known.get("span")
+    if not events or not span or "events: span" in plan.assumed:
+        return
+    is_measured = known.get("source") != "given"  # else they are a rate, and not all there is
+    for operator in plan.operators:
+        if operator.kind != "output" or not operator.rows or _is_assumed(plan, operator):
+            continue
+        rows = operator.rows * span
+        if rows > MANY_ROWS_PER_EVENT * events or (is_measured and rows > MANY_ROWS):
+            total = f"about {_rounded(rows):,} rows, {_rounded(rows / events):,} for each event"
+            each = f"about {_rounded(rows / events):,} rows for each event"
+            yield (
+                f"query {operator.detail['query']} is expected to give "
+                f"{total if is_measured else each}: limit them (--row-limit), shorten its window "
+                f"({operator.detail['window']}), partition it by a key, or add conditions"
+            )
+
+
+def _is_assumed(plan: Plan, output: Operator) -> bool:
+    types = {symbol.partition("[")[0] for symbol in output.detail["symbols"]}
+    return any(f"rates: {name}" in plan.assumed for name in types)
+
+
+def _rounded(value: float) -> int:
+    """To two digits."""
+    return int(float(f"{value:.1e}"))
+
+
 @dataclass(frozen=True)
 class PlanText:
     """The sections of a plan's text."""
@@ -150,6 +186,8 @@ class PlanText:
             yield f"assumed   {assumed}; give statistics or events to do better"
         for note in plan.notes:
             yield f"note      {note}"
+        for sentence in row_warnings(plan):
+            yield f"warning   {sentence}"
 
     def _cost(self) -> str:
         cost = self.plan.cost

@@ -311,6 +311,23 @@ def waits(pattern: Pattern) -> bool:
             return False
 
 
+def waits_for_window(query: Query) -> bool:
+    """Can events after a match's last decide whether it is one?"""
+    if not isinstance(query.output, Construction):
+        return False
+    if any(isinstance(node, Proj) for node in walk(query.pattern)):
+        return True
+    try:
+        return any(map(waits, alternatives(query.pattern)))
+    except TooLargeError:
+        return True  # which is said when it runs
+
+
+def is_unbounded(query: Query) -> bool:
+    """Does it need all events at once? The next event of a key may never come."""
+    return query.window.is_count and (query.slide is not None or waits_for_window(query))
+
+
 @dataclass(frozen=True)
 class PositionGap:
     """What lies between a leaf's neighbours: the aliases of the part before and after it.
@@ -546,20 +563,3 @@ class Reading(NamedTuple):
         named = {event.alias for event in events(pattern)}
         conditions = tuple(c for c in query.conditions if aliases(c) <= named)
         return Reading(query, pattern, replace(query, pattern=pattern, conditions=conditions))
-
-
-def waits_for_window(query: Query) -> bool:
-    """Can events after a match's last decide whether it is one?"""
-    if not isinstance(query.output, Construction):
-        return False
-    if any(isinstance(node, Proj) for node in walk(query.pattern)):
-        return True
-    try:
-        return any(map(waits, alternatives(query.pattern)))
-    except TooLargeError:
-        return True  # which is said when it runs
-
-
-def is_unbounded(query: Query) -> bool:
-    """Does it need all events at once? The next event of a key may never come."""
-    return query.window.is_count and (query.slide is not None or waits_for_window(query))

@@ -22,7 +22,7 @@ from optimizer.trees import TreeError
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import walk_cost
 from optimizer.trees.propagation import estimate_tree
-from optimizer.trees.tree import Tree, from_document, without_passing
+from optimizer.trees.tree import Tree, bound, from_document, without_passing
 from workloads import syntax as ex
 from workloads.errors import UnsupportedError
 from workloads.syntax import All, Exactly, Plus, print_expression
@@ -132,8 +132,15 @@ def _costs(graph: Graph, asked: Query, root: Tree) -> dict[Tree, _Expected]:
     except (TreeError, UnsupportedError, MissingStatisticError):
         return {}
     each, touched = problem.seconds, graph.unit_costs.each.joined
+    span = graph.statistics.known_span
+    is_longer = not asked.window.is_count and span is not None and asked.window.size / 1e9 >= span
+    # A window that holds the whole stream is never full but at its end: of k components, a k-th of
+    # what a full one gives with each event.
     return {
-        step.node: _Expected(touched * own / each, step.rows / each)
+        step.node: _Expected(
+            touched * own / each,
+            step.rows / each / (max(1, len(bound(step.node))) if is_longer else 1),
+        )
         for step, own in zip(steps, costs, strict=True)
     }
 

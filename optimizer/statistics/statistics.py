@@ -146,6 +146,21 @@ class Statistics(Given):
             )
         return self.events / self.span
 
+    @property
+    def known_span(self) -> float | None:
+        """How long the stream is that was measured, in seconds; None where nobody knows.
+
+        What is given with a workload is a rate: so many events in some span.
+        """
+        if self.source == "given" or assumption("events", "span") in self.assumed:
+            return None
+        return self.span or None
+
+    def held_seconds(self, window: int) -> float:
+        """How much of the stream a window of so many nanoseconds holds: no more than there is."""
+        seconds = window / 1e9
+        return seconds if self.known_span is None else min(seconds, self.known_span)
+
     def updated(
         self,
         *,

@@ -122,13 +122,13 @@ def _rows(symbol: Symbol, window: Window, statistics: Statistics, key: KeyStatis
     rate = statistics.rate(symbol)
     if window.is_count:
         return window.size * key.cardinality * min(1.0, rate / statistics.total_rate)
-    return rate * window.size / 1e9
+    return rate * statistics.held_seconds(window.size)
 
 
 def _seconds(window: Window, statistics: Statistics, key: KeyStatistics) -> float:
     if window.is_count:
         return window.size * key.cardinality / statistics.total_rate
-    return window.size / 1e9
+    return statistics.held_seconds(window.size)
 
 
 @dataclass

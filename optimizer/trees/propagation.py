@@ -242,6 +242,8 @@ class _Changed(Statistics):
         return _Changed(
             events=known.events,
             span=known.span,
+            source=known.source,
+            assumed=known.assumed,
             known=known,
             other_rates=rates,
             other_shares=shares or {},

@@ -122,7 +122,7 @@ def unlimited() -> RunContext:
     from engines.limits import Limits
     from engines.program import RunContext, RunOptions
 
-    return RunContext(RunOptions(limits=Limits(results=10**9, work=10**12)))
+    return RunContext(RunOptions(limits=Limits(work=10**12)))
 
 
 def _statistics(picked: SelectedEvents) -> Statistics:

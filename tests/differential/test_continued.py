@@ -51,7 +51,8 @@ def rows_in_batches(workload, queries, parts, restart=True):
     for table, until in parts:
         events = from_table(table, workload.stream)
         layout = arrange(events, queries[0].key, queries[0].window.is_count, False)
-        found += counting.add(ArrangedEvents(layout, Columns(workload, events)), until)
+        added = counting.add(ArrangedEvents(layout, Columns(workload, events)), until)
+        found += [table for _, table in added]
         if restart:
             state = carried(counting.save())
             counting = LiveCounter([unit_of(queries)], 10**6)
@@ -151,7 +152,7 @@ def test_queries_that_stay_keep_their_counts_when_others_come_and_go():
         events = from_table(part, workload.stream)
         layout = arrange(events, ("k",), False, False)
         tables = counting.add(ArrangedEvents(layout, Columns(workload, events)), until)
-        found += [row for part in tables for row in part.to_pylist()]
+        found += [row for _, part in tables for row in part.to_pylist()]
 
     def of(rows, query):
         return comparable(row for row in rows if row["query"] == query)

@@ -93,7 +93,7 @@ def test_counting_agrees_with_the_reference(device, case):
         tables = counted_rows(unit_of(queries), arranged, request) if len(events) else []
         if tables is not None:
             counted |= {query.name for query in queries}
-            found += [row for table in tables for row in table.to_pylist()]
+            found += [row for _, table in tables for row in table.to_pylist()]
     expected = [row for row in run(workload, rows) if row["query"] in counted]
     assert comparable(found) == comparable(expected)
 

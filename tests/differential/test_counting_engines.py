@@ -79,7 +79,7 @@ def counted(engine, queries, arranged):
 
     with mock.patch.object(rows, "count", count):
         tables = rows.counted_rows(unit, arranged)
-    return [row for table in tables for row in table.to_pylist()]
+    return [row for _, table in tables for row in table.to_pylist()]
 
 
 def by_window(workload, refusal):

@@ -52,7 +52,8 @@ def arranged_for(workload, events, key):
 
 def panes_rows(queries, arranged):
     """The rows of each query, by panes; None where the stream makes that impossible."""
-    return counted_rows(unit_of(queries, "panes"), arranged)
+    found = counted_rows(unit_of(queries, "panes"), arranged)
+    return None if found is None else [table for _, table in found]
 
 
 def apart(queries, arranged):
@@ -63,7 +64,7 @@ def apart(queries, arranged):
     return [
         row
         for group in groups.values()
-        for table in counted_rows(unit_of(group), arranged)
+        for _, table in counted_rows(unit_of(group), arranged)
         for row in table.to_pylist()
     ]
 

@@ -38,7 +38,7 @@ PLAIN_NEGATIONS = replace(TAKEN, types=("A", "B", "C"), nested_negation=False, m
 SHAPES: tuple[TreeShape, ...] = get_args(TreeShape)
 # So few partial matches at once that the stream is cut into stretches.
 SMALL = Limits(chunk=1)
-UNLIMITED = Limits(join=10**9, results=10**9, work=10**12)
+UNLIMITED = Limits(join=10**9, work=10**12)
 
 Case = tuple[BoundWorkload, list[Row]]
 

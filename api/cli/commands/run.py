@@ -137,6 +137,7 @@ def run(
     from engines.program import RunOptions
     from engines.report import report_document
     from engines.run import run as run_plan
+    from optimizer.explain.text import row_warnings
 
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
@@ -158,6 +159,8 @@ def run(
     used = chosen_device(device) if spark.is_local else spark.device(device)
     parsed, made = _planned(workload, query or (), plan, events, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
+    for sentence in row_warnings(made):
+        typer.echo(f"warning: {sentence}", err=True)
     partial = settings.partial(parsed.partial)
     if partial is not None and engine != "local":
         raise SheafError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from engines.columns.columns import Vector, broadcast, evaluate, truth
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
 from engines.matching.aggregate.windows import (
+    Reports,
     SlideWindows,
     TriggerWindows,
     ValueTally,
@@ -56,8 +57,8 @@ class MatchColumns(NamedTuple):
 
 def aggregate_rows(
     query: Query, scan: QueryScan, keys: KeyTexts, found: Iterable[MatchColumns] | None = None
-) -> pa.Table:
-    """The rows of an aggregate query.
+) -> Iterator[pa.Table]:
+    """The rows of an aggregate query, in tables of bounded size.
 
     `found` are its matches where they are known, each with the windows that it is in.
     """
@@ -70,7 +71,7 @@ def aggregate_rows(
     else:
         for pattern in patterns:
             _add_matches(query, pattern, scan, windows, totals)
-    return _table(query, query.output, scan, windows, totals, keys)
+    yield from _tables(query, query.output, scan, windows, totals, keys)
 
 
 def _add_found(
@@ -180,14 +181,14 @@ class _Totals:
         return self._values[operand].result(function)
 
 
-def _table(
+def _tables(
     query: Query,
     output: Aggregation,
     scan: QueryScan,
     windows: Windows,
     totals: _Totals,
     keys: KeyTexts,
-) -> pa.Table:
+) -> Iterator[pa.Table]:
     """A row for each aggregate of each window that has a match and passes HAVING."""
     shown = totals.counts() > 0
     if output.having is not None:
@@ -198,8 +199,20 @@ def _table(
             lambda call: totals.result(call.function, call.argument),
         )
         shown = shown & truth(broadcast(having, len(windows)))
-    chosen = np.flatnonzero(shown)
-    reports = windows.reports(chosen)
+    results = [totals.result(item.function, item.operand) for item in output.items]
+    for reports in windows.reports(np.flatnonzero(shown), scan.limits.chunk):
+        yield _table(query, output, scan, reports, results, keys)
+
+
+def _table(
+    query: Query,
+    output: Aggregation,
+    scan: QueryScan,
+    reports: Reports,
+    results: Sequence[Vector],
+    keys: KeyTexts,
+) -> pa.Table:
+    """The rows of some reports; `results` are the aggregates of each window."""
     events = scan.columns.events
     key = with_fixed(keys.of(reports.partition), query)
     times = events.times(reports.ticks)
@@ -207,8 +220,8 @@ def _table(
     if events.sequence is not None and reports.row is not None:
         seq = pa.array(events.sequence[scan.layout.order[reports.row]])
     parts = []
-    for item in output.items:
-        result = totals.result(item.function, item.operand).take(chosen[reports.window])
+    for item, found in zip(output.items, results, strict=True):
+        result = found.take(reports.window)
         is_count = item.function == "count"
         columns = {
             "query": pa.repeat(pa.scalar(query.name), len(times)),

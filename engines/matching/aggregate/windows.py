@@ -142,8 +142,8 @@ class Windows(Protocol):
         """The ranges of rows in windows."""
         ...
 
-    def reports(self, windows: Rows) -> Reports:
-        """The rows that are reported for windows."""
+    def reports(self, windows: Rows, most: int) -> Iterator[Reports]:
+        """What is reported for windows, in parts of so many rows at the most."""
         ...
 
 
@@ -151,7 +151,7 @@ class Windows(Protocol):
 class Reports:
     """When windows are reported: for each report its window, partition, time and sequence row."""
 
-    window: Rows  # place in the windows asked for
+    window: Rows
     partition: Rows
     ticks: Rows
     row: Rows | None  # whose sequence number goes with it
@@ -183,9 +183,12 @@ class TriggerWindows:
         rows = self._rows[windows]
         return self._scan.reach_low[rows], self._scan.layout.after[rows]
 
-    def reports(self, windows: Rows) -> Reports:
-        layout, rows = self._scan.layout, self._rows[windows]
-        return Reports(np.arange(len(rows)), layout.partition[rows], layout.ticks[rows], rows)
+    def reports(self, windows: Rows, most: int) -> Iterator[Reports]:
+        layout = self._scan.layout
+        for start in range(0, len(windows), most):
+            some = windows[start : start + most]
+            rows = self._rows[some]
+            yield Reports(some, layout.partition[rows], layout.ticks[rows], rows)
 
 
 class SlideWindows:
@@ -239,19 +242,23 @@ class SlideWindows:
         until = self._scan.layout.rows_until
         return until(self._partition, end - self._scan.width), until(self._partition, end)
 
-    def reports(self, windows: Rows) -> Reports:
+    def reports(self, windows: Rows, most: int) -> Iterator[Reports]:
         following = np.minimum(windows + 1, len(self) - 1)
         same = (self._partition[following] == self._partition[windows]) & (following > windows)
         sizes = np.where(same, self._multiple[following] - self._multiple[windows], 0)
-        if int(sizes.sum()) > self._scan.limits.results:
-            self._scan.refuse(f"it has {int(sizes.sum()):,} windows with a result")
-        window = np.repeat(np.arange(len(windows)), sizes)
-        end = ranges(self._multiple[windows], sizes) * self._slide
-        partition = self._partition[windows][window]
-        if self._ranked:
-            layout = self._scan.layout
-            end = layout.ticks[layout.rows_until(partition, end) - 1]
-        return Reports(window, partition, end, None)
+        ends = np.cumsum(sizes)
+        # Report r is of the first window that ends behind it.
+        for start in range(0, int(ends[-1]) if len(ends) else 0, most):
+            report = np.arange(start, min(start + most, int(ends[-1])))
+            place = np.searchsorted(ends, report, "right")
+            window = windows[place]
+            number = report - (ends[place] - sizes[place])
+            end = (self._multiple[window] + number) * self._slide
+            partition = self._partition[window]
+            if self._ranked:
+                layout = self._scan.layout
+                end = layout.ticks[layout.rows_until(partition, end) - 1]
+            yield Reports(window, partition, end, None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ def distinct(
     if not frames:
         return
     size = sum(frame.size for frame in frames)
-    if size > scan.limits.results:
+    if size > scan.limits.held:
         scan.refuse(f"it has {size:,} matches, those included that differ in nothing returned")
     columns: dict[Name, Rows] = {}
     groups: dict[str, EventGroups] = {}

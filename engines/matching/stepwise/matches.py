@@ -2,75 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from engines.account import Account
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
 from engines.matching.stepwise.bind import distinct
 from engines.matching.stepwise.plan import Mode, plan_choice
 from engines.matching.stepwise.steps import Frame, QueryScan, Slot, StepPlan, run_steps, value
-from engines.results.json_text import BoundAliases, KeyTexts, match_texts, parts, with_fixed
-from engines.results.tables import match_schema
+from engines.results.chunks import MatchChunk
+from engines.results.json_text import BoundAliases, KeyTexts, match_texts
 from optimizer.ir.query import Construction, Pattern, Query, alternatives, waits
 
 
-def match_rows(query: Query, scan: QueryScan, keys: KeyTexts) -> pa.Table:
-    """The rows of a query that returns matches."""
-    found = 0
-    tables = [match_schema(scan.columns.events.time_type).empty_table()]
+class StepMatches(MatchChunk):
+    """Matches of one OR-free reading of a query's pattern, as a frame."""
+
+    def __init__(
+        self, of: Query, reading: StepReading, frame: Frame, account: Account, operator: str
+    ) -> None:
+        super().__init__(of, reading.scan.columns.events, account, operator)
+        self._reading, self._scan, self._frame = reading, reading.scan, frame
+        self._first, self._last = reading.plan.extent.of(frame)
+
+    def __len__(self) -> int:
+        return self._frame.size
+
+    def take(self, rows: Rows) -> StepMatches:
+        frame = self._frame.take(rows)
+        return StepMatches(self.of, self._reading, frame, self._account, self._operator)
+
+    @property
+    def last_rows(self) -> Rows:
+        """The table's row of each match's last event."""
+        rows: Rows = self._scan.layout.order[self._last]
+        return rows
+
+    def partitions(self) -> tuple[Rows, int] | None:
+        layout = self._scan.layout
+        return (layout.partition[self._first], len(layout.starts) - 1) if self.of.key else None
+
+    def key_texts(self, partitions: Rows) -> pa.Array:
+        return self._reading.keys.of(partitions)
+
+    def times(self) -> tuple[Rows, Rows, Rows]:
+        scan, layout = self._scan, self._scan.layout
+        start, end = layout.ticks[self._first], layout.ticks[self._last]
+        if not waits(self._reading.pattern):
+            return start, end, end
+        if not self.of.window.is_count:
+            return start, end, start + scan.width
+        # The event whose rank closes the window, or else the partition's last one.
+        last = layout.starts[layout.partition[self._first] + 1] - 1
+        return start, end, layout.ticks[np.minimum(scan.reach_high[self._first], last)]
+
+    def texts(self) -> pa.Array:
+        assert isinstance(self.of.output, Construction)
+        bound = _bound(self._reading.plan.kept, self._scan, self._frame)
+        return match_texts(self.of.output, bound, self._scan.columns)
+
+    def bound(self) -> tuple[int, Sequence[EventGroups]]:
+        kept, frame = self._reading.plan.kept, self._frame
+        groups = [frame.group(alias) for alias in kept if frame.is_group(alias)]
+        return len(kept) - len(groups), groups
+
+
+class StepReading(NamedTuple):
+    """What the rows of matches of one OR-free reading of a pattern are made with."""
+
+    pattern: Pattern
+    plan: StepPlan
+    scan: QueryScan
+    keys: KeyTexts
+
+
+# Which matches of a reading are wanted, by the table's row of their last event.
+Wanted = Callable[[Pattern, Rows], npt.NDArray[np.bool_]]
+
+
+def match_chunks(
+    query: Query,
+    scan: QueryScan,
+    keys: KeyTexts,
+    account: Account,
+    operator: str,
+    wanted: Wanted | None = None,
+) -> Iterator[MatchChunk]:
+    """The matches of a query that returns them; making their texts is charged to an operator."""
     for pattern in alternatives(query.pattern):
         plan = plan_choice(pattern, query.conditions, Mode.MATCH)
         seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
         frames: Iterable[Frame] = run_steps(plan.steps, scan, seed)
         if plan.unkept:
             frames = distinct(frames, plan.kept, (), scan)
+        reading = StepReading(pattern, plan, scan, keys)
         for frame in frames:
-            found += frame.size
-            if found > scan.limits.results:
-                scan.refuse(f"it has more than {scan.limits.results:,} matches")
-            tables += [
-                _table(query, pattern, plan, scan, part, keys) for part in _slices(frame, plan.kept)
-            ]
-    return pa.concat_tables(tables)
-
-
-def _slices(frame: Frame, kept: tuple[str, ...]) -> Iterator[Frame]:
-    """Parts of a frame with no more events than a column of texts can take."""
-    groups = [frame.group(alias) for alias in kept if frame.is_group(alias)]
-    for rows in parts(frame.size, len(kept) - len(groups), groups):
-        yield frame if len(rows) == frame.size else frame.take(rows)
-
-
-def _table(
-    query: Query,
-    pattern: Pattern,
-    plan: StepPlan,
-    scan: QueryScan,
-    frame: Frame,
-    keys: KeyTexts,
-) -> pa.Table:
-    assert isinstance(query.output, Construction)
-    events, layout = scan.columns.events, scan.layout
-    first, last = plan.extent.of(frame)
-    ticks = layout.ticks[last]
-    if waits(pattern) and query.window.is_count:
-        # The event whose rank closes the window, or else the partition's last one.
-        end = layout.starts[layout.partition[first] + 1] - 1
-        ticks = layout.ticks[np.minimum(scan.reach_high[first], end)]
-    elif waits(pattern):
-        ticks = layout.ticks[first] + scan.width
-    columns = {
-        "query": pa.repeat(pa.scalar(query.name), frame.size),
-        "key": with_fixed(keys.of(layout.partition[first]), query),
-        "start": events.times(layout.ticks[first]),
-        "end": events.times(layout.ticks[last]),
-        "time": events.times(ticks),
-        "match": match_texts(query.output, _bound(plan.kept, scan, frame), scan.columns),
-    }
-    return pa.table(columns, schema=match_schema(events.time_type))
+            found = StepMatches(query, reading, frame, account, operator)
+            if wanted is not None:
+                keep = wanted(pattern, found.last_rows)
+                found = found if keep.all() else found.take(np.flatnonzero(keep))
+            if len(found):
+                yield found
 
 
 def _bound(kept: tuple[str, ...], scan: QueryScan, frame: Frame) -> BoundAliases:

@@ -30,7 +30,14 @@ EventNumbers: TypeAlias = npt.NDArray[np.int32]
 
 
 class TooWideError(UnsupportedError):
-    """What the tree engine cannot do in bounded memory, or in 64 bits, and others can."""
+    """What the tree engine cannot do in bounded memory, or in 64 bits, and others can.
+
+    `given_until` is set where all matches that end before that place have been given.
+    """
+
+    def __init__(self, why: str, given_until: int | None = None) -> None:
+        super().__init__(why)
+        self.given_until = given_until
 
 
 class SelectedEvents:

@@ -10,9 +10,10 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
+from engines.account import charged
 from engines.columns.columns import Mask
 from engines.columns.groups import EventGroups
-from engines.limits import PartialLimitError, refuse
+from engines.limits import PartialLimit, PartialLimitError, refuse
 from engines.matching.trees.buffers import (
     Buffer,
     Moments,
@@ -148,8 +149,8 @@ class SharedBuffers:
 class TreeEvaluation:
     """One query's operators over picked events.
 
-    Raises `TooWideError` where memory would not be bounded, before any row was given, and
-    `PartialLimitError` where it holds too many partial matches.
+    Raises `TooWideError` where memory would not be bounded, and `PartialLimitError` where it holds
+    or makes too many partial matches; either may come after some rows were given.
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class TreeEvaluation:
         whole = _Run(self, _Stretch(0, size, 0, size), self._shared)
         try:
             try:
-                yield from self._counted(whole.rows(root))
+                yield from self._counted(_unless_begun(whole.rows(root)))
             except _Overflow:
                 yield from self._counted(self._in_stretches(root, 0, size))
         except TooWideError as error:
@@ -191,7 +192,9 @@ class TreeEvaluation:
 
     def _in_stretches(self, root: Operator, start: int, stop: int) -> Iterator[Buffer]:
         position = self.picked.position
+        # Matches that end at one moment are of one stretch.
         middle = (start + stop) // 2
+        middle = max(start, int(np.searchsorted(self.picked.moment, self.picked.moment[middle])))
         for first, behind in ((start, middle), (middle, stop)):
             if first == behind:
                 continue
@@ -199,11 +202,12 @@ class TreeEvaluation:
             low, high = joins.places_from(position, ends).tolist()
             stretch = _Stretch(first, behind, low, high)
             try:
-                yield from _Run(self, stretch, None).rows(root)
+                yield from _unless_begun(_Run(self, stretch, None).rows(root))
             except _Overflow:
-                if behind - first == 1 or 4 * (behind - first) < first - low:
+                if (first, behind) == (start, stop) or 4 * (behind - first) < first - low:
                     # Hardly anything would be new in a shorter one.
-                    raise TooWideError("one window holds too many partial matches") from None
+                    why = "one window holds too many partial matches"
+                    raise TooWideError(why, given_until=first) from None
                 yield from self._in_stretches(root, first, behind)
 
     def check(self, operator: Operator, held: Buffer) -> None:
@@ -239,6 +243,7 @@ class _Run:
         self._of, self._stretch, self._shared = evaluation, stretch, shared
         self._seed, self._held = seed, held
         self._picked, self._width = evaluation.picked, evaluation.width
+        self._completed: dict[Operator, npt.NDArray[np.int64]] = {}  # rows by their last event
 
     def rows(self, root: Operator) -> Iterator[Buffer]:
         """The rows of the root that belong to the stretch."""
@@ -294,15 +299,18 @@ class _Run:
     def _chunks(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
         """The rows of an operator in parts; what they take is charged to it."""
         id = self._of.ids.get(operator)
+        made = self._made(operator, negated)
+        if (
+            self._of.partial is not None
+            and not negated
+            and isinstance(operator, op.Join | op.Closure)
+        ):
+            made = (self._within_limit(operator, part, self._of.partial) for part in made)
         if id is None:
-            yield from self._made(operator, negated)
+            yield from made
             return
-        account, parts = self._of.account, self._made(operator, negated)
-        while True:
-            with account.charge(id):
-                part = next(parts, None)
-            if part is None:
-                return
+        account = self._of.account
+        for part in charged(account, id, made):
             if not isinstance(operator, op.Scan):  # whose rows are there, whoever reads them
                 account.count(id, 0, len(part))
             yield part
@@ -358,6 +366,30 @@ class _Run:
             case _:
                 assert_never(operator)
 
+    def _within_limit(self, operator: Operator, part: Buffer, limit: PartialLimit) -> Buffer:
+        """The rows of an operator of which one event completes no more than the limit."""
+        none = np.zeros(len(self._picked), np.int64)
+        completed = self._completed.setdefault(operator, none)
+        before = completed[part.last]
+        completed += np.bincount(part.last, minlength=len(completed))
+        if completed.max(initial=0) <= limit.most:
+            return part
+        if limit.on_limit == "stop":
+            found = (
+                f"one event completes {int(completed.max()):,} matches or partial matches at once"
+            )
+            raise PartialLimitError(self._of.query, found, limit)
+        # Of those that end with one event, the last ones were begun last.
+        order = np.argsort(part.last, kind="stable")
+        last = part.last[order]
+        later = np.searchsorted(last, last, "right") - np.arange(len(last)) - 1
+        keep = later < limit.most - before[order]
+        lost = last[~keep]
+        np.subtract.at(completed, lost, 1)
+        if many := int(np.count_nonzero(lost >= self._stretch.start)):
+            self._of.ledger.dropped[self._of.query] += many
+        return part.take(np.sort(order[keep]))
+
     def _searches(
         self, part: Operator, negation: Operator, conditions: op.Conditions, negated: bool
     ) -> Iterator[Search]:
@@ -376,10 +408,18 @@ class _Run:
             return rows
         absent = np.ones(len(rows), bool)
         seeded = _Run(self._of, self._stretch, self._shared, rows, held)
-        for part in seeded._chunks(found, negated=True):
-            number = part.columns[len(rows.columns)]
-            assert not isinstance(number, EventGroups)
-            absent[number] = False
+        try:
+            for part in seeded._chunks(found, negated=True):
+                number = part.columns[len(rows.columns)]
+                assert not isinstance(number, EventGroups)
+                absent[number] = False
+        except _Overflow:
+            if len(rows) == 1:
+                raise
+            middle = len(rows) // 2
+            halves = (np.arange(middle), np.arange(middle, len(rows)))
+            parts = [self._lacking(rows.take(half), found, held) for half in halves]
+            return concatenated(parts, len(rows.columns))
         return rows if absent.all() else rows.take(np.flatnonzero(absent))
 
     @property
@@ -442,9 +482,9 @@ class _Run:
         )  # fmt: skip
         self._of.counts.tried += pairs.tried
         combine = in_order if join.ordered else together
+        if pairs.counts.max(initial=0) > self._of.limits.join:
+            raise TooWideError("one partial match has too many extensions")
         for start, stop, many in chunks(pairs.counts, self._of.limits.chunk):
-            if many > self._of.limits.join:
-                raise TooWideError("one partial match has too many extensions")
             rows, others = picked.kernels.fill_pairs(
                 picked.moment, picked.position, ready.left, ready.right, ready.tests, self._width,
                 join.ordered, pairs, start, stop,
@@ -480,6 +520,19 @@ class _Run:
         """May two components be the same event?"""
         symbols = [_symbols(side)[i] for side, i in zip((join.left, join.right), pair, strict=True)]
         return self._picked.overlap(*symbols)
+
+
+def _unless_begun(rows: Iterator[Buffer]) -> Iterator[Buffer]:
+    """The rows; what grows too large after some were given cannot be tried in another way."""
+    begun = False
+    try:
+        for part in rows:
+            begun = True
+            yield part
+    except _Overflow:
+        if begun:
+            raise TooWideError("one match is tried against too many partial matches") from None
+        raise
 
 
 def _symbols(operator: Operator) -> tuple[Symbol, ...]:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from engines.account import Account, charged
 from engines.columns.columns import Columns, Vector
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows, partition_codes
 from engines.device_kernels import DeviceKernels
-from engines.limits import PartialLimitError, named_error, refuse
+from engines.limits import PartialLimitError, named_error
 from engines.matching.aggregate.aggregates import MatchColumns
-from engines.matching.trees.buffers import Buffer, EventNumbers, SelectedEvents
+from engines.matching.trees.buffers import Buffer, EventNumbers, SelectedEvents, TooWideError
 from engines.matching.trees.conditions import value
 from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation
 from engines.program import Program, RunContext, TreeUnit
-from engines.results.json_text import (
-    BoundAliases,
-    match_texts,
-    object_texts,
-    parts,
-    repeated,
-    with_fixed,
-)
-from engines.results.tables import match_schema
+from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
+from engines.results.json_text import BoundAliases, match_texts, object_texts
 from optimizer.ir.query import Construction, Pattern, Query, waits
 from optimizer.ir.query import events as components
 from optimizer.plan.compile_tree import ReadingTree
@@ -35,50 +32,72 @@ from workloads import syntax as ex
 from workloads.errors import TooLargeError, UnsupportedError
 
 
-def match_tables_of(
-    query: Query,
-    pattern: Pattern,
-    aliases: tuple[str, ...],
-    picked: SelectedEvents,
-    width: int,
-    matches: Buffer,
-) -> list[pa.Table]:
-    """The rows of matches of one OR-free reading of a query's pattern."""
-    groups = [column for column in matches.columns if isinstance(column, EventGroups)]
-    singles = len(aliases) - len(groups)
-    return [
-        _table(query, pattern, aliases, picked, width, _part(matches, rows))
-        for rows in parts(len(matches), singles, groups)
-    ]
+class TreeMatches(MatchChunk):
+    """Matches of one OR-free reading of a query's pattern, as rows of a tree."""
+
+    def __init__(
+        self,
+        of: Query,
+        reading: MatchReading,
+        matches: Buffer,
+        account: Account,
+        operator: str,
+    ) -> None:
+        super().__init__(of, reading.picked.columns.events, account, operator)
+        self._reading, self._picked, self._matches = reading, reading.picked, matches
+
+    def __len__(self) -> int:
+        return len(self._matches)
+
+    def take(self, rows: Rows) -> TreeMatches:
+        matches = self._matches.take(rows)
+        return TreeMatches(self.of, self._reading, matches, self._account, self._operator)
+
+    def partitions(self) -> tuple[Rows, int] | None:
+        partition = self._picked.partition
+        if partition is None:
+            return None
+        return partition[self._matches.first], int(partition[-1]) + 1
+
+    def key_texts(self, partitions: Rows) -> pa.Array:
+        """As the first event of each partition spells it."""
+        picked, events = self._picked, self._picked.columns.events
+        assert picked.partition is not None
+        rows = picked.row[np.searchsorted(picked.partition, partitions)]
+        if any(pa.types.is_floating(events.column(name).type) for name in picked.key):
+            # Zeros of both signs are one key.
+            codes, known = partition_codes(events, picked.key)
+            assert codes is not None
+            keyed = np.arange(len(codes)) if known is None else np.flatnonzero(known)
+            spelled, first = np.unique(codes[keyed], return_index=True)
+            rows = keyed[first[np.searchsorted(spelled, codes[rows])]]
+        return object_texts(rows, picked.key, events)
+
+    def times(self) -> tuple[Rows, Rows, Rows]:
+        picked, first, width = self._picked, self._matches.first, self._reading.width
+        start, end = picked.ticks(first), picked.ticks(self._matches.last)
+        if not waits(self._reading.pattern):
+            return start, end, end
+        return start, end, _closing(picked, first, width) if picked.layout else start + width
+
+    def texts(self) -> pa.Array:
+        assert isinstance(self.of.output, Construction)
+        bound = _bound(self._reading.aliases, self._picked, self._matches)
+        return match_texts(self.of.output, bound, self._picked.columns)
+
+    def bound(self) -> tuple[int, Sequence[EventGroups]]:
+        columns = self._matches.columns
+        groups = [column for column in columns if isinstance(column, EventGroups)]
+        return len(columns) - len(groups), groups
 
 
-def _part(matches: Buffer, rows: Rows) -> Buffer:
-    return matches if len(rows) == len(matches) else matches.take(rows)
+class MatchReading(NamedTuple):
+    """What the rows of matches of one OR-free reading of a pattern are made with."""
 
-
-def _table(
-    query: Query,
-    pattern: Pattern,
-    aliases: tuple[str, ...],
-    picked: SelectedEvents,
-    width: int,
-    matches: Buffer,
-) -> pa.Table:
-    assert isinstance(query.output, Construction)
-    events = picked.columns.events
-    start, end = picked.ticks(matches.first), picked.ticks(matches.last)
-    ticks = end
-    if waits(pattern):
-        ticks = _closing(picked, matches.first, width) if picked.layout else start + width
-    columns = {
-        "query": repeated(query.name, len(matches)),
-        "key": with_fixed(_keys(picked, matches.first), query),
-        "start": events.times(start),
-        "end": events.times(end),
-        "time": events.times(ticks),
-        "match": match_texts(query.output, _bound(aliases, picked, matches), picked.columns),
-    }
-    return pa.table(columns, schema=match_schema(events.time_type))
+    pattern: Pattern
+    aliases: tuple[str, ...]
+    picked: SelectedEvents
+    width: int
 
 
 def _closing(picked: SelectedEvents, first: EventNumbers, width: int) -> Rows:
@@ -90,21 +109,6 @@ def _closing(picked: SelectedEvents, first: EventNumbers, width: int) -> Rows:
     closing = layout.rows_until(partition, layout.position[rows] + width - 1)
     ticks: Rows = layout.ticks[np.minimum(closing, layout.starts[partition + 1] - 1)]
     return ticks
-
-
-def _keys(picked: SelectedEvents, places: EventNumbers) -> pa.Array:
-    """The key of each match as JSON: as the first event of its partition spells it."""
-    if not picked.key:
-        return pa.nulls(len(places), pa.string())
-    used, place = np.unique(picked.row[places], return_inverse=True)
-    if any(pa.types.is_floating(picked.columns.events.column(n).type) for n in picked.key):
-        # Zeros of both signs are one key.
-        codes, known = partition_codes(picked.columns.events, picked.key)
-        assert codes is not None
-        rows = np.arange(len(codes)) if known is None else np.flatnonzero(known)
-        spelled, first = np.unique(codes[rows], return_index=True)
-        used = rows[first[np.searchsorted(spelled, codes[used])]]
-    return object_texts(used, picked.key, picked.columns.events).take(pa.array(place))
 
 
 def _bound(aliases: tuple[str, ...], picked: SelectedEvents, matches: Buffer) -> BoundAliases:
@@ -123,20 +127,47 @@ def _bound(aliases: tuple[str, ...], picked: SelectedEvents, matches: Buffer) ->
 
 
 # The rows of an aggregate query from its matches.
-AggregateMatches = Callable[[Query, Iterable[MatchColumns]], pa.Table]
+AggregateMatches = Callable[[Query, Iterable[MatchColumns]], Iterator[pa.Table]]
 
 
-def tree_tables(
+@dataclass(frozen=True, eq=False)
+class UnfinishedQuery:
+    """A query that trees cannot hold in memory, and what of its matches they have given.
+
+    Of the readings in `done` these are all, of `reading` those that end before `until`, a moment of
+    `picked`.
+    """
+
+    query: Query
+    done: tuple[Pattern, ...] = ()
+    reading: Pattern | None = None
+    picked: SelectedEvents | None = None
+    until: int = 0
+
+    def is_new(self, reading: Pattern, last: Rows) -> npt.NDArray[np.bool_]:
+        """Which matches of a reading are not given yet, by the table's row of their last event."""
+        if reading in self.done:
+            return np.zeros(len(last), bool)
+        if reading != self.reading or self.picked is None:
+            return np.ones(len(last), bool)
+        moment = np.zeros(len(self.picked.columns.events), np.int64)
+        moment[self.picked.row] = self.picked.moment
+        new: npt.NDArray[np.bool_] = moment[last] >= self.until
+        return new
+
+
+def tree_chunks(
     units: Sequence[TreeUnit],
     columns: Columns,
     program: Program,
     context: RunContext,
     aggregate: AggregateMatches,
-) -> dict[str, pa.Table]:
-    """The rows of the queries of tree units, by name.
+    unfinished: list[UnfinishedQuery],
+) -> Iterator[RowChunk]:
+    """The rows of the queries of tree units.
 
-    A query that trees cannot hold in memory is left out, and the context says so; so is one that is
-    stopped at a limit.
+    A query that trees cannot hold in memory is added to `unfinished`, and the context says so. One
+    that is stopped at a limit gives no more rows.
     """
     together: dict[tuple[tuple[str, ...], bool, Device], list[TreeUnit]] = {}
     widths: dict[str, int] = {}
@@ -149,7 +180,6 @@ def tree_tables(
         first = unit.queries[0]
         place = (first.key, first.window.is_count, unit.device)
         together.setdefault(place, []).append(unit)
-    found: dict[str, pa.Table] = {}
     for (key, ranked, device), some in together.items():
         queries = [query for unit in some for query in unit.queries]
         symbols = dict.fromkeys(e.symbol for query in queries for e in components(query.pattern))
@@ -162,6 +192,7 @@ def tree_tables(
         except UnsupportedError as error:
             for query in queries:
                 _fall_back(context, query, str(error))
+                unfinished.append(UnfinishedQuery(query))
             continue
         account.count(operator, len(columns.events), len(picked))
         for symbol in symbols:
@@ -179,8 +210,7 @@ def tree_tables(
                 plans = context.adaptive_plans()
                 trees = plans.trees(queries, planned, picked, widths, program.sharing, adaptive)
             group = _Group(queries, trees, picked, widths, program, context, aggregate)
-        found |= group.tables()
-    return found
+        yield from group.chunks(unfinished)
 
 
 def _fall_back(context: RunContext, query: Query, why: str) -> None:
@@ -214,8 +244,8 @@ class _Group:
         place = self._widths[query.name] if self._program.sharing else query.name
         return self._shared.setdefault(place, SharedBuffers())
 
-    def tables(self) -> dict[str, pa.Table]:
-        context, found = self._context, {}
+    def chunks(self, unfinished: list[UnfinishedQuery]) -> Iterator[RowChunk]:
+        context, stopped = self._context, self._context.ledger.stopped
         for i, query in enumerate(self._queries):
             own = self._buffers(query)
             evaluation = TreeEvaluation(
@@ -226,37 +256,63 @@ class _Group:
                 own,
                 self._ids[query.name],
             )
-            output = self._program.outputs[query.name]
+            output, given = self._program.outputs[query.name], _GivenMatches()
+            rows = self._rows(query, evaluation, output, given)
             try:
-                with context.account.charge(output):
-                    if isinstance(query.output, Construction):
-                        table = self._rows(query, evaluation)
-                    else:
-                        table = self._aggregate(query, self._found(query, evaluation))
+                for chunk in charged(context.account, output, rows):
+                    context.account.count(output, 0, len(chunk))
+                    given.rows += len(chunk)
+                    yield chunk
+                    if query.name in stopped:
+                        break
             except TooLargeError:
                 raise
             except UnsupportedError as error:
-                _fall_back(context, query, str(error))
-                continue
+                self._give_up(query, given, error, unfinished)
             except PartialLimitError as error:
-                context.ledger.stopped[query.name] = str(error)
+                stopped[query.name] = str(error)
+            context.account.count(output, evaluation.matched)
+            if query.name in stopped:
                 left = [q for q in self._queries[i + 1 :] if self._buffers(q) is own]
                 own.renew(t.compiled.operator for q in left for t in self._trees[q.name])
-                continue
-            found[query.name] = table
-            context.account.count(output, evaluation.matched, table.num_rows)
-        return found
 
-    def _rows(self, query: Query, evaluation: TreeEvaluation) -> pa.Table:
-        limits, picked, width = self._context.limits, self._picked, evaluation.width
-        tables = [match_schema(picked.columns.events.time_type).empty_table()]
+    def _give_up(
+        self,
+        query: Query,
+        given: _GivenMatches,
+        error: UnsupportedError,
+        unfinished: list[UnfinishedQuery],
+    ) -> None:
+        """Leave the rest of a query's matches to another way of finding them."""
+        _fall_back(self._context, query, str(error))
+        if isinstance(error, TooWideError) and error.given_until is not None:
+            until = int(self._picked.moment[error.given_until])
+            done, reading = tuple(given.done), given.reading
+            unfinished.append(UnfinishedQuery(query, done, reading, self._picked, until))
+        elif given.rows == given.rows_done:
+            unfinished.append(UnfinishedQuery(query, tuple(given.done)))
+        else:
+            self._context.ledger.stopped[query.name] = (
+                f"query {query.name} is stopped after {given.rows:,} rows: {error}; shorten its "
+                "window, partition it by a key, or add conditions"
+            )
+
+    def _rows(
+        self, query: Query, evaluation: TreeEvaluation, output: str, given: _GivenMatches
+    ) -> Iterator[RowChunk]:
+        if not isinstance(query.output, Construction):
+            for table in self._aggregate(query, self._found(query, evaluation)):
+                yield AggregateChunk(query.name, table)
+            return
+        account, picked, width = self._context.account, self._picked, evaluation.width
         for tree in self._trees[query.name]:
             operator, aliases, _ = tree.compiled
+            reading = MatchReading(tree.pattern, aliases, picked, width)
+            given.reading = tree.pattern
             for matches in evaluation.matches(operator):
-                if evaluation.matched > limits.results:
-                    refuse(query.name, f"it has more than {limits.results:,} matches")
-                tables += match_tables_of(query, tree.pattern, aliases, picked, width, matches)
-        return pa.concat_tables(tables)
+                yield TreeMatches(query, reading, matches, account, output)
+            given.done.append(tree.pattern)
+            given.rows_done = given.rows
 
     def _found(self, query: Query, evaluation: TreeEvaluation) -> Iterator[MatchColumns]:
         """The matches of a query that aggregates them."""
@@ -270,3 +326,13 @@ class _Group:
                     for moments in (matches.earliest, matches.latest)
                 ]
                 yield MatchColumns(row, matches.first, matches.last, columns, *ends)
+
+
+@dataclass
+class _GivenMatches:
+    """What a query has given: rows, and readings of its pattern that are done with their rows."""
+
+    rows: int = 0
+    rows_done: int = 0
+    done: list[Pattern] = field(default_factory=list)
+    reading: Pattern | None = None

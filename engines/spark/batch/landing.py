@@ -10,18 +10,17 @@ import pickle
 import shutil
 import tempfile
 import uuid
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-from typing import Literal as OneOf
 
 import pyarrow as pa
 
 from engines.account import Account, all_threads
 from engines.limits import Ledger, ResultsError
 from engines.matching.trees.adaptive import Decision
+from engines.results.chunks import RowChunk, RowKind
 from engines.results.tables import (
     AGGREGATE_ORDER,
     MATCH_ORDER,
@@ -29,14 +28,12 @@ from engines.results.tables import (
     FirstRows,
     Results,
     Sorter,
-    row_counts,
     write_rows,
     write_run,
 )
-from engines.spark.batch.packing import packed_report, packed_results
+from engines.spark.batch.packing import packed_report, packed_rows
 
-RowKind = OneOf["aggregates", "matches"]
-ROW_KINDS: tuple[RowKind, RowKind] = ("aggregates", "matches")
+_ORDERS = {"aggregates": AGGREGATE_ORDER, "matches": MATCH_ORDER}
 
 
 @dataclass
@@ -56,6 +53,16 @@ class Report:
     decisions: list[Decision] = field(default_factory=list)  # about trees
     seen: dict[str, Any] = field(default_factory=dict)  # of what queries ask for
 
+    def count(self, chunk: RowChunk) -> None:
+        """Add rows that land."""
+        self.account.count(f"sink-{chunk.kind}", len(chunk), len(chunk))
+        self.rows[chunk.query] = self.rows.get(chunk.query, 0) + len(chunk)
+        aggregates, matches = self.numbers
+        if chunk.kind == "aggregates":
+            self.numbers = (aggregates + len(chunk), matches)
+        else:
+            self.numbers = (aggregates, matches + len(chunk))
+
 
 @dataclass(frozen=True)
 class SortedFiles:
@@ -64,25 +71,23 @@ class SortedFiles:
     folder: str
     ending: str
 
-    def landed(self, results: Iterator[Results], report: Report) -> Iterator[pa.RecordBatch]:
+    def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
         # Runs that memory does not hold stay on this machine.
         scratch = Path(tempfile.mkdtemp(prefix="sheaf-sort-"))
+        sorters: dict[RowKind, Sorter] = {}
         try:
-            sorters: tuple[Sorter, Sorter] | None = None
-            for found in results:
-                if sorters is None:
-                    sorters = (
-                        Sorter(found.aggregates.schema, AGGREGATE_ORDER, scratch, RUN_BYTES // 2),
-                        Sorter(found.matches.schema, MATCH_ORDER, scratch, RUN_BYTES // 2),
-                    )
-                _count(report, found)
-                for kind, sorter in zip(ROW_KINDS, sorters, strict=True):
-                    with all_threads(report.account, f"sink-{kind}"):
-                        sorter.add(getattr(found, kind))
-            for kind, sorter in zip(ROW_KINDS, sorters or (), strict=False):
-                if sorter.rows:
-                    with all_threads(report.account, f"sink-{kind}"):
-                        report.files[kind] = self._write(kind, report.part, sorter.reader())
+            for chunk in chunks:
+                report.count(chunk)
+                with all_threads(report.account, f"sink-{chunk.kind}"):
+                    for table in chunk.tables():
+                        if chunk.kind not in sorters:
+                            sorters[chunk.kind] = Sorter(
+                                table.schema, _ORDERS[chunk.kind], scratch, RUN_BYTES // 2
+                            )
+                        sorters[chunk.kind].add(table)
+            for kind, sorter in sorters.items():
+                with all_threads(report.account, f"sink-{kind}"):
+                    report.files[kind] = self._write(kind, report.part, sorter.reader())
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return iter(())
@@ -108,11 +113,12 @@ class FirstFew:
 
     limit: int
 
-    def landed(self, results: Iterator[Results], report: Report) -> Iterator[pa.RecordBatch]:
+    def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
         kept = FirstRows(self.limit)
-        for found in results:
-            _count(report, found)
-            kept.add(found)
+        for chunk in chunks:
+            report.count(chunk)
+            with all_threads(report.account, f"sink-{chunk.kind}"):
+                kept.take(chunk)
         report.first = kept.first
         return iter(())
 
@@ -121,10 +127,11 @@ class FirstFew:
 class PackedRows:
     """All rows, packed, to Spark."""
 
-    def landed(self, results: Iterator[Results], report: Report) -> Iterator[pa.RecordBatch]:
-        for found in results:
-            _count(report, found)
-            yield from packed_results(found).to_batches(max_chunksize=50_000)
+    def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
+        for chunk in chunks:
+            report.count(chunk)
+            for table in chunk.tables():
+                yield from packed_rows(table).to_batches(max_chunksize=50_000)
 
 
 Landing: TypeAlias = SortedFiles | FirstFew | PackedRows
@@ -139,16 +146,3 @@ def read_report(text: bytes) -> Report:
     """A report that has arrived."""
     found: Report = pickle.loads(text)
     return found
-
-
-def _count(report: Report, results: Results) -> None:
-    for kind in ROW_KINDS:
-        number = getattr(results, kind).num_rows
-        report.account.count(f"sink-{kind}", number, number)
-    larger = max(ROW_KINDS, key=lambda kind: getattr(results, kind).num_rows)
-    with report.account.charge(f"sink-{larger}"):
-        report.rows = dict(Counter(report.rows) + row_counts(results))
-    report.numbers = (
-        report.numbers[0] + results.aggregates.num_rows,
-        report.numbers[1] + results.matches.num_rows,
-    )

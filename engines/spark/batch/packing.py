@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as at
 
-from engines.results.tables import Results
 from workloads.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -111,21 +110,18 @@ def ticks(column: Column, kind: pa.DataType, spark_kind: str) -> Column:
 # --- results -------------------------------------------------------------------------------------
 
 
-def packed_results(results: Results) -> pa.Table:
-    """Rows of both kinds in one table."""
-    tables = []
-    for table in (results.aggregates, results.matches):
-        columns = []
-        for name, kind in PACKED:
-            if name not in table.column_names:
-                columns.append(pa.nulls(table.num_rows, _ARROW[kind]))
-                continue
-            column = table.column(name)
-            if at.is_date32(column.type):
-                column = column.cast(pa.int32())
-            columns.append(column.cast(_ARROW[kind]))
-        tables.append(pa.Table.from_arrays(columns, [name for name, _ in PACKED]))
-    return pa.concat_tables(tables)
+def packed_rows(table: pa.Table) -> pa.Table:
+    """Rows of either kind with the columns of both."""
+    columns = []
+    for name, kind in PACKED:
+        if name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, _ARROW[kind]))
+            continue
+        column = table.column(name)
+        if at.is_date32(column.type):
+            column = column.cast(pa.int32())
+        columns.append(column.cast(_ARROW[kind]))
+    return pa.Table.from_arrays(columns, [name for name, _ in PACKED])
 
 
 def packed_report(report: bytes) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from engines.limits import ResultsError
+from engines.results.chunks import ROW_KINDS
 from engines.results.tables import (
     AGGREGATE_ORDER,
     ENDINGS,
@@ -29,14 +30,7 @@ from engines.results.tables import (
     write_readers,
     write_rows,
 )
-from engines.spark.batch.landing import (
-    ROW_KINDS,
-    FirstFew,
-    Landing,
-    PackedRows,
-    Report,
-    SortedFiles,
-)
+from engines.spark.batch.landing import FirstFew, Landing, PackedRows, Report, SortedFiles
 from engines.spark.batch.packing import unpacked_time
 from engines.spark.batch.source import TABLE
 

@@ -19,7 +19,7 @@ from engines.input.event_table import LARGEST_TICK, from_table
 from engines.local.run import SlicedRun, reach_of_program
 from engines.local.slices import Cutter, Slice, SliceSize
 from engines.program import DEFAULT_OPTIONS, Program, RunContext, RunOptions
-from engines.results.tables import Results
+from engines.results.chunks import RowChunk
 from engines.spark.batch.landing import Landing, Report, report_row
 from engines.spark.batch.packing import unpack
 from engines.spark.batch.parts import TaskPart
@@ -67,8 +67,7 @@ class TaskEvaluation:
         warm_once(self.job, self.programs, self.first, self.options)
         report = Report(number)
         began, worked = time.perf_counter(), time.process_time()
-        results = self._results(part, arriving, report)
-        yield from self.landing.landed(results, report)
+        yield from self.landing.landed(self._chunks(part, arriving, report), report)
         report.seconds["all"] = time.perf_counter() - began
         report.seconds["cpu"] = time.process_time() - worked
         told = (report.events, report.rows, part.program, report.account.totals())
@@ -76,9 +75,9 @@ class TaskEvaluation:
         report.seen = {} if occurred is None else occurred.seen()
         yield report_row(report)
 
-    def _results(
+    def _chunks(
         self, part: TaskPart, arriving: ArrivingBatches, report: Report
-    ) -> Iterator[Results]:
+    ) -> Iterator[RowChunk]:
         program = self.programs[part.program]
         workload = program.workload
         account, opening = report.account, time.thread_time_ns()
@@ -103,7 +102,7 @@ class TaskEvaluation:
                     selected = Batch(table, batch.ticks, batch.file, batch.rows)
                     pieces = list(cutter.add(selected, complete))
             for piece in pieces:
-                yield self._run(run, piece, report)
+                yield from self._run(run, piece, report)
             if batch is None:
                 break
             report.events += len(batch)
@@ -111,12 +110,16 @@ class TaskEvaluation:
         report.fallbacks = list(context.fallbacks)
         report.decisions = context.decisions
 
-    def _run(self, run: SlicedRun, piece: Slice, report: Report) -> Results:
-        began = time.perf_counter()
-        found = run.run(piece)
-        spent = time.perf_counter() - began
-        report.seconds["run"] = report.seconds.get("run", 0.0) + spent
-        return found
+    def _run(self, run: SlicedRun, piece: Slice, report: Report) -> Iterator[RowChunk]:
+        chunks = run.chunks(piece)
+        while True:
+            began = time.perf_counter()
+            chunk = next(chunks, None)
+            spent = time.perf_counter() - began
+            report.seconds["run"] = report.seconds.get("run", 0.0) + spent
+            if chunk is None:
+                return
+            yield chunk
 
 
 @dataclass(frozen=True)

@@ -253,16 +253,16 @@ from engines.local.run import SlicedRun
 from engines.results.tables import FileOutput
 
 FileOutput.__init__.__defaults__ = (1,)
-run, slices = SlicedRun.run, []
+chunks, slices = SlicedRun.chunks, []
 
 def halted(self, piece):
     slices.append(piece)
     if len(slices) == 4:
         print("halted", flush=True)
         signal.pause()
-    return run(self, piece)
+    return chunks(self, piece)
 
-SlicedRun.run = halted
+SlicedRun.chunks = halted
 main()
 """
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from engines.account import Account
 from engines.columns.columns import Columns
 from engines.matching.trees.buffers import Buffer, SelectedEvents, first_of, last_of
-from engines.matching.trees.run import match_tables_of
+from engines.matching.trees.run import MatchReading, TreeMatches
 from engines.results.tables import match_schema
 from optimizer.ir.query import Query
 from optimizer.ir.query import events as components
@@ -20,9 +21,8 @@ def baseline_rows(query: Query, columns: Columns, way: Way) -> pa.Table:
     tables = [match_schema(columns.events.time_type).empty_table()]
     found = find(query, picked, width, way)
     if len(found):
-        tables += match_tables_of(
-            query, found.pattern, found.aliases, picked, width, buffer_of(found)
-        )
+        reading = MatchReading(found.pattern, found.aliases, picked, width)
+        tables += TreeMatches(query, reading, buffer_of(found), Account(), "rows").tables()
     return pa.concat_tables(tables)
 
 

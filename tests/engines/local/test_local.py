@@ -431,19 +431,11 @@ def test_too_many_groups_are_refused_by_name() -> None:
         run_local(bound, events_of(bound, stream), Limits(join=1000))
 
 
-def test_too_many_matches_are_refused() -> None:
+def test_too_many_partial_matches_are_refused() -> None:
     stream = " ".join(f"a{i} b{i}" for i in range(40))
     bound = workload("QUERY q PATTERN SEQ(A a, B b) RETURN a.ts WITHIN 99 s")
-    with pytest.raises(TooLargeError, match="more than 100 matches"):
-        run_local(bound, events_of(bound, stream), Limits(results=100))
     with pytest.raises(TooLargeError, match="partial matches"):
         run_local(bound, events_of(bound, stream), Limits(work=100))
-
-
-def test_too_many_windows_are_refused() -> None:
-    bound = workload("QUERY q PATTERN A a AGG COUNT(*) WITHIN 1 hour SLIDE 1 s")
-    with pytest.raises(TooLargeError, match="windows with a result"):
-        run_local(bound, events_of(bound, "a1"), Limits(results=100), how=How(counting=False))
 
 
 def test_values_that_cannot_be_compared_are_refused_by_query() -> None:

@@ -121,6 +121,18 @@ def test_the_limit_is_reached_when_one_key_has_more_at_a_time(key: bool, seed: i
     assert f"holds {most:,} partial" in ledger.stopped["q0"]
 
 
+def newest_of_each_event(
+    made: list[tuple[int, int]], most: int
+) -> tuple[list[tuple[int, int]], int]:
+    """Of the pairs that one B completes those with the latest A, and how many others there are."""
+    kept = [
+        pair
+        for pair in made
+        if sum(other[1] == pair[1] and other[0] > pair[0] for other in made) < most
+    ]
+    return kept, len(made) - len(kept)
+
+
 @pytest.mark.parametrize("key", [False, True])
 @pytest.mark.parametrize("most", [1, 5, 20])
 def test_the_oldest_are_dropped_and_counted(most: int, key: bool) -> None:
@@ -129,19 +141,19 @@ def test_the_oldest_are_dropped_and_counted(most: int, key: bool) -> None:
     kind, ticks = events.table["kind"].to_pylist(), events.ticks.tolist()
     keys = events.table["k"].to_pylist()
     expected: Counter[str] = Counter()
-    made = pairs(events, key)
+    made, dropped = newest_of_each_event(pairs(events, key), most)
     for c in range(len(kind)):
         if kind[c] != "C":
             continue
         before = [p for p in made if p[1] < c and (not key or keys[p[1]] == keys[c])]
         # Those that ended with the oldest that is kept are kept too.
         since = before[-most][1] if len(before) > most else -1
+        joined = [(a, b) for a, b in before if b >= since and ticks[c] - ticks[a] < WIDTH]
+        dropped += max(0, len(joined) - most)
         expected += Counter(
             json.dumps({"a": {"n": a}, "b": {"n": b}, "c": {"n": c}}, separators=(",", ":"))
-            for a, b in before
-            if b >= since and ticks[c] - ticks[a] < WIDTH
+            for a, b in joined[-most:]
         )
-    dropped = 0
     for value in set(keys) if key else {0}:
         mine = [p for p in made if not key or keys[p[1]] == value]
         dropped += sum(
@@ -160,20 +172,64 @@ def test_and_keeps_the_latest_of_both_sides(detection: str) -> None:
     bound = workload("AND(C c, SEQ(A a, B b))")
     events = stream(bound, 2)
     kind, ticks = events.table["kind"].to_pylist(), events.ticks.tolist()
-    made = pairs(events, key=False)
-    expected = 0
+    made, _ = newest_of_each_event(pairs(events, key=False), 3)
+    completed: Counter[int] = Counter()
     for c in (i for i, k in enumerate(kind) if k == "C"):
         before = [p for p in made if p[1] < c]
         since = before[-3][1] if len(before) > 3 else -1
         # A C is a single event and waits for later pairs as long as its window is open.
         kept = [p for p in before if p[1] >= since] + [p for p in made if p[1] > c]
-        expected += sum(
-            1 for a, b in kept if max(ticks[b], ticks[c]) - min(ticks[a], ticks[c]) < WIDTH
+        completed.update(
+            max(b, c) for a, b in kept if max(ticks[b], ticks[c]) - min(ticks[a], ticks[c]) < WIDTH
         )
+    expected = sum(min(3, number) for number in completed.values())
     ledger = Ledger()
     how = How(detection=detection, partial=PartialLimit(3, "drop-oldest"))
     found = run_local(bound, events, how=how, ledger=ledger)
     assert found.matches.num_rows == expected
+
+
+@pytest.mark.parametrize("pattern", ["SEQ(A a, B b)", "AND(A a, B b)", "SEQ(A a, B+ b)"])
+@pytest.mark.parametrize("chunk", [1, 1 << 18])
+def test_what_one_event_completes_counts_too(pattern: str, chunk: int) -> None:
+    bound = load_bound(
+        {
+            "name": "limited",
+            "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "n"},
+            "queries": [
+                f"QUERY q0 PATTERN {pattern} RETURN a.n, b.n WITHIN {WIDTH} ms",
+                f"QUERY q1 PATTERN SEQ(A a, C b) WHERE a.x = b.x RETURN a.n, b.n WITHIN {WIDTH} ms",
+            ],
+        }
+    )
+    events = stream(bound, 1)
+    whole = run_oracle(bound, events)
+    last = [max(_numbers(json.loads(match))) for match in of_query(whole, "q0")]
+    most = max(Counter(last).values())
+    limits = Limits(chunk=chunk)
+    for limit, stopped in ((most, False), (most - 1, True)):
+        ledger = Ledger()
+        found = run_local(bound, events, limits, How(partial=PartialLimit(limit)), ledger)
+        assert bool(ledger.stopped) == stopped, ledger.stopped
+        assert of_query(found, "q1") == of_query(whole, "q1")
+        assert of_query(found, "q0") <= of_query(whole, "q0")
+    assert "one event completes" in ledger.stopped["q0"]
+    ledger = Ledger()
+    found = run_local(
+        bound, events, limits, How(partial=PartialLimit(most - 1, "drop-oldest")), ledger
+    )
+    assert not ledger.stopped
+    kept = [max(_numbers(json.loads(match))) for match in of_query(found, "q0")]
+    assert Counter(kept) == {event: min(n, most - 1) for event, n in Counter(last).items()}
+    assert ledger.dropped["q0"] == len(last) - len(kept) > 0
+
+
+def _numbers(match: object) -> list[int]:
+    """All numbers in a match: those of its events."""
+    if isinstance(match, int):
+        return [match]
+    parts = match.values() if isinstance(match, dict) else match
+    return [number for part in parts for number in _numbers(part)]
 
 
 def test_what_only_a_stopped_query_reads_is_let_go() -> None:

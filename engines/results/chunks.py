@@ -1,0 +1,198 @@
+"""Rows of a query in chunks, as they are found; tables are made only of those that are needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.account import Account
+from engines.columns.groups import EventGroups
+from engines.columns.layout import Rows
+from engines.input.event_table import Events
+from engines.results.json_text import distinct_rows, parts, repeated, with_fixed
+from engines.results.tables import (
+    AGGREGATE_ORDER,
+    Results,
+    empty_results,
+    least_places,
+    least_rows,
+    match_schema,
+)
+from optimizer.ir.query import Query
+
+RowKind = OneOf["aggregates", "matches"]
+ROW_KINDS: tuple[RowKind, RowKind] = ("aggregates", "matches")
+
+
+class RowChunk(ABC):
+    """Some rows of one query."""
+
+    kind: RowKind
+    query: str
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, rows: Rows) -> Self:
+        """Some of the rows."""
+
+    @abstractmethod
+    def decided(self) -> Rows:
+        """The ticks at which each row is decided: an aggregate's time, a match's last event."""
+
+    @abstractmethod
+    def tables(self) -> Iterator[pa.Table]:
+        """All rows, in tables of bounded size."""
+
+    @abstractmethod
+    def first(self, number: int) -> pa.Table:
+        """The first rows in the order of results, not sorted, with all that tie with the last."""
+
+    def head(self, number: int) -> Self:
+        """The first rows as they were found."""
+        return self if len(self) <= number else self.take(np.arange(number))
+
+    def between(self, start: int | None, stop: int | None) -> Self:
+        """The rows that are decided from one time to before another."""
+        if start is None and stop is None:
+            return self
+        ticks = self.decided()
+        inside = np.ones(len(ticks), bool)
+        if start is not None:
+            inside &= ticks >= start
+        if stop is not None:
+            inside &= ticks < stop
+        return self if inside.all() else self.take(np.flatnonzero(inside))
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateChunk(RowChunk):
+    """Rows of an aggregate query, which are a table already."""
+
+    query: str
+    rows: pa.Table
+    kind: RowKind = "aggregates"
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def take(self, rows: Rows) -> AggregateChunk:
+        return AggregateChunk(self.query, self.rows.take(pa.array(rows)))
+
+    def decided(self) -> Rows:
+        times = self.rows.column("time")
+        if pa.types.is_date32(times.type):
+            times = times.cast(pa.int32())
+        ticks: Rows = times.cast(pa.int64()).to_numpy()
+        return ticks
+
+    def tables(self) -> Iterator[pa.Table]:
+        yield self.rows
+
+    def first(self, number: int) -> pa.Table:
+        return least_rows(self.rows, AGGREGATE_ORDER, number)
+
+
+class MatchChunk(RowChunk):
+    """Matches of a query; their texts are made for those rows of which they are asked.
+
+    Making them is charged to the operator that gives the query's rows.
+    """
+
+    kind = "matches"
+
+    def __init__(self, of: Query, events: Events, account: Account, operator: str) -> None:
+        self.of, self.query = of, of.name
+        self._events, self._account, self._operator = events, account, operator
+
+    @abstractmethod
+    def partitions(self) -> tuple[Rows, int] | None:
+        """The number of each match's partition, and how many there are; None without a key."""
+
+    @abstractmethod
+    def key_texts(self, partitions: Rows) -> pa.Array:
+        """The keys of partitions as JSON objects."""
+
+    @abstractmethod
+    def times(self) -> tuple[Rows, Rows, Rows]:
+        """Ticks of each match's first and last event, and those at which it is certain."""
+
+    @abstractmethod
+    def texts(self) -> pa.Array:
+        """Each match as JSON."""
+
+    @abstractmethod
+    def bound(self) -> tuple[int, Sequence[EventGroups]]:
+        """How many single events each match has, and its groups."""
+
+    def decided(self) -> Rows:
+        return self.times()[1]
+
+    def tables(self) -> Iterator[pa.Table]:
+        size = len(self)
+        for rows in parts(size, *self.bound()):
+            with self._account.charge(self._operator):
+                table = (self if len(rows) == size else self.take(rows)).table()
+            yield table
+
+    def first(self, number: int) -> pa.Table:
+        with self._account.charge(self._operator):
+            start, end, time = self.times()
+            places = least_places(iter((self._key_ranks(), time, start, end)), len(self), number)
+            chosen = self if len(places) == len(self) else self.take(places)
+        tables = list(chosen.tables())
+        return pa.concat_tables([match_schema(self._events.time_type).empty_table(), *tables])
+
+    def table(self) -> pa.Table:
+        """All rows at once."""
+        start, end, time = self.times()
+        columns = {
+            "query": repeated(self.query, len(self)),
+            "key": self._keys(),
+            "start": self._events.times(start),
+            "end": self._events.times(end),
+            "time": self._events.times(time),
+            "match": self.texts(),
+        }
+        return pa.table(columns, schema=match_schema(self._events.time_type))
+
+    def _keys(self) -> pa.Array:
+        partitions = self.partitions()
+        if partitions is None:
+            return with_fixed(pa.nulls(len(self), pa.string()), self.of)
+        used, (place,) = distinct_rows([partitions[0]], partitions[1])
+        return with_fixed(self.key_texts(used), self.of).take(pa.array(place))
+
+    def _key_ranks(self) -> Rows | None:
+        """Numbers that compare as the keys do; None where all are the same."""
+        partitions = self.partitions()
+        if partitions is None:
+            return None
+        used, (place,) = distinct_rows([partitions[0]], partitions[1])
+        if len(used) < 2:
+            return None
+        rank = np.empty(len(used), np.int64)
+        texts = with_fixed(self.key_texts(used), self.of)
+        rank[pc.sort_indices(texts).to_numpy()] = np.arange(len(used))
+        found: Rows = rank[place]
+        return found
+
+
+def collected(chunks: Iterable[RowChunk], time_type: pa.DataType) -> Results:
+    """All rows of chunks, in memory."""
+    none = empty_results(time_type)
+    tables: dict[RowKind, list[pa.Table]] = {
+        "aggregates": [none.aggregates],
+        "matches": [none.matches],
+    }
+    for chunk in chunks:
+        tables[chunk.kind] += chunk.tables()
+    return Results(pa.concat_tables(tables["aggregates"]), pa.concat_tables(tables["matches"]))
