@@ -504,7 +504,7 @@ class FileOutput:
 
 
 class FirstRows:
-    """The first rows of each kind, or all without a limit, and how many there are."""
+    """The first rows of each query, or all without a limit, and how many there are of each kind."""
 
     def __init__(self, limit: int | None) -> None:
         self.aggregates = self.matches = 0
@@ -531,4 +531,15 @@ class FirstRows:
 
     def _rows(self, tables: list[pa.Table], order: tuple[str, ...]) -> pa.Table:
         rows = sorted_rows(pa.concat_tables(tables), order)
-        return rows.slice(0, self._limit).combine_chunks()
+        if self._limit is not None:
+            rows = _first_of_each_query(rows, self._limit)
+        return rows.combine_chunks()
+
+
+def _first_of_each_query(rows: pa.Table, limit: int) -> pa.Table:
+    """Of rows that are sorted by query, the first `limit` of each."""
+    queries = rows.column("query").combine_chunks()
+    ends = pc.run_end_encode(queries, run_end_type=pa.int64()).run_ends.to_numpy()
+    lengths = np.diff(ends, prepend=0)
+    place = np.arange(rows.num_rows) - np.repeat(ends - lengths, lengths)
+    return rows.filter(pa.array(place < limit))

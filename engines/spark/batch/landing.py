@@ -103,7 +103,7 @@ class SortedFiles:
 
 @dataclass(frozen=True)
 class FirstFew:
-    """The first rows of each kind, and how many there are."""
+    """The first rows of each query, and how many there are of each kind."""
 
     limit: int
 

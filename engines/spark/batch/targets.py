@@ -194,7 +194,7 @@ class TableTarget:
 
 @dataclass(frozen=True)
 class FirstRowsTarget:
-    """The first rows of each kind."""
+    """The first rows of each query."""
 
     limit: int
 
