@@ -235,20 +235,19 @@ def _write(output: Any, results: Results, account: Account) -> Counter[str]:
 
 
 def shown_time(events: Events, time: int | None) -> int | str | None:
-    """A time as results have it: a number, or a timestamp in ISO 8601."""
+    """A time as people read it: a number, or a timestamp in ISO 8601."""
     import numpy as np
 
-    if time is None:
-        return None
-    found = events.times(np.array([time]))[0].as_py()
-    return found if isinstance(found, int) else str(found.isoformat())
+    from engines.results.json_text import shown_moment
+
+    return None if time is None else shown_moment(events.times(np.array([time])))
 
 
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
     """The reference over all events at once: what the queries mean, whatever the plan."""
     from engines.input.event_table import column_kinds, from_table, read_table
     from engines.reference.oracle import run_oracle
-    from engines.results.tables import row_counts, sorted_results, write_results
+    from engines.results.tables import FirstRows, row_counts, sorted_results, write_results
     from optimizer.bind.binder import bind
     from workloads.loading import load_workload
 
@@ -264,7 +263,9 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
     report.numbers = (results.aggregates.num_rows, results.matches.num_rows)
     with stages("write"):
         if sink.path is None:
-            report.first = results
+            kept = FirstRows(sink.shown)
+            kept.add(results)
+            report.first = kept.first
         else:
             report.files = write_results(results, sink.path, *kinds_of(plan))
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
