@@ -10,6 +10,9 @@ from typing import Literal as OneOf
 
 import typer
 
+from api.cli.completion import WorkloadName
+from api.cli.terminal.colour import is_coloured, plan_text
+from api.cli.terminal.json_output import Json
 from api.cli.workload_files import open_workload
 from workloads.errors import SheafError
 
@@ -25,7 +28,7 @@ Format = OneOf["text", "json", "svg"]
 
 
 def plan(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    workload: WorkloadName,
     events: Annotated[
         str | None, typer.Option(metavar="PATH", help="Events to sample statistics from.")
     ] = None,
@@ -70,14 +73,16 @@ def plan(
             "Events are as the service sees them.",
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Show the plan of a workload."""
+    """Show the plan of a workload; --json is --format json."""
     from engines.calibration.machine_costs import known
     from optimizer.statistics import given, with_defaults
     from sharing.planner import PlanOptions, make_plan
     from sharing.planner import plan as stages_of
     from workloads.workload import to_document
 
+    format = "json" if as_json else format
     if (query is not None or verbose or explain) and format != "text":
         raise SheafError("--query, --explain and --verbose are for --format text")
     if events is not None and statistics is not None:
@@ -91,7 +96,7 @@ def plan(
                 "--server"
             )
         served = _served(server, workload, events, statistics, solver, model)
-        typer.echo(show(served, format, query, verbose), nl=False)
+        _echo(show(served, format, query, verbose), format)
         return
     parsed, bound = open_workload(workload)
     known_: Statistics | None = None
@@ -127,11 +132,15 @@ def plan(
         from sharing.stages_text import render_stages
 
         typer.echo(render_stages(stages))
-    typer.echo(show(made, format, query, verbose), nl=False)
+    _echo(show(made, format, query, verbose), format)
     if previous is not None:
         from optimizer.plan.diff import render_change
 
         typer.echo(render_change(previous, made), nl=False, err=True)
+
+
+def _echo(text: str, format: Format) -> None:
+    typer.echo(plan_text(text) if format == "text" and is_coloured() else text, nl=False)
 
 
 def _served(

@@ -8,11 +8,13 @@ from typing import Literal as OneOf
 
 import typer
 
-from api.cli.commands.service import Json, Server, connected, console, print_json
+from api.cli.commands.service import Server, connected, console, print_json
+from api.cli.completion import JobId
+from api.cli.terminal.json_output import Json
 
 
 def results(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")],
+    job: JobId,
     query: Annotated[str | None, typer.Option(help="Only rows of this query.")] = None,
     kind: Annotated[
         OneOf["aggregates", "matches"] | None, typer.Option(help="Only rows of this kind.")
@@ -27,7 +29,7 @@ def results(
     as_json: Json = False,
 ) -> None:
     """Show what a job found, or fetch it into a file."""
-    from api.cli.terminal.tables import print_rows
+    from api.cli.terminal.first_rows import print_rows
 
     with connected(server) as client:
         if out is not None:
@@ -41,4 +43,4 @@ def results(
     for name in ("aggregates", "matches"):
         rows = [row.model_dump() for row in getattr(found, name)]
         if rows and kind in (None, name):
-            print_rows(rows, list(rows[0]), name, limit, console(), found.total[name])
+            print_rows(rows, name, offset, found.total[name], console())
