@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from typing import Literal as OneOf
 import typer
 
 from api.cli.completion import WorkloadName
-from api.cli.terminal.colour import is_coloured, plan_text
+from api.cli.terminal.colour import plan_text
 from api.cli.terminal.json_output import Json
 from api.cli.workload_files import open_workload
 from workloads.errors import SheafError
@@ -140,7 +141,8 @@ def plan(
 
 
 def _echo(text: str, format: Format) -> None:
-    typer.echo(plan_text(text) if format == "text" and is_coloured() else text, nl=False)
+    is_shown = format == "text" and sys.stdout.isatty()
+    typer.echo(plan_text(text) if is_shown else text, nl=False)
 
 
 def _served(

@@ -12,8 +12,11 @@ import typer
 
 def is_coloured(err: bool = False) -> bool:
     """Whether a text to standard output, or to standard error, is to have colours."""
-    stream = sys.stderr if err else sys.stdout
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (sys.stderr if err else sys.stdout).isatty() and not _is_off()
+
+
+def _is_off() -> bool:
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def echo_error(text: str) -> None:
@@ -27,8 +30,8 @@ def diagnostics(text: str) -> str:
 
 
 def plan_text(text: str) -> str:
-    """A plan's text: headings, costs, and the tree of what runs."""
-    return _by_line(text, _plan_line)
+    """A plan's text for a terminal: headings, costs, and the tree of what runs."""
+    return text if _is_off() else _by_line(text, _plan_line)
 
 
 def _by_line(text: str, coloured: Callable[[str], str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from api.cli.terminal.values import cell, rows
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LINES_SHOWN = 20  # that all queries share, each of which has at least one
 MAX_WRAPPED_LINES = 3  # that a line takes on a terminal before it is cut
+DIGITS_SHOWN, ALL_DIGITS = 6, 12  # of numbers: on a terminal, and elsewhere
 MIN_WRAPPED_WIDTH = 36  # characters; where fewer are left, a line goes below its query
 
 
@@ -53,6 +54,7 @@ def print_first_rows(
     number_width = max(map(len, ("rows", *(f"{query.number:,}" for query in found))))
     start = indent + name_width + 2 + number_width + 2
     width = console.width if console.is_terminal else None
+    digits = ALL_DIGITS if width is None else DIGITS_SHOWN
 
     def put(*parts: str | tuple[str, str]) -> None:
         console.print(Text.assemble(" " * indent, *parts), soft_wrap=True)
@@ -60,7 +62,7 @@ def print_first_rows(
     put((f"{'query':<{name_width}}  {'rows':>{number_width}}  the first of them", "dim"))
     for query in found:
         head = (f"{query.query:<{name_width}}", "cyan"), f"  {query.number:>{number_width},}"
-        lines = [line for line, _ in zip(row_lines(query.first), range(most), strict=False)]
+        lines = list(islice(row_lines(query.first, digits), most))
         if not lines:
             put(*head)
         elif width is None or width - start >= MIN_WRAPPED_WIDTH:
@@ -88,7 +90,7 @@ def print_rows(
     width = console.width if console.is_terminal else None
     for query, own in groupby(shown, key=lambda row: str(row["query"])):
         console.print(Text(f"  {query}", "cyan"), soft_wrap=True)
-        for line in row_lines(own):
+        for line in row_lines(own, ALL_DIGITS if width is None else DIGITS_SHOWN):
             for part in _wrapped(line, width, 4):
                 console.print(Text(f"    {part}"), soft_wrap=True)
 
@@ -107,28 +109,28 @@ def _wrapped(line: str, width: int | None, start: int) -> list[str]:
     ) or [""]
 
 
-def row_lines(found: Iterable[dict[str, Any]]) -> Iterator[str]:
+def row_lines(found: Iterable[dict[str, Any]], digits: int) -> Iterator[str]:
     """A line for each match, and for all aggregates of a key at a moment."""
     together: list[dict[str, Any]] = []
     for row in found:
         if "match" in row:
-            yield f"{_place(row)}{cell(row['match'])}"
+            yield f"{_place(row)}{cell(row['match'], digits)}"
             continue
         if together and _moment(together[0]) != _moment(row):
-            yield _aggregates(together)
+            yield _aggregates(together, digits)
             together = []
         together.append(row)
     if together:
-        yield _aggregates(together)
+        yield _aggregates(together, digits)
 
 
 def _moment(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["query"], row["key"], row["time"], row.get("seq")
 
 
-def _aggregates(together: Sequence[dict[str, Any]]) -> str:
+def _aggregates(together: Sequence[dict[str, Any]], digits: int) -> str:
     values = ", ".join(
-        f"{row['aggregate']} = {'null' if row['value'] is None else cell(row['value'])}"
+        f"{row['aggregate']} = {'null' if row['value'] is None else cell(row['value'], digits)}"
         f"{'' if row.get('exact', True) else ' (not exact)'}"
         for row in together
     )

@@ -36,7 +36,8 @@ def cell(value: Any, digits: int = 12) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:,.{digits}g}"
+            text = f"{value:,.{digits}g}"
+            return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
         case dict():
             return " ".join(_fields(value, "", digits))
         case _:

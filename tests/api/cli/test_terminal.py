@@ -200,7 +200,9 @@ def test_errors_and_plans_have_colour_on_a_terminal(paid: Path) -> None:
     assert "\x1b[1mcost\x1b[0m " in plan
 
 
-def test_colour_changes_no_letter() -> None:
+def test_colour_changes_no_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     plan = CliRunner().invoke(app, ["plan", "shop", "--verbose"]).stdout
     assert colour.plan_text(plan) != plan
     assert ESCAPES.sub("", colour.plan_text(plan)) == plan
