@@ -25,6 +25,7 @@ from api.cli.commands.stream import commands as stream
 from api.cli.commands.workload import workload
 from api.cli.interruption import interruptible
 from api.cli.terminal.colour import echo_error
+from api.cli.terminal.help_sections import SectionedCommand
 from workloads.errors import SheafError, WorkloadError
 
 
@@ -78,7 +79,7 @@ def sheaf(
 app.command()(demo)
 app.command()(check)
 app.command()(plan)
-app.command()(run)
+app.command(cls=SectionedCommand)(run)
 app.add_typer(stream, name="stream")
 app.command()(serve)
 app.add_typer(workload, name="workload")

@@ -28,6 +28,7 @@ from api.cli.commands.stream_options import (
     Schema,
 )
 from api.cli.completion import JobId, PlanId
+from api.cli.terminal.help_sections import SectionedCommand
 from api.cli.terminal.json_output import Json
 from api.cli.terminal.preview import operator_lines
 from api.cli.terminal.progress import stage_text
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
 
 
-@job.command("launch")
+@job.command("launch", cls=SectionedCommand)
 def launch(
     plan: PlanId,
     events: Annotated[str, typer.Option(metavar="PATH", help="Events, as the service sees them.")],
@@ -141,7 +142,9 @@ def follow(
     id: JobId,
     rows: Annotated[bool, typer.Option(help="Also what it finds.")] = True,
     server: Server = None,
-    as_json: Json = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each of them as a line of JSON.")
+    ] = False,
 ) -> None:
     """Print a job's progress and rows as they come.
 

@@ -61,7 +61,7 @@ def _plan_line(line: str) -> str:
         return typer.style(line, bold=True)
     if (found := re.fullmatch(r"([^│├└]*?)([│├└─\s]*[├└]─ )(.*)", line)) is not None:
         return found[1] + typer.style(found[2], dim=True) + _operator(found[3])
-    if (found := re.fullmatch(r"(  )([\w\" +,]+?)(: .*)", line)) is not None:
+    if (found := re.fullmatch(r"(  )([\w\"](?:[\w\"+,]| (?! ))*)(: .*)", line)) is not None:
         return found[1] + typer.style(found[2], fg="cyan") + found[3]
     return line
 

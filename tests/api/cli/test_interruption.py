@@ -1,5 +1,6 @@
 """Commands that are interrupted leave no process, no folder and no traceback."""
 
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,8 @@ from workloads.generators import write_events
 COMMAND = [sys.executable, "-c", "from api.cli.entry_point import main; main()"]
 MARK = "SHEAF_TEST_MARK"
 HANG_SECONDS = 60
+SPARK = ("run", "shop", "--engine", "spark")
+LIVE = (*SPARK, "--stream", "--checkpoint", "state")
 
 
 @dataclass
@@ -104,6 +107,28 @@ def test_while_spark_starts(events: Path, tmp_path: Path, number: signal.Signals
         started.assert_nothing_left(number, said)
 
 
+@pytest.mark.slow
+def test_killing_it_while_spark_starts_leaves_no_process(events: Path, tmp_path: Path) -> None:
+    with command(tmp_path, "run", "shop", "--events", events, "--engine", "spark") as started:
+        wait_until(started.has_jvm)
+        started.process.kill()
+        started.process.communicate()
+        wait_until(lambda: started.processes() == [])
+
+
+@pytest.mark.soak
+def test_a_running_stream_ends_with_its_batch(events: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows"
+    arguments = (*LIVE, "--events", events.parent, "--out", out)
+    with command(tmp_path, *arguments) as started:
+        wait_until(lambda: any(out.glob("matches/*.parquet")), 2 * HANG_SECONDS)
+        said = started.interrupt(signal.SIGINT, group=True)
+        assert started.process.returncode == 0
+        assert json.loads(said.splitlines()[-1])["events"] == 200_000
+        assert started.processes() == []
+        assert [path.name for path in started.folder.iterdir() if path.is_dir()] == []
+
+
 def test_while_a_command_is_loaded(tmp_path: Path) -> None:
     with command(tmp_path, "plan", "stocks") as started:
         wait_until(lambda: "numpy" in Path(f"/proc/{started.process.pid}/maps").read_text())
@@ -139,8 +164,6 @@ def test_a_program_can_go_on_after_an_interrupted_session(tmp_path: Path) -> Non
 
 
 MOMENTS = (0.3, 0.6, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 14)
-SPARK = ("run", "shop", "--engine", "spark")
-LIVE = (*SPARK, "--stream", "--checkpoint", "state")
 
 
 @pytest.mark.soak

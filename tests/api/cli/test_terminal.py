@@ -249,6 +249,16 @@ def test_help_is_readable_at_80_columns() -> None:
         assert max(map(len, text.splitlines())) <= 80
 
 
+def test_help_has_the_options_of_streams_in_a_section_of_their_own() -> None:
+    for name in (["run"], ["job", "launch"]):
+        text = CliRunner().invoke(app, [*name, "--help"], env={"COLUMNS": "80"}).stdout
+        own, _, live = text.partition("\nLive streams:\n")
+        assert "  --checkpoint DIR " in live
+        assert "  --engine " in own
+        assert "  --json " in own
+        assert "-h, --help" in own
+
+
 # --- completion, ports ---------------------------------------------------------------------------
 
 
