@@ -42,7 +42,7 @@ class EventSource:
 
 @dataclass(frozen=True)
 class RowSink:
-    """Where rows go: to a path, or without one the first `shown` of each kind to the report.
+    """Where rows go: to a path, or without one the first `shown` of each query to the report.
 
     All of them are kept in memory where `shown` is None. With `both` a file is written for each
     kind of rows, also where no query gives such.

@@ -83,7 +83,8 @@ def _run_local(
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan
     from engines.local.run import SlicedRun
-    from engines.results.tables import FileOutput, FirstRows, empty_results
+    from engines.results.first_rows import FirstRows
+    from engines.results.tables import FileOutput, empty_results
     from kernels.joins import cpu as joins
     from kernels.texts import cpu as texts
 
@@ -257,13 +258,12 @@ def _finding(found: Diagnostic) -> str:
 
 
 def shown_time(events: Events, time: int | None) -> int | str | None:
-    """A time as results have it: a number, or a timestamp in ISO 8601."""
+    """A time as people read it: a number, or a timestamp in ISO 8601."""
     import numpy as np
 
-    if time is None:
-        return None
-    found = events.times(np.array([time]))[0].as_py()
-    return found if isinstance(found, int) else str(found.isoformat())
+    from engines.results.json_text import shown_moment
+
+    return None if time is None else shown_moment(events.times(np.array([time])))
 
 
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
@@ -272,6 +272,7 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
     from engines.input.batches import read_events
     from engines.input.event_table import column_kinds
     from engines.reference.oracle import run_oracle
+    from engines.results.first_rows import FirstRows
     from engines.results.tables import row_counts, sorted_results, write_results
     from optimizer.bind.binder import bind
     from workloads.loading import load_workload
@@ -290,7 +291,9 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
     report.notes += occurred.notes()
     with stages("write"):
         if sink.path is None:
-            report.first = results
+            kept = FirstRows(sink.shown)
+            kept.add(results)
+            report.first = kept.first
         else:
             report.files = write_results(results, sink.path, *kinds_of(plan))
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds

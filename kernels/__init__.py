@@ -1,1 +1,6 @@
 """Array functions on the CPU and on OpenCL devices, each with a plain-Python reference."""
+
+from kernels.compiled_cache import use_own_folder
+
+# Before numba is imported, which reads the setting once.
+use_own_folder()

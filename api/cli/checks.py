@@ -23,7 +23,10 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 
 def test(context: typer.Context) -> None:
-    """Run linters, type checker and tests; with arguments, only pytest, with these arguments."""
+    """Run linters, type checker and tests.
+
+    With arguments, only pytest, with these arguments.
+    """
     if not (ROOT / "tests").is_dir():
         typer.echo(f"sheaf test needs a source checkout; {ROOT} has no tests folder.", err=True)
         raise typer.Exit(2)

@@ -23,6 +23,9 @@ from api.cli.commands.run import run
 from api.cli.commands.serve import serve
 from api.cli.commands.stream import commands as stream
 from api.cli.commands.workload import workload
+from api.cli.interruption import interruptible
+from api.cli.terminal.colour import echo_error
+from api.cli.terminal.help_sections import SectionedCommand
 from workloads.errors import SheafError, WorkloadError
 
 
@@ -35,13 +38,13 @@ class Commands(TyperGroup):
         except SheafError as error:
             text = str(error)
             prefixed = isinstance(error, WorkloadError) or text.startswith("error:")
-            typer.echo(text if prefixed else f"error: {text}", err=True)
+            echo_error(text if prefixed else f"error: {text}")
         except BrokenPipeError:
             raise  # click ends quietly where a reader such as `head` has had enough
         except OSError as error:
             if error.filename is None or error.strerror is None:
                 raise
-            typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+            echo_error(f"error: {error.filename}: {error.strerror}")
         raise typer.Exit(1)
 
 
@@ -49,6 +52,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -75,7 +79,7 @@ def sheaf(
 app.command()(demo)
 app.command()(check)
 app.command()(plan)
-app.command()(run)
+app.command(cls=SectionedCommand)(run)
 app.add_typer(stream, name="stream")
 app.command()(serve)
 app.add_typer(workload, name="workload")
@@ -90,4 +94,5 @@ app.command(context_settings=checks.PASS_ON)(checks.test)
 
 def main() -> None:
     """Run the command given on the command line."""
-    sys.exit(app(standalone_mode=True))
+    with interruptible():
+        sys.exit(app(standalone_mode=True))

@@ -222,7 +222,7 @@ JOB: dict[str, Any] = {
     "position": None,
     "stage": "run",
     "reason": None,
-    "progress": {"done": 3, "known": 8},
+    "progress": {"done": 38, "known": 100},
     "created": "2026-03-01T09:30:00Z",
     "started": "2026-03-01T09:30:01Z",
     "finished": None,

@@ -487,8 +487,8 @@ class OperatorsOut(BaseModel):
 
 
 class ProgressOut(BaseModel):
-    done: int = Field(description="Parts of the work that are done.")
-    known: int = Field(description="Parts that are known of so far.")
+    done: int = Field(description="Parts of the work that are done; they never get fewer.")
+    known: int = Field(description="Parts that there are: 100, for percents of the whole.")
 
 
 class JobOut(BaseModel):

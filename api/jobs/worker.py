@@ -181,6 +181,7 @@ class JobMonitor(Monitor):
         self._tell, self._counting = tell, CountWriter(job.counts)
         self._measures = job.measures
         self._began, self._told = time.monotonic(), 0.0
+        self._percent = -1  # that was told last: it never falls
 
     def __enter__(self) -> Self:
         self._counting.__enter__()
@@ -193,9 +194,13 @@ class JobMonitor(Monitor):
         self._tell({"stage": name})
 
     def on_progress(self, part: float) -> None:
-        if part >= 1 or time.monotonic() - self._told > PROGRESS_EVERY:
-            self._told = time.monotonic()
-            self._tell({"progress": [round(part * 100), 100]})
+        percent = int(part * 100)
+        if percent > self._percent and (part >= 1 or self._is_due()):
+            self._told, self._percent = time.monotonic(), percent
+            self._tell({"progress": [percent, 100]})
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._told > PROGRESS_EVERY
 
     def on_slice(self, slice: SliceProgress, rows: Mapping[str, int], account: Account) -> None:
         at = round(time.monotonic() - self._began, 3)
@@ -206,9 +211,7 @@ class JobMonitor(Monitor):
     def on_tasks(self, progress: SparkProgress) -> None:
         self._counting.put(progress.read, progress.rows_out, progress.account)
         rows = sum(progress.rows_out.values())
-        self._tell(
-            {"progress": [progress.done, progress.tasks], "events": progress.rows_in, "rows": rows}
-        )
+        self._tell({"events": progress.rows_in, "rows": rows})
 
     def finish(self, report: RunReport, said: Mapping[str, Any]) -> None:
         """Write down what all operators have counted in the end, and what the report says."""

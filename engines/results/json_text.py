@@ -74,6 +74,24 @@ def iso_texts(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.string()))
 
 
+def shown_moment(column: pa.Array) -> int | str:
+    """The one time of a column as people read it: a number, or ISO 8601 as far as it matters.
+
+    The end of what a stream has settled is the last moment before another: of 26.234999999 s, by a
+    clock of nanoseconds, nobody wants to know more than 26.234.
+    """
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit in ("us", "ns"):
+        ticks = column.cast(pa.int64())[0].as_py()
+        for unit in ("ms", "us"):
+            step = 10 ** (_DIGITS[kind.unit] - _DIGITS[unit])
+            if (ticks + 1) % step == 0:
+                column = pa.array([ticks + 1 - step], pa.int64()).cast(kind)
+                break
+    found = column[0].as_py() if pa.types.is_integer(kind) else iso_texts(column)[0].as_py()
+    return found if isinstance(found, int) else str(found)
+
+
 def _encoded(column: pa.Array) -> pa.DictionaryArray:
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         indices = pa.array(np.arange(len(column)), pa.int64())

@@ -20,7 +20,8 @@ from engines.local.run import SlicedRun, event_chunks, run_events
 from engines.local.slices import Slice, between
 from engines.program import Program, RunContext, RunOptions, bound_program
 from engines.reference.oracle import run_oracle
-from engines.results.tables import FileOutput, FirstRows, Results, empty_results, sorted_results
+from engines.results.first_rows import FirstRows
+from engines.results.tables import FileOutput, Results, empty_results, sorted_results
 from engines.run import run
 from optimizer.bind.binder import bind, load_bound
 from optimizer.ir.query import BoundWorkload

@@ -15,7 +15,10 @@ PASS_ON = checks.PASS_ON
 
 
 def bench(context: typer.Context) -> None:
-    """Measure what is faster than what; `bench --help` names the benchmarks of a checkout."""
+    """Measure what is faster than what.
+
+    `bench --help` names the benchmarks of a checkout.
+    """
     root = checks.ROOT
     if not (root / "tests" / "benchmarks").is_dir():
         typer.echo(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from api.cli.terminal.json_output import Json, echo_json
 
 if TYPE_CHECKING:
     from engines.calibration.calibrate import Calibration
@@ -39,9 +40,12 @@ def calibrate(
             metavar="SECONDS", help="How long to measure counting and joining; 8 if not given."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Measure what runs take here and keep it for 'plan --model measured'."""
+    """Measure what runs take on this machine.
+
+    It is kept for 'plan --model measured'.
+    """
     from engines.calibration import calibrate as calibration
     from engines.calibration.machine_costs import save
     from engines.calibration.stage_trials import EVENTS
@@ -69,7 +73,7 @@ def calibrate(
             ],
             "file": str(path),
         }
-        typer.echo(json.dumps(document))
+        echo_json(document)
         return
     _show(found)
     typer.echo(f"Kept in {path}")

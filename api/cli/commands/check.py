@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from api.cli.commands.run_options import OnError
+from api.cli.completion import WorkloadNames
+from api.cli.terminal.colour import echo_error, is_coloured
+from api.cli.terminal.json_output import Json, echo_json
 from api.cli.workload_files import open_workload
 from api.run_settings import OnError as OnErrorChoice
-from workloads.errors import SheafError
+from workloads.errors import SheafError, WorkloadError
+
+if TYPE_CHECKING:
+    from optimizer.ir.query import BoundWorkload
 
 
 def check(
-    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    workloads: WorkloadNames,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every rewrite of every query.")
     ] = False,
@@ -25,39 +32,69 @@ def check(
         ),
     ] = None,
     on_error: OnError = "stop",
+    as_json: Json = False,
 ) -> None:
-    """Parse and validate; errors come with line, column, caret and hint."""
+    """Parse and validate workloads.
+
+    Errors come all at once, with line, column, caret and hint.
+    """
     wrong = 0
+    documents = []
     for given in workloads:
         try:
-            typer.echo(_report(given, explain))
-            for note in () if events is None else _notes(given, events, on_error):
-                typer.echo(f"note: {note}", err=True)
+            _, bound = open_workload(given)
+            notes = [] if events is None else _notes(given, events, on_error)
         except SheafError as error:
-            text = str(error)
-            typer.echo(text if text.startswith("error:") else f"error: {text}", err=True)
             wrong += 1
+            documents.append(_refusal(given, error))
+            if not as_json:
+                text = str(error)
+                echo_error(text if text.startswith("error:") else f"error: {text}")
+        else:
+            documents.append({"workload": given, "ok": True, **_facts(bound), "notes": notes})
+            if not as_json:
+                typer.echo(_report(bound, explain))
+                for note in notes:
+                    typer.echo(f"note: {note}", err=True)
+    if as_json:
+        echo_json(documents)
     if wrong:
         raise typer.Exit(1)
 
 
-def _report(given: str, explain: bool) -> str:
+def _refusal(given: str, error: SheafError) -> dict[str, Any]:
+    found = error.diagnostics if isinstance(error, WorkloadError) else ()
+    errors = [asdict(diagnostic) for diagnostic in found] or [{"message": str(error)}]
+    return {"workload": given, "ok": False, "errors": errors}
+
+
+def _facts(bound: BoundWorkload) -> dict[str, Any]:
     from optimizer.ir.query import Aggregation, events
 
-    _, bound = open_workload(given)
+    queries = bound.queries
+    keys = sorted({query.key for query in queries if query.key}, key=lambda key: (len(key), key))
+    return {
+        "name": bound.name,
+        "queries": [query.name for query in queries],
+        "aggregate": sum(isinstance(query.output, Aggregation) for query in queries),
+        "types": sorted({e.symbol.type for query in queries for e in events(query.pattern)}),
+        "keys": [list(key) for key in keys],
+    }
+
+
+def _report(bound: BoundWorkload, explain: bool) -> str:
     if explain:
         from optimizer.explain.rewriting import explain_workload
 
         return explain_workload(bound)
-    queries = bound.queries
-    aggregates = sum(isinstance(query.output, Aggregation) for query in queries)
-    types = {event.symbol.type for query in queries for event in events(query.pattern)}
-    keys = sorted({query.key for query in queries if query.key}, key=lambda key: (len(key), key))
-    listed = ", ".join("+".join(key) for key in keys) or "none"
+    facts = _facts(bound)
+    number, aggregate = len(facts["queries"]), facts["aggregate"]
+    listed = ", ".join("+".join(key) for key in facts["keys"]) or "none"
+    good = typer.style("ok", fg="green", bold=True) if is_coloured() else "ok"
     return (
-        f"{bound.name}: ok, {_count(len(queries), 'query', 'queries')} "
-        f"({aggregates} AGG, {len(queries) - aggregates} RETURN), "
-        f"{_count(len(types), 'type', 'types')}, keys: {listed}"
+        f"{facts['name']}: {good}, {_count(number, 'query', 'queries')} "
+        f"({aggregate} AGG, {number - aggregate} RETURN), "
+        f"{_count(len(facts['types']), 'type', 'types')}, keys: {listed}"
     )
 
 
@@ -66,11 +103,10 @@ def _notes(given: str, path: str, on_error: OnErrorChoice) -> list[str]:
     from engines.columns.occurrences import Occurrences
     from engines.input.batches import FileSource, named_columns
     from engines.input.event_table import Faults
-    from optimizer.bind.binder import bind
 
     workload, _ = open_workload(given)
     source = FileSource(path, workload.stream, Faults(on_error))
-    bound = bind(workload, source.kinds)
+    bound = source.bind(workload)
     source.assume(named_columns(bound))
     occurred, named = Occurrences(bound), named_columns(bound)
     for batch in source.batches([name for name in source.schema.names if name in named]):

@@ -23,7 +23,10 @@ FILES = 2  # that the live stream comes in
 def demo(
     events: Annotated[int, typer.Option(min=1, help="How many events to generate.")] = EVENTS,
 ) -> None:
-    """Start the service, post a workload, show its plan, run it on Spark, stored and live."""
+    """Go the whole way: service, plan, Spark job, live stream.
+
+    A workload is posted to a service, planned, and run on Spark over stored events and live.
+    """
     import httpx
     from rich.console import Console
 
@@ -172,55 +175,29 @@ def _waited(console: Console, client: httpx.Client, job: dict[str, Any]) -> dict
 
 def _now(job: dict[str, Any]) -> str:
     """What a job is doing, in a few words."""
-    words = {
-        "start": "starting Spark",
-        "run": "running",
-        "read": "looking at the events",
-        "finish": "giving the rows that wait",
-    }
+    from api.cli.terminal.progress import stage_text
+
     if job["stream"] is not None and job["stream"]["batches"]:
         return f"batch {job['stream']['batches']}, {job['events']:,} events"
     progress = job["progress"]
-    tasks = (
-        f", {progress['done']} of {progress['known']} tasks"
-        if progress and progress["known"]
-        else ""
-    )
-    return words.get(job["stage"], str(job["stage"])) + tasks
+    done = f", {progress['done'] / progress['known']:.0%}" if progress and progress["known"] else ""
+    return stage_text(str(job["stage"]), "spark") + done
 
 
 def _show_results(console: Console, client: httpx.Client, job: dict[str, Any]) -> None:
-    from rich.text import Text
+    from api.cli.terminal.first_rows import QueryRows, print_first_rows
 
     queries = _answer(client.get(f"/v1/plans/{job['plan']}"))["queries"]
-    width = max(map(len, queries))
     total = sum(job["rows"].values())
     _step(console, 6, f"{total:,} rows of results", f"GET /v1/jobs/{job['id']}/results")
-    console.print(f"   [dim]{'query':<{width}} {'rows':>10}  the first of them[/dim]")
+    shown = []
     for query in queries:
         found = _answer(
             client.get(f"/v1/jobs/{job['id']}/results", params={"query": query, "limit": 8})
         )
         number = sum(found["total"].values())
-        line = Text.assemble(
-            "   ", (f"{query:<{width}}", "cyan"), f" {number:>10,}  ", (_example(found), "dim")
-        )
-        console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-
-
-def _example(found: dict[str, Any]) -> str:
-    """The first match, or all aggregates of the first window."""
-    from api.cli.terminal.tables import cell
-
-    rows = found["aggregates"] + found["matches"]
-    if not rows:
-        return ""
-    first = rows[0]
-    place = f"{cell(first['key'])} at {first['time']}: "
-    if "match" in first:
-        return place + cell(first["match"], digits=6)
-    together = [r for r in rows if (r["key"], r["time"]) == (first["key"], first["time"])]
-    return place + ", ".join(f"{r['aggregate']} = {cell(r['value'], digits=6)}" for r in together)
+        shown.append(QueryRows(query, number, found["aggregates"] + found["matches"]))
+    print_first_rows(shown, console, most=1, indent=3)
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:

@@ -7,9 +7,17 @@ from typing import Annotated
 
 import typer
 
+from api.cli.completion import bundled_names
+from api.cli.terminal.json_output import Json, echo_json
+
 
 def generate(
-    name: Annotated[str, typer.Argument(help="A bundled workload: shop, stocks or hospital.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A bundled workload: shop, stocks or hospital.", autocompletion=bundled_names
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Where to: .parquet, .csv or .jsonl.")],
     events: Annotated[
         int | None, typer.Option(min=0, help="How many; by default as many as suit it.")
@@ -17,10 +25,18 @@ def generate(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Which of the many streams like this.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Write a stream for a bundled workload; the same seed gives the same events."""
+    """Write events for a bundled workload.
+
+    The same seed gives the same events.
+    """
     from workloads import bundled
     from workloads.generators import write_events
 
     spec = bundled.stream(name, events, seed)
-    typer.echo(f"{write_events(spec, out)}: {spec.events:,} events")
+    path = write_events(spec, out)
+    if as_json:
+        echo_json({"file": str(path), "events": spec.events})
+        return
+    typer.echo(f"{path}: {spec.events:,} events")

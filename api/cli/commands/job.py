@@ -18,7 +18,6 @@ from api.cli.commands.run_options import (
     Slice,
 )
 from api.cli.commands.service import (
-    Json,
     Server,
     connected,
     moment,
@@ -32,10 +31,14 @@ from api.cli.commands.stream_options import (
     Every,
     Files,
     Finish,
-    Like,
     Once,
+    Schema,
 )
+from api.cli.completion import JobId, PlanId
+from api.cli.terminal.help_sections import SectionedCommand
+from api.cli.terminal.json_output import Json
 from api.cli.terminal.preview import operator_lines
+from api.cli.terminal.progress import stage_text
 from api.run_settings import RunSettings, as_flag
 
 if TYPE_CHECKING:
@@ -44,14 +47,10 @@ if TYPE_CHECKING:
 
 job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
 
-Id = Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")]
 
-
-@job.command("launch")
+@job.command("launch", cls=SectionedCommand)
 def launch(
-    plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="The id of a plan, as the service has it.")
-    ],
+    plan: PlanId,
     events: Annotated[str, typer.Option(metavar="PATH", help="Events, as the service sees them.")],
     out: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where results are written besides.")
@@ -69,7 +68,7 @@ def launch(
     every: Every = None,
     buckets: Buckets = None,
     files: Files = None,
-    like: Like = None,
+    schema: Schema = None,
     once: Once = False,
     finish: Finish = False,
     on_error: OnError = "stop",
@@ -89,7 +88,7 @@ def launch(
         "every": every,
         "buckets": buckets,
         "files": files,
-        "like": like,
+        "like": schema,
         "once": once or None,
         "finish": finish or None,
     }
@@ -130,16 +129,20 @@ def list_all(
 
 
 @job.command("show")
-def show(id: Id, server: Server = None, as_json: Json = False) -> None:
-    """One job: its status, how far it is, and why it failed if it did."""
+def show(id: JobId, server: Server = None, as_json: Json = False) -> None:
+    """A job as it is now; `watch` waits for its end."""
     with connected(server) as client:
         found = client.job(id)
     _show(found, as_json)
 
 
 @job.command("watch")
-def watch(id: Id, server: Server = None, as_json: Json = False) -> None:
-    """Wait for a job to be over; fails where it does."""
+def watch(id: JobId, server: Server = None, as_json: Json = False) -> None:
+    """Wait for a job to end, then show it.
+
+    Fails where the job does. It says on a terminal how far the job is; `follow` prints that, and
+    the rows, line by line.
+    """
     with connected(server) as client:
         found = _waited(client, id)
     _show(found, as_json)
@@ -147,12 +150,17 @@ def watch(id: Id, server: Server = None, as_json: Json = False) -> None:
 
 @job.command("follow")
 def follow(
-    id: Id,
+    id: JobId,
     rows: Annotated[bool, typer.Option(help="Also what it finds.")] = True,
     server: Server = None,
-    as_json: Json = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each of them as a line of JSON.")
+    ] = False,
 ) -> None:
-    """Print what happens to a job, and what it finds, until it is over."""
+    """Print a job's progress and rows as they come.
+
+    A line for each, until the job is over: for a stream, and for other programs to read.
+    """
     with connected(server) as client:
         for event in client.follow(id, rows):
             if as_json:
@@ -165,12 +173,15 @@ def follow(
 
 @job.command("change")
 def change(
-    id: Id,
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan.")],
+    id: JobId,
+    plan: PlanId,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """Have a stream that runs go on with another plan: queries come and go."""
+    """Have a running stream go on with another plan.
+
+    Queries come and go; those that stay keep their state.
+    """
     with connected(server) as client:
         found = client.change_plan(id, plan)
     if as_json:
@@ -184,14 +195,17 @@ def change(
 
 @job.command("operators")
 def operators(
-    id: Id,
+    id: JobId,
     everything: Annotated[
         bool, typer.Option("--all", help="Also symbols and events, which are columns of others.")
     ] = False,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """The operators of a job's plan: CPU and rows so far beside what was predicted, and state."""
+    """Account for the operators of a job's plan.
+
+    CPU and rows so far beside what was predicted, and state.
+    """
     with connected(server) as client:
         found = client.operators(id)
     if as_json:
@@ -202,15 +216,18 @@ def operators(
 
 
 @job.command("log")
-def log(id: Id, server: Server = None) -> None:
+def log(id: JobId, server: Server = None) -> None:
     """What the job's process printed."""
     with connected(server) as client:
         typer.echo(client.log(id), nl=False)
 
 
 @job.command("cancel")
-def cancel(id: Id, server: Server = None) -> None:
-    """End a job that waits or runs; drop one that is over, with its results."""
+def cancel(id: JobId, server: Server = None) -> None:
+    """End a job that waits or runs.
+
+    Drop one that is over, with its results.
+    """
     with connected(server) as client:
         client.cancel(id)
 
@@ -227,13 +244,18 @@ def _waited(client: Client, id: str) -> JobOut:
 
 def _now(job: JobOut) -> str:
     place = f", number {job.position} in the queue" if job.position else ""
-    tasks = f", {job.progress.done} of {job.progress.known} parts" if job.progress else ""
-    return f"{job.id} {job.status}: {job.stage}{place}{tasks}"
+    return f"{job.id} {job.status}: {stage_text(job.stage, job.engine)}{place}{_done(job)}"
+
+
+def _done(job: JobOut) -> str:
+    if not job.progress or not job.progress.known:
+        return ""
+    return f", {job.progress.done / job.progress.known:.0%}"
 
 
 def _told(event: Event) -> Iterator[str]:
     """An event in a line for each thing it says."""
-    from api.cli.terminal.tables import cell
+    from api.cli.terminal.values import cell
 
     if event.name in ("aggregates", "matches"):
         for row in event.data["rows"]:

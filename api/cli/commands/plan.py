@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +21,9 @@ from api.cli.commands.run_options import (
     RowLimit,
     Slice,
 )
+from api.cli.completion import WorkloadName
+from api.cli.terminal.colour import plan_text
+from api.cli.terminal.json_output import Json
 from api.cli.workload_files import open_workload
 from api.jobs.devices import Device, chosen_device
 from api.run_settings import DEFAULT, RunSettings, as_flag
@@ -37,7 +41,7 @@ Format = OneOf["text", "json", "svg"]
 
 
 def plan(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    workload: WorkloadName,
     events: Annotated[
         str | None, typer.Option(metavar="PATH", help="Events to sample statistics from.")
     ] = None,
@@ -104,8 +108,9 @@ def plan(
     partial_limit: PartialLimit = None,
     on_limit: OnLimit = "stop",
     row_limit: RowLimit = None,
+    as_json: Json = False,
 ) -> None:
-    """Show the plan of a workload.
+    """Show the plan of a workload; --json is --format json.
 
     It takes the options that 'run' takes for events and limits, so that both can be given the same
     ones: events are read as a run reads them, and limits change nothing about the plan.
@@ -116,6 +121,7 @@ def plan(
     from sharing.planner import plan as stages_of
     from workloads.workload import to_document
 
+    format = "json" if as_json else format
     if (query is not None or verbose or explain) and format != "text":
         raise SheafError("--query, --explain and --verbose are for --format text")
     if events is not None and statistics is not None:
@@ -224,7 +230,9 @@ def _served(
 
 def _tell(plan: Plan, format: Format, query: str | None, verbose: bool) -> None:
     """Show a plan; its notes are in its text, and for every other format beside it."""
-    typer.echo(show(plan, format, query, verbose), nl=False)
+    text = show(plan, format, query, verbose)
+    is_shown = format == "text" and sys.stdout.isatty()
+    typer.echo(plan_text(text) if is_shown else text, nl=False)
     for note in plan.notes if format != "text" or query is not None else ():
         typer.echo(f"note: {note}", err=True)
 

@@ -8,7 +8,9 @@ from typing import Literal as OneOf
 
 import typer
 
-from api.cli.commands.service import Json, Server, connected, console, print_json
+from api.cli.commands.service import Server, connected, console, print_json
+from api.cli.completion import JobId
+from api.cli.terminal.json_output import Json
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -18,7 +20,7 @@ KINDS: tuple[Kind, Kind] = ("aggregates", "matches")
 
 
 def results(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The id that the service gave it.")],
+    job: JobId,
     query: Annotated[str | None, typer.Option(help="Only rows of this query.")] = None,
     kind: Annotated[Kind | None, typer.Option(help="Only rows of this kind.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Rows of each kind that are shown.")] = 20,
@@ -34,7 +36,7 @@ def results(
     as_json: Json = False,
 ) -> None:
     """Show what a job found, or fetch it into a file."""
-    from api.cli.terminal.tables import print_rows
+    from api.cli.terminal.first_rows import print_rows
 
     with connected(server) as client:
         if out is not None:
@@ -49,7 +51,7 @@ def results(
     for name in KINDS:
         rows = [row.model_dump() for row in getattr(found, name)]
         if rows and kind in (None, name):
-            print_rows(rows, list(rows[0]), name, limit, console(), found.total[name])
+            print_rows(rows, name, offset, found.total[name], console())
 
 
 def _files(

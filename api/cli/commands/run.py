@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from typing import Literal as OneOf
@@ -20,7 +19,7 @@ from api.cli.commands.run_options import (
     RowLimit,
     Slice,
 )
-from api.cli.commands.spark import SparkOptions, check_spark_sink, interruptible, settings_of
+from api.cli.commands.spark import SparkOptions, check_spark_sink, settings_of
 from api.cli.commands.stream import LiveOptions, run_live
 from api.cli.commands.stream_options import (
     STREAMS,
@@ -29,12 +28,21 @@ from api.cli.commands.stream_options import (
     Every,
     Files,
     Finish,
-    Like,
     Once,
+    Schema,
 )
+from api.cli.completion import WorkloadName
 from api.cli.sinks import check_sink
-from api.cli.terminal.preview import ROWS_SHOWN, show, tell_faults
-from api.cli.terminal.progress import progress_bar
+from api.cli.terminal.json_output import Json, echo_json
+from api.cli.terminal.preview import tell_faults
+from api.cli.terminal.progress import RunBar, run_bar, waiting
+from api.cli.terminal.run_output import (
+    first_rows_document,
+    is_report_wanted,
+    rows_wanted,
+    show_first_rows,
+    summary,
+)
 from api.cli.workload_files import only_queries, open_workload
 from api.jobs.devices import Device, chosen_device
 from api.run_settings import RunSettings, as_flag
@@ -54,7 +62,7 @@ STOPPED = 3  # the exit code where a query was stopped at a limit, and the other
 
 
 def run(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    workload: WorkloadName,
     events: Annotated[
         str, typer.Option(metavar="PATH", help="Parquet, CSV or JSON lines: file, folder or glob.")
     ],
@@ -131,9 +139,21 @@ def run(
     every: Every = None,
     buckets: Buckets = None,
     files: Files = None,
-    schema: Like = None,
+    schema: Schema = None,
+    report_line: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="End with a line of JSON on standard error that accounts for the run, also on a "
+            "terminal.",
+        ),
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Run a workload over events; without --out, show the first rows."""
+    """Run a workload over events.
+
+    Without --out, the first rows of each query are shown.
+    """
     from engines.program import RunOptions
     from engines.report import report_document
     from engines.run import run as run_plan
@@ -157,7 +177,8 @@ def run(
             check_sink(out)
     began = time.perf_counter()
     used = chosen_device(device) if spark.is_local else spark.device(device)
-    parsed, made = _planned(workload, query or (), plan, events, engine, used, not no_sharing)
+    with waiting("planning"):
+        parsed, made = _planned(workload, query or (), plan, events, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
     for sentence in row_warnings(made):
         typer.echo(f"warning: {sentence}", err=True)
@@ -179,11 +200,17 @@ def run(
         report = run_live(made, source, out, live, execution)
     else:
         report = _run(run_plan, parsed, made, source, out, execution, statistics)
+        if not as_json:
+            _show_rows(made, report, statistics)
         _show(report, verbose)
     for note in report.notes:
         typer.echo(f"note: {note}", err=True)
     report.seconds = {"plan": planning, **report.seconds}
-    typer.echo(json.dumps(report_document(made, report)), err=True)
+    document = report_document(made, report)
+    if as_json:
+        echo_json({**document, **first_rows_document(made, report)})
+    said = json.dumps(document) if is_report_wanted(report_line) else summary(made, report)
+    typer.echo(said, err=True)
     if report.ledger.stopped:
         raise typer.Exit(STOPPED)
 
@@ -242,11 +269,14 @@ def _difference(one: Mapping[str, object], other: Mapping[str, object]) -> str:
 class _Progress(Monitor):
     """A bar on the terminal, and Spark's own page."""
 
-    def __init__(self, told: Callable[[float], None], gathered: RunningStatistics | None) -> None:
-        self._told, self._gathered = told, gathered
+    def __init__(self, bar: RunBar, gathered: RunningStatistics | None) -> None:
+        self._bar, self._gathered = bar, gathered
+
+    def on_stage(self, name: str) -> None:
+        self._bar.stage(name)
 
     def on_progress(self, part: float) -> None:
-        self._told(part)
+        self._bar.part(part)
 
     def on_page(self, address: str) -> None:
         typer.echo(f"Spark's own page: {address}", err=True)
@@ -271,27 +301,27 @@ def _run(
     from optimizer.bind.binder import bind
 
     gathered = None if statistics is None else RunningStatistics(bind(workload))
-    with ExitStack() as stack:
-        if execution.engine == "spark":
-            stack.enter_context(interruptible())
-        bar = stack.enter_context(progress_bar(workload.name))
-        monitor = _Progress(bar, gathered)
+    sink = RowSink(out, rows_wanted(len(plan.queries)))
+    with run_bar(execution.engine) as bar:
         try:
-            report = run_plan(plan, source, RowSink(out, ROWS_SHOWN), execution, monitor)
+            report = run_plan(plan, source, sink, execution, _Progress(bar, gathered))
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
-    for name in report.files:
-        typer.echo(name)
     if statistics is not None and gathered is not None:
         write_statistics(gathered.statistics(), statistics)
-        typer.echo(str(statistics))
     return report
 
 
-def _show(report: RunReport, verbose: bool) -> None:
-    """The first rows, and what a user should know of how they came about."""
+def _show_rows(plan: Plan, report: RunReport, statistics: Path | None) -> None:
+    """The files that were written, or the first rows."""
+    for name in (*report.files, *(() if statistics is None else (str(statistics),))):
+        typer.echo(name)
     if report.first is not None:
-        show(report.first, typer.echo, report.numbers)
+        show_first_rows(plan, report)
+
+
+def _show(report: RunReport, verbose: bool) -> None:
+    """What a user should know of how the rows came about."""
     if report.unbounded:
         typer.echo(
             f"note: all events were in memory for {', '.join(report.unbounded)}: a window counted "

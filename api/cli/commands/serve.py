@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import ipaddress
 import logging
-from contextlib import suppress
+import signal
+import socket
 from pathlib import Path
 from typing import Annotated
 from typing import Literal as OneOf
 
 import typer
+
+from workloads.errors import SheafError
 
 
 def serve(
@@ -49,6 +53,7 @@ def serve(
     from api.http.logs import set_up
     from api.http.settings import from_environment
 
+    check_address(host, port)
     set_up(log)
     roots = tuple(root) if root else None
     settings = from_environment(data=data, store=store, roots=roots, jobs_at_once=jobs)
@@ -72,8 +77,41 @@ def serve(
         gc.freeze()
 
     server = Server(config, started)
-    with suppress(KeyboardInterrupt):  # when all is closed
+
+    def end(number: int, frame: object) -> None:
+        app.state.closing.set()
+        server.should_exit = True
+
+    # Which the server goes back to at its end, when it hands on the signal that it got.
+    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
         server.run()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse an address that nothing can listen on now."""
+    try:
+        (kind, _, protocol, _, address), *_ = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        with socket.socket(kind, socket.SOCK_STREAM, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why = f"port {port} of {host} is in use; end what listens there, or take another"
+        elif error.errno == errno.EACCES:
+            why = f"port {port} is for the system's own; take one from 1024 on"
+        else:
+            said = error.strerror or str(error)
+            raise SheafError(
+                f"cannot listen on {host}: {said}; name another with --host"
+            ) from error
+        raise SheafError(f"{why}, such as --port {port + 1 if port >= 1024 else 8000}") from error
 
 
 def log_address(host: str, port: int) -> None:

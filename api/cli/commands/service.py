@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from api.cli.terminal.json_output import echo_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +30,6 @@ Server = Annotated[
         show_envvar=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print what the service answers.")]
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def print_json(found: BaseModel | Sequence[BaseModel]) -> None:
         plain: Any = [one.model_dump(mode="json", exclude_none=True) for one in found]
     else:
         plain = found.model_dump(mode="json", exclude_none=True)
-    typer.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+    echo_json(plain)
 
 
 def console() -> Console:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal as OneOf
@@ -64,17 +61,3 @@ def check_spark_sink(path: str) -> None:
         raise SheafError(f"there is no folder '{folder.parent}' to write results to")
     if folder.is_file():
         raise SheafError(f"'{folder}' is a file; leave the slash out to write to a file")
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Have a request to end stop the job and clean up, as Ctrl-C does."""
-
-    def stop(number: int, frame: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)  # Spark has its own handler for this one
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

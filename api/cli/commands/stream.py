@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from api.cli.completion import WorkloadName
+from api.cli.terminal.progress import STAGES, stage_text
 from engines.execution import Command, EventSource, Execution, Monitor, Replacement
 from workloads.errors import SheafError
 
@@ -64,8 +66,8 @@ def run_live(
         once=live.once,
     )
     execution = replace(execution, stream=options, finish=live.finish)
-    with _shown() as show, _asked_to_end() as asked:
-        monitor = _Watching(live.checkpoint, plan, asked, show)
+    with _shown() as show, _Ending() as ending:
+        monitor = _Watching(live.checkpoint, plan, ending, show)
         report = run(plan, source, RowSink(out), execution, monitor)
     if report.about["late"]:
         late = report.about["late"]
@@ -83,25 +85,30 @@ class _Watching(Monitor):
         self,
         checkpoint: str,
         plan: Plan,
-        asked: Event,
-        show: Callable[[StreamProgress], None],
+        ending: _Ending,
+        show: Callable[[str], None],
     ) -> None:
-        self._checkpoint, self._plan, self._asked, self._show = checkpoint, plan, asked, show
+        self._checkpoint, self._plan, self._ending, self._show = checkpoint, plan, ending, show
+
+    def on_stage(self, name: str) -> None:
+        words = "waiting for the first batch" if name == "run" else stage_text(name, "spark")
+        self._show(f"{words}; Ctrl-C ends it")
 
     def on_page(self, address: str) -> None:
         typer.echo(f"Spark's own page: {address}", err=True)
 
     def on_start(self, takeover: Takeover) -> None:
+        self._ending.is_running = True
         if takeover.afresh:
             typer.echo(f"note: {', '.join(takeover.afresh)} start afresh", err=True)
 
     def on_batch(self, progress: StreamProgress) -> None:
-        self._show(progress)
+        self._show(_batch_text(progress))
 
     def command(self) -> Command:
         from engines.spark.stream import updates
 
-        if self._asked.is_set():
+        if self._ending.is_asked:
             return "stop"
         update = updates.asked(self._checkpoint)
         if update is None:
@@ -161,10 +168,13 @@ def about() -> None:
 @commands.command()
 def update(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Of the stream.")],
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    workload: WorkloadName,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the stream.")] = 600,
 ) -> None:
-    """Have a stream that runs go on with other queries, from the end of its batch."""
+    """Have a running stream go on with other queries.
+
+    They take over at the end of its batch.
+    """
     from api.cli.workload_files import open_workload
     from engines.spark.stream.updates import ask
     from workloads.workload import to_document
@@ -177,40 +187,57 @@ def update(
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[StreamProgress], None]]:
+def _shown() -> Iterator[Callable[[str], None]]:
     """A line on the terminal that says how it goes; nothing elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda progress: None
+        yield lambda text: None
         return
     from rich.console import Console
 
-    def text(progress: StreamProgress) -> str:
-        rows = progress.aggregates + progress.matches
-        parts = [
-            f"batch {progress.batch}",
-            f"{progress.read:,} events in",
-            f"{rows:,} rows out",
-            f"{progress.seconds:.1f} s",
-            f"state {progress.state / 2**20:.1f} MB",
-        ]
-        if progress.until is not None:
-            parts.append(f"up to {progress.until_shown}")
-        if progress.late:
-            parts.append(f"{progress.late:,} too late")
-        return " · ".join(parts)
-
-    with Console(stderr=True).status("starting; Ctrl-C ends it") as status:
-        yield lambda progress: status.update(text(progress))
+    with Console(stderr=True).status(f"{STAGES['read']}; Ctrl-C ends it") as status:
+        yield lambda text: status.update(text)
 
 
-@contextmanager
-def _asked_to_end() -> Iterator[Event]:
-    """Is set by Ctrl-C or a request to end, which must not cut off a word with the JVM."""
-    asked = Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
-    try:
-        yield asked
-    finally:
-        for number, handler in zip(signals, before, strict=True):
+def _batch_text(progress: StreamProgress) -> str:
+    """A batch in a line."""
+    rows = progress.aggregates + progress.matches
+    parts = [
+        f"batch {progress.batch}",
+        f"{progress.read:,} events in",
+        f"{rows:,} rows out",
+        f"{progress.seconds:.1f} s",
+        f"state {progress.state / 2**20:.1f} MB",
+    ]
+    if progress.until is not None:
+        parts.append(f"up to {progress.until_shown}")
+    if progress.late:
+        parts.append(f"{progress.late:,} too late")
+    return " · ".join(parts)
+
+
+class _Ending:
+    """Has a running stream end with its batch when Ctrl-C or a request to end comes.
+
+    Before it runs, and where it is asked again, the process ends as any other command's does.
+    """
+
+    def __init__(self) -> None:
+        self.is_running = self.is_asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.is_running and not self.is_asked:
+            self.is_asked = True
+        elif callable(handler := self._before[number]):
+            handler(number, frame)
+        else:
+            raise KeyboardInterrupt

@@ -28,14 +28,18 @@ Every = Annotated[
     typer.Option(metavar="SECONDS", help="Time between batches.", rich_help_panel=STREAMS),
 ]
 Buckets = Annotated[
-    int | None, typer.Option(min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS)
+    int | None,
+    typer.Option(metavar="N", min=1, help="Pieces that the state is in.", rich_help_panel=STREAMS),
 ]
 Files = Annotated[
-    int | None, typer.Option(min=1, help="New files in a batch at most.", rich_help_panel=STREAMS)
+    int | None,
+    typer.Option(metavar="N", min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
 ]
-Like = Annotated[
+Schema = Annotated[
     str | None,
     typer.Option(
+        "--schema",
+        "--like",
         metavar="PATH",
         help="A file of events like those that will come.",
         rich_help_panel=STREAMS,

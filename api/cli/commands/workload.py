@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.commands.service import Json, Server, connected, moment, print_json, print_rows
+from api.cli.commands.service import Server, connected, moment, print_json, print_rows
+from api.cli.completion import WorkloadName
+from api.cli.terminal.json_output import Json
 from api.cli.workload_files import find_workload, open_workload
 
 if TYPE_CHECKING:
@@ -20,11 +22,14 @@ Version = Annotated[int | None, typer.Option(min=1, help="By default the latest.
 
 @workload.command("post")
 def post(
-    given: Annotated[str, typer.Argument(metavar="WORKLOAD", help="File or name.")],
+    given: WorkloadName,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """Check a workload and keep it; a changed one of the same name is a new version."""
+    """Check a workload and keep it.
+
+    A changed one of the same name is a new version.
+    """
     open_workload(given)  # its errors are said with their places in the file
     with connected(server) as client:
         kept = client.post_workload(find_workload(given))
@@ -71,7 +76,10 @@ def versions(id: Id, server: Server = None, as_json: Json = False) -> None:
 
 @workload.command("explain")
 def explain(id: Id, version: Version = None, server: Server = None, as_json: Json = False) -> None:
-    """What the optimizer sees: normal forms, candidates, and what keeps queries from sharing."""
+    """Show what the optimizer sees.
+
+    Normal forms, candidates, and what keeps queries from sharing.
+    """
     with connected(server) as client:
         found = client.explain(id, version)
     if as_json:
@@ -97,7 +105,10 @@ def plans(
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """Plans in the order they were made; `sheaf plan PLAN --server URL` shows one."""
+    """Plans in the order they were made.
+
+    `sheaf plan PLAN --server URL` shows one.
+    """
     with connected(server) as client:
         found = list(client.plans(id))
     if as_json:

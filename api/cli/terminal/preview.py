@@ -1,9 +1,9 @@
-"""Results, what was left out, and the account of a job's operators, on the terminal."""
+"""What was left out, and the account of a job's operators, on the terminal."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,29 +11,9 @@ import typer
 if TYPE_CHECKING:
     from api.http.schemas import HoldingOut, OperatorCounts, OperatorsOut, TreeDecision
     from engines.input.event_table import Faults
-    from engines.results.tables import Results
 
-ROWS_SHOWN = 20
 LINE_WIDTH = 80  # characters
 COLUMN_KINDS = ("symbol", "events")  # columns that other operators make, without time of their own
-
-
-def show(
-    results: Results, say: Callable[[str], None], numbers: tuple[int, int] | None = None
-) -> None:
-    """Tables of the first rows of each kind, and how many rows there are.
-
-    `numbers` are those where the results hold only the first.
-    """
-    from api.cli.terminal.tables import print_table
-
-    numbers = numbers or (results.aggregates.num_rows, results.matches.num_rows)
-    kinds = (("aggregates", results.aggregates), ("matches", results.matches))
-    for (kind, table), number in zip(kinds, numbers, strict=True):
-        if table.num_rows:
-            print_table(table, kind, ROWS_SHOWN, number=number)
-    if not any(numbers):
-        say("no rows: nothing matched")
 
 
 def tell_faults(faults: Faults) -> None:

@@ -1,4 +1,4 @@
-"""Result rows as plain values."""
+"""Result rows as plain values, and values as text."""
 
 from __future__ import annotations
 
@@ -25,4 +25,32 @@ def rows(table: pa.Table, offset: int, limit: int) -> list[dict[str, Any]]:
         for name in ("key", "match"):
             if row.get(name) is not None:
                 row[name] = json.loads(row[name])
+    return found
+
+
+def cell(value: Any, digits: int = 12) -> str:
+    """A value as short as it can be said: objects as `a.x=1 b.x=2`."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            text = f"{value:,.{digits}g}"
+            return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
+        case dict():
+            return " ".join(_fields(value, "", digits))
+        case _:
+            return str(value)
+
+
+def _fields(value: dict[str, Any], prefix: str, digits: int) -> list[str]:
+    found: list[str] = []
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            found += _fields(inner, f"{prefix}{name}.", digits)
+        elif isinstance(inner, list):
+            found.append(f"{prefix}{name}=[{len(inner)}]")
+        else:
+            found.append(f"{prefix}{name}={cell(inner, digits)}")
     return found

@@ -40,7 +40,7 @@ from engines.spark.batch.parts import (
     plan_routes,
     targets,
 )
-from engines.spark.batch.progress import OnProgress, TaskTally, watched
+from engines.spark.batch.progress import ExpectedTasks, OnProgress, TaskTally, watched
 from engines.spark.batch.pushed_filters import filter_for
 from engines.spark.batch.source import FileSource, SparkSource
 from engines.spark.batch.stretches import RowGroup, Stretch, cheapest, held_at_once, shuffled_time
@@ -237,6 +237,7 @@ class _Job:
         reader = self.source.reader(self.columns)
         evaluation = replace(self._evaluation((self.program,)), files=reader.files)
         task = StoredStretches(evaluation, reader, tuple(stretches), passing)
+        self.tally.expected = ExpectedTasks(len(stretches))
         numbers = self.session.range(0, len(stretches), 1, len(stretches))
         return numbers.mapInArrow(task, PACKED_SCHEMA)
 
@@ -255,7 +256,10 @@ class _Job:
         from pyspark.sql import functions as sf
 
         events = self.source.frame(self.session, self.columns, self.tally)
-        if not isinstance(self.source, FileSource) or self.source.spark_reads(self.columns):
+        splits: int | None = None
+        if isinstance(self.source, FileSource) and not self.source.spark_reads(self.columns):
+            splits = len(self.source.splits)
+        else:
             self.tally.whole = self.source.settle(self.tally)
         stream = self.workload.stream
         places = {name: f"c{i}" for i, name in enumerate(self.columns)}
@@ -273,6 +277,7 @@ class _Job:
         order = [time] + ([places[stream.sequence]] if stream.sequence else [])
         shuffled = routed.repartitionById(len(plan.parts), "part").sortWithinPartitions(*order)
         task = ShuffledParts(self._evaluation(plan.programs), plan.parts)
+        self.tally.expected = ExpectedTasks(len(plan.parts), splits)
         return shuffled.mapInArrow(task, PACKED_SCHEMA)
 
     def _evaluation(self, programs: tuple[Program, ...]) -> TaskEvaluation:

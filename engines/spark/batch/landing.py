@@ -21,11 +21,11 @@ from engines.account import Account, all_threads
 from engines.limits import Ledger, ResultsError
 from engines.matching.trees.adaptive import Decision
 from engines.results.chunks import RowChunk, RowKind
+from engines.results.first_rows import FirstRows
 from engines.results.tables import (
     AGGREGATE_ORDER,
     MATCH_ORDER,
     RUN_BYTES,
-    FirstRows,
     Results,
     Sorter,
     write_rows,
@@ -109,7 +109,7 @@ class SortedFiles:
 
 @dataclass(frozen=True)
 class FirstFew:
-    """The first rows of each kind, and how many there are."""
+    """The first rows of each query, and how many there are of each kind."""
 
     limit: int
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from engines.limits import ResultsError
 from engines.results.chunks import ROW_KINDS
+from engines.results.first_rows import FirstRows
 from engines.results.tables import (
     AGGREGATE_ORDER,
     ENDINGS,
     MATCH_ORDER,
-    FirstRows,
     Results,
     Sorter,
     aggregate_schema,
@@ -188,7 +188,7 @@ class TableTarget:
 
 @dataclass(frozen=True)
 class FirstRowsTarget:
-    """The first rows of each kind."""
+    """The first rows of each query."""
 
     limit: int
 

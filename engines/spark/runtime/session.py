@@ -3,15 +3,25 @@
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from engines.spark.runtime.code_archive import ship
 from engines.spark.runtime.java import java_home
-from engines.spark.runtime.jvm import forget, start_jvm, stop_jvm
+from engines.spark.runtime.jvm import (
+    forget,
+    forget_jvm,
+    has_jvm,
+    kill_jvm,
+    start_jvm,
+    stop_jvm,
+)
 from engines.spark.runtime.scratch import scratch_folder
 from engines.spark.runtime.startup import startup_options
 from workloads.errors import SheafError
@@ -60,19 +70,42 @@ def spark_session(
         "spark.master": master,
         "spark.app.name": app_name,
     }
-    start_jvm(settings, log)
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    with _started(master):
-        session = builder.getOrCreate()
+    session: SparkSession | None = None
     try:
+        start_jvm(settings, folder, log)
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        with _started(master), _own_interrupts():
+            session = builder.getOrCreate()
         if not _is_one_process(master):
             ship(session, folder)
         yield session
+    except KeyboardInterrupt:
+        kill_jvm()  # it may have been in the middle of a word with this process
+        raise
     finally:
-        session.stop()
-        forget(settings)
+        if not has_jvm():
+            forget_jvm()
+        elif session is not None:
+            session.stop()
+            forget(settings)
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Leave interrupts to whoever handles them: Spark would set a handler that asks the JVM.
+
+    It does so while the session is being made, which takes seconds more, and what it asks then
+    comes in the middle of another word with the JVM.
+    """
+    context: Any = import_module("pyspark.core.context")
+    before = context.signal
+    context.signal = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)
+    try:
+        yield
+    finally:
+        context.signal = before
 
 
 def check_master(master: str) -> None:

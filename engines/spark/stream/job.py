@@ -26,6 +26,7 @@ from engines.input.event_table import from_table
 from engines.limits import StateError
 from engines.live.bucket import Bucket
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions
+from engines.results.json_text import shown_moment
 from engines.spark.batch.job import JobError, said
 from engines.spark.runtime.kernel_warmup import warm
 from engines.spark.stream.checkpoint import (
@@ -148,7 +149,7 @@ class StreamProgress:
     aggregates: int = 0
     matches: int = 0
     until: int | None = None
-    until_shown: int | str | None = None  # as results say times
+    until_shown: int | str | None = None  # as people read it
     buckets: int = 0
     state: int = 0
     waiting: int = 0
@@ -489,14 +490,11 @@ class _Account:
 
 
 def _times_of(source: LiveSource) -> Callable[[int | None], Any]:
-    """Ticks of a stream as its results have them: numbers, or timestamps in ISO 8601."""
+    """Ticks of a stream as people read them: numbers, or timestamps in ISO 8601."""
     none = from_table(source.schema.empty_table(), source.stream)
 
     def shown(ticks: int | None) -> int | str | None:
-        if ticks is None:
-            return None
-        found = none.times(np.array([ticks]))[0].as_py()
-        return found if isinstance(found, int) else str(found.isoformat())
+        return None if ticks is None else shown_moment(none.times(np.array([ticks])))
 
     return shown
 

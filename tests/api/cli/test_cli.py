@@ -223,9 +223,11 @@ def test_run_shows_rows_and_ends_with_a_report(
 ) -> None:
     result = sheaf("run", mixed, "--events", events, "--engine", engine)
     assert result.exit_code == 0, result.stderr
-    assert "aggregates" in result.stdout
-    assert "cycles" in result.stdout
     report = json.loads(result.stderr.splitlines()[-1])
+    shown = [line.split()[:2] for line in result.stdout.splitlines() if line[0] != " "]
+    assert shown[0] == ["query", "rows"]
+    assert {name: int(number) for name, number in shown[1:]} == report["rows_by_query"]
+    assert [name for name, _ in shown[1:]] == ["cycles", "unwashed"]
     assert report["events"] == 300
     assert report["seconds"].keys() >= {"read", "plan", "run", "write"}
     assert report["events_per_second"] > 0

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.limits import ResultsError
-from engines.results.json_text import json_column, json_text
+from engines.results.json_text import json_column, json_text, shown_moment
 from engines.results.tables import (
     Results,
     aggregate_schema,
@@ -199,3 +199,23 @@ def test_times_have_as_many_digits_as_they_need(unit: str, zone: str | None) -> 
 
 def test_objects_are_compact_and_keep_their_order() -> None:
     assert json_text({"b": 1, "a": [1.5, None, float("nan")]}) == '{"b":1,"a":[1.5,null,null]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "shown"),
+    [
+        ("2025-03-01T12:50:26.234999999", "ns", "2025-03-01T12:50:26.234"),
+        ("2025-03-01T12:50:25.999999999", "ns", "2025-03-01T12:50:25.999"),
+        ("2025-03-01T12:50:26.234567999", "ns", "2025-03-01T12:50:26.234567"),
+        ("2025-03-01T12:50:26.234567891", "ns", "2025-03-01T12:50:26.234567891"),
+        ("2025-03-01T12:50:26.234999", "us", "2025-03-01T12:50:26.234"),
+        ("2025-03-01T12:50:25.999", "ms", "2025-03-01T12:50:25.999"),
+        ("2025-03-01T12:50:26", "ns", "2025-03-01T12:50:26"),
+    ],
+)
+def test_a_moment_is_shown_as_far_as_it_matters(text: str, unit: str, shown: str) -> None:
+    ticks = int(np.datetime64(text, unit).astype(np.int64))
+    moment = pa.array([ticks], pa.int64())
+    assert shown_moment(moment.cast(pa.timestamp(unit))) == shown
+    assert shown_moment(moment.cast(pa.timestamp(unit, "UTC"))) == f"{shown}Z"
+    assert shown_moment(moment) == ticks

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.results import tables as sorting
+from engines.results.first_rows import FirstRows
 from engines.results.tables import (
     AGGREGATE_ORDER,
     FileOutput,
-    FirstRows,
     Results,
     aggregate_schema,
     empty_results,
@@ -109,3 +109,21 @@ def test_the_first_rows_are_those_of_all() -> None:
     assert first.first is not None
     assert (first.aggregates, first.matches) == (0, 40)
     assert first.first.matches.column("match").to_pylist() == ["0", "14", "21", "28", "35"]
+
+
+@given(parts=st.lists(st.lists(rows, max_size=6), max_size=10), limit=st.integers(1, 4))
+def test_the_first_rows_are_kept_of_each_query(
+    parts: list[list[dict[str, object]]], limit: int
+) -> None:
+    schema = aggregate_schema(TIME)
+    first = FirstRows(limit)
+    first.add(empty_results(TIME))
+    for part in parts:
+        first.add(Results(pa.Table.from_pylist(part, schema), empty_results(TIME).matches))
+    every = sorted_rows(
+        pa.Table.from_pylist([row for part in parts for row in part], schema), AGGREGATE_ORDER
+    ).to_pylist()
+    expected = [row for query in "ab" for row in [r for r in every if r["query"] == query][:limit]]
+    assert first.first is not None
+    assert first.first.aggregates.to_pylist() == expected
+    assert first.aggregates == len(every)
