@@ -39,6 +39,7 @@ from api.jobs.operators import job_operators
 from api.jobs.rows import Rows, table_of
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
+from api.store.workloads import title_of
 from optimizer.ir.query import Aggregation, Query, events, print_pattern
 from optimizer.plan.operators import print_window
 
@@ -83,6 +84,7 @@ def workload_out(stored: StoredWorkload) -> WorkloadOut:
         queries=[_query_out(query) for query in queries],
         types=sorted({event.symbol.type for query in queries for event in events(query.pattern)}),
         document=dict(stored.document),
+        text=stored.text,
     )
 
 
@@ -103,6 +105,7 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
     document = stored.document
     return PlanSummary(
         id=stored.id,
+        title=stored.title,
         workload=stored.workload,
         workload_version=stored.version,
         created=stored.created,
@@ -116,7 +119,11 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
 
 
 def plan_out(stored: StoredPlan) -> PlanOut:
-    of = {"workload": stored.workload, "workload_version": stored.version}
+    of = {
+        "title": stored.title,
+        "workload": stored.workload,
+        "workload_version": stored.version,
+    }
     return PlanOut(**{**stored.document, **of})
 
 
@@ -147,6 +154,7 @@ def job_out(
     request, done = job.request, job.done
     out = JobOut(
         id=job.id,
+        title=title_of(request.name or request.workload, request.version),
         plan=request.plan,
         workload=request.workload,
         workload_version=request.version,

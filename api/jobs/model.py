@@ -44,6 +44,7 @@ class Request:
     device: Device = "auto"
     master: str = "local[*]"
     live: LiveJobOptions | None = None
+    name: str | None = None  # of the workload
 
     @property
     def mode(self) -> Mode:

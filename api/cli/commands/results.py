@@ -9,6 +9,7 @@ from typing import Literal as OneOf
 import typer
 
 from api.cli.commands.service import Json, Server, connected, console, print_json
+from workloads.errors import SheafError
 
 
 def results(
@@ -19,6 +20,16 @@ def results(
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Rows of each kind that are shown.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Rows before the first shown.")] = 0,
+    key: Annotated[
+        str | None,
+        typer.Option(help='Only rows of this key: a value such as u1, or {"user": "u1"}.'),
+    ] = None,
+    sort: Annotated[
+        OneOf["place", "time", "value"], typer.Option(help="place: as they lie in the results.")
+    ] = "place",
+    order: Annotated[
+        OneOf["asc", "desc"], typer.Option(help="desc: the last, or the largest, first.")
+    ] = "asc",
     out: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="All of them, in a .csv, .parquet or .arrow file."),
@@ -31,10 +42,12 @@ def results(
 
     with connected(server) as client:
         if out is not None:
-            size = client.download(job, out, kind, query)
+            if (sort, order) != ("place", "asc"):
+                raise SheafError("--sort and --order are for rows that are shown, not for --out")
+            size = client.download(job, out, kind, query, key)
             typer.echo(f"{out}: {size:,} bytes", err=True)
             return
-        found = client.results(job, query, offset, limit)
+        found = client.results(job, query, offset, limit, key, sort, order)
     if as_json:
         print_json(found)
         return

@@ -238,7 +238,7 @@ function follow() {
 $("#cancel").addEventListener("click", async (event) => {
   event.target.disabled = true;
   try {
-    await call("DELETE", `/v1/jobs/${id}`);
+    await call("POST", `/v1/jobs/${id}/cancel`);
   } catch (error) {
     complain($("#problem"), error);
     event.target.disabled = false;
