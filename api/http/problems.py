@@ -209,8 +209,8 @@ def decoded(body: bytes, kind: str = "invalid-encoding") -> str:
         line = body.count(b"\n", 0, error.start) + 1
         raise ProblemError(
             kind,
-            f"byte 0x{body[error.start]:02x} in line {line} (byte {error.start + 1:,} of the body) is "
-            "not UTF-8; send it in UTF-8, by `iconv -f cp1252 -t utf-8` for example",
+            f"byte 0x{body[error.start]:02x} in line {line} (byte {error.start + 1:,} of the body) "
+            "is not UTF-8; send it in UTF-8, by `iconv -f cp1252 -t utf-8` for example",
         ) from error
 
 

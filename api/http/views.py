@@ -36,7 +36,8 @@ from api.jobs.account import COUNTED, JobAccount
 from api.jobs.counts import JobCounts
 from api.jobs.model import Job
 from api.jobs.operators import job_operators
-from api.jobs.rows import Rows, table_of
+from api.jobs.row_selection import RowSelection
+from api.jobs.rows import Rows
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
@@ -236,15 +237,15 @@ def _stream_out(account: JobAccount, restarts: int) -> StreamOut:
     return out
 
 
-def results_out(job: Job, found: Rows, query: str | None, offset: int, limit: int) -> ResultsOut:
+def results_out(job: Job, found: Rows, chosen: RowSelection, offset: int, limit: int) -> ResultsOut:
     """One page of each kind of row; `key` and `match` as objects, timestamps in ISO 8601."""
-    kinds = ("aggregates", "matches")
-    pages = {
-        kind: rows(table_of(found, kind, query, offset, offset + limit), 0, limit) for kind in kinds
-    }
+    pages, total = {}, {}
+    for kind in ("aggregates", "matches"):
+        table, total[kind] = chosen.page(found, kind, offset, limit)
+        pages[kind] = rows(table, 0, limit)
     return ResultsOut(
         job=job.id,
-        total={kind: found.total(kind, query) for kind in kinds},
+        total=total,
         offset=offset,
         limit=limit,
         aggregates=[AggregateRow(**row) for row in pages["aggregates"]],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -176,21 +176,27 @@ def new_job_page(
 def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Response:
     job = jobs.records.get(id)
     plans = store.plans(job.request.workload, ON_A_PAGE, newest=True).items
+    removed = [name for e in jobs.records.events(id) for name in e.data.get("removed", ())]
     return page(
         request,
         "job.html",
         job=job,
-        queries=kinds_by_query(store, job),
+        queries=kinds_by_query(store, job, removed),
         others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
     )
 
 
-def kinds_by_query(store: Store, job: Job) -> list[tuple[str, str]]:
-    """The queries of a job's plan, each with what its rows are, as far as the plan says."""
+def kinds_by_query(store: Store, job: Job, removed: Iterable[str]) -> list[tuple[str, str]]:
+    """The queries of a job's plan, each with what its rows are, as far as the plan says.
+
+    Behind them are those that a stream's plan had before.
+    """
     document = store.plan(job.request.plan).document
     outputs = [o.get("detail", {}) for o in document["operators"] if o["kind"] == "output"]
     kinds = {detail["query"]: detail.get("rows", "") for detail in outputs if "query" in detail}
-    return [(name, kinds.get(name, "")) for name in document["queries"]]
+    now = document["queries"]
+    before = [name for name in dict.fromkeys(removed) if name not in now]
+    return [(name, kinds.get(name, "")) for name in (*now, *before)]
 
 
 def facts(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ function show() {
   $("#stage").textContent = stageOf(job);
   $("#cancel").hidden = over;
   $("#again").hidden = !over;
+  $("#delete").hidden = !over;
   $("#plan").textContent = job.plan; // of a stream, it can change
   $("#plan").href = `/plans/${job.plan}`;
   $("#version").textContent = job.workload_version;
