@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
@@ -32,6 +31,9 @@ PROBLEMS = {
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "The token is not good for this"),
     "too-large": (413, "The body is too large"),
+    "unsupported-encoding": (415, "Compressed bodies are not taken"),
+    "too-slow": (408, "The request came too slowly"),
+    "invalid-http": (400, "This is no HTTP request"),
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),
     "key-mismatch": (422, "The idempotency key belongs to another request"),
@@ -47,6 +49,7 @@ PROBLEMS = {
     "planning-too-long": (422, "Planning takes too long"),
     "busy": (429, "Too much is being planned"),
     "queue-full": (429, "Too many jobs wait"),
+    "too-many-requests": (429, "Too many requests at once"),
     "unavailable": (503, "The service is not ready"),
     "not-implemented": (422, "This is not built yet"),
     "failed": (422, "It cannot be done"),
@@ -259,7 +262,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def request(_: Request, error: RequestValidationError) -> JSONResponse:
-        found = jsonable_encoder(error.errors())
+        found = error.errors()  # of which the input, which may be any bytes, is not said
         said = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in found]
         kind = "invalid-json" if any(e["type"] == "json_invalid" for e in found) else None
         return problem_response(kind or "invalid-request", "; ".join(said))

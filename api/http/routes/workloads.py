@@ -256,7 +256,8 @@ def post_plan(
         def work(watched: CancelToken) -> str:
             return keep(computing.call(plan_document, *asked, watched=watched)).id
 
-        task = tasks(request).begin(stored.id, stored.version, work)
+        owner = getattr(request.state, "subject", None)
+        task = tasks(request).begin(stored.id, stored.version, work, owner)
         body = task_out(task, settings(request).planning_seconds).model_dump_json()
         headers = {"location": f"/v1/tasks/{task.id}", "preference-applied": "respond-async"}
         return Response(body, 202, headers, "application/json")
@@ -301,6 +302,8 @@ def _document(body: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ProblemError("invalid-json", f"{error.msg} at {place}") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ProblemError("invalid-json", f"{error}"[:200]) from error
     except RecursionError as error:
         raise ProblemError("invalid-json", "it is nested too deep") from error
     if not isinstance(document, dict):

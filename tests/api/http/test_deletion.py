@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -83,7 +84,8 @@ def test_a_deleted_workload_starts_again_at_version_1_and_gets_plans_of_its_own(
 ) -> None:
     first = posted_plan(client)
     client.delete(f"/v1/workloads/{first['workload']}")
-    other = EXAMPLE_WORKLOAD | {"queries": EXAMPLE_WORKLOAD["queries"][:1]}
+    queries: Any = EXAMPLE_WORKLOAD["queries"]
+    other = EXAMPLE_WORKLOAD | {"queries": queries[:1]}
     posted = client.post("/v1/workloads", json=other).json()
     assert (posted["version"], len(posted["queries"])) == (1, 1)
     again = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()

@@ -148,9 +148,7 @@ def cost_of_trees(plan: Plan, workload: BoundWorkload) -> float:
             for pattern, part in zip(patterns, parts, strict=True):
                 asked = Reading.of(query, pattern).asked
                 tree, _ = without_passing(from_document(part))
-                again = [
-                    without_passing(from_document(inner))[0] for inner in repeated(part, seen)
-                ]
+                again = [without_passing(from_document(inner))[0] for inner in repeated(part, seen)]
                 steps = steps_of(tree, asked, known, model=COMPILED)
                 seconds = query.window.size / 1e9
                 costs = {step.node: step.cost / seconds for step in steps}
