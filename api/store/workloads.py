@@ -206,6 +206,12 @@ class Store:
 
     def delete_workload(self, id: str) -> None:
         """Delete a workload in all its versions, and its plans; refused while jobs need them."""
+        try:
+            self._delete_workload(id)
+        except IntegrityError:  # PostgreSQL, when a job or a plan was added in between
+            self._delete_workload(id)
+
+    def _delete_workload(self, id: str) -> None:
         with self._database.write() as session:
             row = self._row(session, id)
             plans = session.scalars(select(PlanRow.id).where(PlanRow.workload == id)).all()
@@ -223,6 +229,12 @@ class Store:
 
     def delete_plan(self, id: str) -> None:
         """Delete a plan; refused while jobs need it."""
+        try:
+            self._delete_plan(id)
+        except IntegrityError:  # PostgreSQL, when a job was added in between
+            self._delete_plan(id)
+
+    def _delete_plan(self, id: str) -> None:
         with self._database.write() as session:
             row = session.scalar(select(PlanRow).where(PlanRow.id == id))
             if row is None:

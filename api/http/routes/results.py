@@ -110,6 +110,8 @@ def get_results(
             return results_out(job, found, selected, offset, size)
         except TooDeepError as error:
             raise ProblemError("invalid-request", f"offset: {error}") from error
+        except FileNotFoundError as error:
+            raise _deleted(id) from error
     if (sort, order) != ("place", "asc"):
         raise ProblemError(
             "invalid-request", "sort, order: they are for pages of JSON; files are as rows lie"
@@ -124,8 +126,12 @@ def get_results(
     if is_known(etag, request.headers):
         return Response(status_code=304, headers={"etag": etag})
     all_rows = query is None and key is None and (first, last) == (0, total)
+    try:
+        schema = found.schema(rows)
+    except FileNotFoundError as error:
+        raise _deleted(id) from error
     pieces = encoded(
-        found.schema(rows),
+        schema,
         RowSelection(query, filter).pieces(found, rows, first, last),
         chosen,
         found.whole(rows) if all_rows else None,
@@ -134,6 +140,10 @@ def get_results(
     name = re.sub(r"[^\w.-]+", "-", f"{id}.{query or rows}.{chosen}", flags=re.ASCII)
     headers = {"content-disposition": f'attachment; filename="{name}"', "etag": etag}
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[chosen], headers=headers)
+
+
+def _deleted(id: str) -> ProblemError:
+    return ProblemError("not-found", f"the job {id} was deleted in the meantime")
 
 
 def _was_run(query: str, job: Job, found: Rows, jobs: Jobs, store: Store) -> bool:
