@@ -33,11 +33,12 @@ class BoundedProtocol(H11Protocol):
         here = self.client and self.client[0]
         ours = [other for other in self.connections if isinstance(other, BoundedProtocol)]
         same = sum(other.client is not None and other.client[0] == here for other in ours)
-        if len(self.connections) > self.settings.max_connections:
-            self._refuse(503, "unavailable", "too many connections are open; try again later")
-        elif here and same > self.settings.address_connections:
+        if here and same > self.settings.address_connections:
             said = f"{here} has too many connections open; close some, or try again later"
-            self._refuse(429, "too-many-requests", said)
+            self._turn_away(429, "too-many-requests", said)
+        elif len(self.connections) > self.settings.max_connections:
+            said = "too many connections are open; try again later"
+            self._turn_away(503, "unavailable", said)
         else:
             self._await("header", self.settings.header_seconds)
 
@@ -80,6 +81,11 @@ class BoundedProtocol(H11Protocol):
         else:
             seconds = getattr(self.settings, f"{self._phase}_seconds")
             self._refuse(408, "too-slow", f"the {self._phase} was not there after {seconds:g} s")
+
+    def _turn_away(self, status: int, kind: str, detail: str) -> None:
+        """Refuse a new connection, which counts no more though it takes a while to close."""
+        self.connections.discard(self)
+        self._refuse(status, kind, detail)
 
     def _refuse(self, status: int, kind: str, detail: str) -> None:
         """Answer without the app, unless it has begun to, and close the connection."""

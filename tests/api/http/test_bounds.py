@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -155,9 +155,15 @@ def test_connections_are_limited_and_given_back(tmp_path: Path, pretend: list[st
     limits = {"max_connections": 8, "address_connections": 6}
     with service(tmp_path, pretend, **limits) as address:
         with ExitStack() as stack:
-            for _ in range(6):
-                stack.enter_context(connected(address)).sendall(GET[:10])
+            for _ in range(40):
+                one = stack.enter_context(connected(address))
+                with suppress(OSError):  # those that are too many are closed at once
+                    one.sendall(GET[:10])
             until(lambda: refused(address) == (429, "too-many-requests"))
+            # Another address is served meanwhile.
+            other = httpx.HTTPTransport(local_address="127.0.0.2")
+            with httpx.Client(transport=other) as client:
+                assert client.get(f"{address}/healthz").status_code == 200
         until(lambda: httpx.get(f"{address}/healthz").status_code == 200)
     limits = {"max_connections": 4, "address_connections": 6}
     with service(tmp_path, pretend, **limits) as address, ExitStack() as stack:
