@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
+import socket
 import sys
 from collections.abc import Iterator, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
 from api.http.app import create_app
+from api.http.embedded_server import serving
 from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import Settings
 from tests.fuzzing.duration import SOAK_SECONDS, fuzz, soak
@@ -384,3 +388,64 @@ def test_no_request_is_an_error_of_the_services(target: Target) -> None:
 @soak
 def test_no_request_is_an_error_of_the_services_for_long(target: Target) -> None:
     fuzz(lambda chance: one_request(target, chance), seconds=SOAK_SECONDS)
+
+
+# --- bytes on the wire ----------------------------------------------------------------------
+
+
+def spoilt_stream(address: str, chance: random.Random) -> str:
+    """Send a request whose bytes have been changed; it is answered, or the connection is closed."""
+    body = json.dumps(EXAMPLE_WORKLOAD).encode()
+    length = chance.choice((len(body), len(body), 0, -1, 10**6, 10**30))
+    wanted = [
+        b"GET /v1/jobs HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /v1/plans HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"POST /v1/workloads HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % length + body,
+        b"POST /v1/workloads HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n",
+        b"POST /pages/check HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n"
+        b"content-length: 3\r\n\r\n",
+    ]
+    content = chance.choice(wanted)
+    for _ in range(chance.randrange(1, 4)):
+        content = spoilt_bytes(content, chance)
+    at = urlsplit(address)
+    parts = []
+    with (
+        socket.create_connection((at.hostname, at.port), timeout=PATIENCE) as client,
+        suppress(ConnectionError),
+    ):
+        client.sendall(content)
+        if chance.random() < 0.5:
+            client.shutdown(socket.SHUT_WR)
+        while part := client.recv(1 << 16):
+            parts.append(part)
+    answer = b"".join(parts)
+    if not answer:
+        return "closed"
+    first = answer.split(b"\r\n", 1)[0]
+    assert first.startswith(b"HTTP/1.1 "), (content[:500], answer[:500])
+    assert not re.search(rb"HTTP/1\.1 5\d\d ", answer), (content[:500], answer[:2000])
+    return "answered"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    settings = Settings(
+        tmp_path_factory.mktemp("wire") / "data",
+        header_seconds=0.3,
+        body_seconds=0.3,
+        keep_alive_seconds=0.3,
+    )
+    with serving(create_app(settings)) as found:
+        yield found
+
+
+def test_no_bytes_on_the_wire_leave_a_connection_open(address: str) -> None:
+    outcomes = fuzz(lambda chance: spoilt_stream(address, chance), cases=40)
+    assert outcomes["answered"]
+
+
+@soak
+def test_no_bytes_on_the_wire_leave_a_connection_open_for_long(address: str) -> None:
+    fuzz(lambda chance: spoilt_stream(address, chance), seconds=SOAK_SECONDS)

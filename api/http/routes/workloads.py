@@ -209,7 +209,7 @@ def explain_workload(
 ) -> ExplainOut:
     """Every query's normal form, what queries have in common, and why some of it is not shared."""
     stored = store.workload(id, version)
-    if is_small(stored):
+    if is_small(stored) and not computing.has_begun:
         found = explain_bound(stored.bound, stored.document)
     else:
         found = computing.call(explain_document, dict(stored.document))
@@ -268,7 +268,7 @@ def post_plan(
     plan = None if again is None else store.find_plan(again)
     if plan is not None:
         pass
-    elif is_quick(stored, wanted) and not computing.is_warm:
+    elif not computing.has_begun and is_quick(stored, wanted):
         plan = keep(plan_document(*asked))
     else:
         plan = keep(computing.call(plan_document, *asked))
