@@ -72,11 +72,17 @@ class AsyncClient:
     async def put_workload(self, id: str, document: calls.Document) -> WorkloadOut:
         return await self._send(calls.put_workload(id, document))
 
-    def workloads(self) -> AsyncIterator[WorkloadSummary]:
-        return self._pages(calls.workloads())
+    def workloads(self, order: tables.Order = "desc") -> AsyncIterator[WorkloadSummary]:
+        return self._pages(calls.workloads(order))
 
     async def workload(self, id: str, version: int | None = None) -> WorkloadOut:
         return await self._send(calls.workload(id, version))
+
+    async def workload_text(self, id: str, version: int | None = None) -> str:
+        return await self._send(calls.workload_text(id, version))
+
+    async def delete_workload(self, id: str) -> None:
+        await self._send(calls.delete_workload(id))
 
     async def versions(self, id: str) -> list[WorkloadSummary]:
         return await self._send(calls.versions(id))
@@ -98,11 +104,16 @@ class AsyncClient:
     async def cancel_task(self, id: str) -> TaskOut:
         return await self._send(calls.cancel_task(id))
 
-    def plans(self, workload: str | None = None) -> AsyncIterator[PlanSummary]:
-        return self._pages(calls.plans(workload))
+    def plans(
+        self, workload: str | None = None, order: tables.Order = "desc"
+    ) -> AsyncIterator[PlanSummary]:
+        return self._pages(calls.plans(workload, order))
 
     async def get_plan(self, id: str) -> Plan:
         return await self._send(calls.plan(id))
+
+    async def delete_plan(self, id: str) -> None:
+        await self._send(calls.delete_plan(id))
 
     # Jobs
 
@@ -131,8 +142,10 @@ class AsyncClient:
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return await self._send(call, again=True)
 
-    def jobs(self, status: str | None = None) -> AsyncIterator[JobOut]:
-        return self._pages(calls.jobs(status))
+    def jobs(
+        self, status: str | None = None, order: tables.Order = "desc"
+    ) -> AsyncIterator[JobOut]:
+        return self._pages(calls.jobs(status, order))
 
     async def job(self, id: str) -> JobOut:
         return await self._send(calls.job(id))
@@ -143,8 +156,11 @@ class AsyncClient:
     async def log(self, id: str) -> str:
         return await self._send(calls.log(id))
 
-    async def cancel(self, id: str) -> None:
-        await self._send(calls.cancel(id))
+    async def cancel(self, id: str) -> JobOut:
+        return await self._send(calls.cancel(id))
+
+    async def delete_job(self, id: str) -> None:
+        await self._send(calls.delete_job(id))
 
     async def change_plan(self, id: str, plan: str) -> JobChanged:
         return await self._send(calls.change_plan(id, plan))
@@ -188,23 +204,39 @@ class AsyncClient:
     # Results
 
     async def results(
-        self, id: str, query: str | None = None, offset: int = 0, limit: int | None = None
+        self,
+        id: str,
+        query: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+        key: str | None = None,
+        sort: tables.Sort | None = None,
+        order: tables.Order | None = None,
     ) -> ResultsOut:
-        return await self._send(calls.results(id, query, offset, limit))
+        return await self._send(calls.results(id, query, offset, limit, key, sort, order))
 
     async def rows(
-        self, id: str, kind: tables.Kind, query: str | None = None, page: int = 10_000
+        self,
+        id: str,
+        kind: tables.Kind,
+        query: str | None = None,
+        page: int = 10_000,
+        key: str | None = None,
     ) -> AsyncIterator[Mapping[str, Any]]:
         offset = 0
-        while found := tables.page_of(await self.results(id, query, offset, page), kind):
+        while found := tables.page_of(await self.results(id, query, offset, page, key), kind):
             for row in found:
                 yield row
             offset += len(found)
 
     async def table(
-        self, id: str, kind: tables.Kind | None = None, query: str | None = None
+        self,
+        id: str,
+        kind: tables.Kind | None = None,
+        query: str | None = None,
+        key: str | None = None,
     ) -> pa.Table:
-        return tables.from_arrow(await self._send(calls.results_as(id, "arrow", kind, query)))
+        return tables.from_arrow(await self._send(calls.results_as(id, "arrow", kind, query, key)))
 
     async def download(
         self,
@@ -212,9 +244,10 @@ class AsyncClient:
         path: str | Path,
         kind: tables.Kind | None = None,
         query: str | None = None,
+        key: str | None = None,
     ) -> int:
         path = Path(path)
-        call = calls.results_as(id, tables.format_of(path), kind, query)
+        call = calls.results_as(id, tables.format_of(path), kind, query, key)
         size = 0
         with tables.whole(path) as file:
             async with self._stream(call) as response:

@@ -132,8 +132,8 @@ def put_workload(id: str, document: Document) -> Call[WorkloadOut]:
     return Call("PUT", _at("workloads", id), _one(WorkloadOut), **_body(document))
 
 
-def workloads() -> Call[list[WorkloadSummary]]:
-    return Call("GET", _at("workloads"), _many(WorkloadSummary))
+def workloads(order: str) -> Call[list[WorkloadSummary]]:
+    return Call("GET", _at("workloads"), _many(WorkloadSummary), {"order": order})
 
 
 def workload(id: str, version: int | None) -> Call[WorkloadOut]:
@@ -181,8 +181,9 @@ def cancel_task(id: str) -> Call[TaskOut]:
     return Call("DELETE", _at("tasks", id), _one(TaskOut))
 
 
-def plans(workload: str | None) -> Call[list[PlanSummary]]:
-    return Call("GET", _at("plans"), _many(PlanSummary), {"workload": workload})
+def plans(workload: str | None, order: str) -> Call[list[PlanSummary]]:
+    params = {"workload": workload, "order": order}
+    return Call("GET", _at("plans"), _many(PlanSummary), params)
 
 
 def plan(id: str) -> Call[Plan]:
@@ -199,8 +200,8 @@ def launch(
     return Call("POST", _at("jobs"), _one(JobOut), json=body, headers={"idempotency-key": key})
 
 
-def jobs(status: str | None) -> Call[list[JobOut]]:
-    return Call("GET", _at("jobs"), _many(JobOut), {"status": status})
+def jobs(status: str | None, order: str) -> Call[list[JobOut]]:
+    return Call("GET", _at("jobs"), _many(JobOut), {"status": status, "order": order})
 
 
 def job(id: str) -> Call[JobOut]:
@@ -215,8 +216,25 @@ def log(id: str) -> Call[str]:
     return Call("GET", _at("jobs", id, "log"), _text)
 
 
-def cancel(id: str) -> Call[None]:
-    return Call("DELETE", _at("jobs", id), _nothing)
+def cancel(id: str) -> Call[JobOut]:
+    return Call("POST", _at("jobs", id, "cancel"), _one(JobOut))
+
+
+def delete_job(id: str) -> Call[None]:
+    return Call("DELETE", _at("jobs", id), _nothing, {"results": "delete"})
+
+
+def delete_plan(id: str) -> Call[None]:
+    return Call("DELETE", _at("plans", id), _nothing)
+
+
+def delete_workload(id: str) -> Call[None]:
+    return Call("DELETE", _at("workloads", id), _nothing)
+
+
+def workload_text(id: str, version: int | None) -> Call[str]:
+    params = {"version": version, "format": "yaml"}
+    return Call("GET", _at("workloads", id), _text, params)
 
 
 def change_plan(id: str, plan: str) -> Call[JobChanged]:
@@ -231,13 +249,24 @@ def events(id: str, last: str | None, rows: bool) -> Call[None]:
     return Call("GET", path, _nothing, {"rows": str(rows).lower()}, headers=headers)
 
 
-def results(id: str, query: str | None, offset: int, limit: int | None) -> Call[ResultsOut]:
+def results(
+    id: str,
+    query: str | None,
+    offset: int,
+    limit: int | None,
+    key: str | None,
+    sort: str | None,
+    order: str | None,
+) -> Call[ResultsOut]:
     params = {"query": query, "offset": offset, "limit": limit}
-    return Call("GET", _at("jobs", id, "results"), _one(ResultsOut), params)
+    chosen = {"key": key, "sort": sort, "order": order}
+    return Call("GET", _at("jobs", id, "results"), _one(ResultsOut), params | chosen)
 
 
-def results_as(id: str, format: str, kind: str | None, query: str | None) -> Call[bytes]:
-    params = {"format": format, "kind": kind, "query": query}
+def results_as(
+    id: str, format: str, kind: str | None, query: str | None, key: str | None
+) -> Call[bytes]:
+    params = {"format": format, "kind": kind, "query": query, "key": key}
     return Call("GET", _at("jobs", id, "results"), _bytes, params)
 
 

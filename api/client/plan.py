@@ -17,7 +17,8 @@ class Plan(PlanOut):
     @cached_property
     def physical(self) -> Physical:
         """The plan as the optimizer has it."""
-        content = self.model_dump(exclude={"workload_version"}, exclude_none=True, by_alias=True)
+        ours = {"title", "workload_version"}
+        content = self.model_dump(exclude=ours, exclude_none=True, by_alias=True)
         return from_json(content)
 
     @property

@@ -76,12 +76,20 @@ class Client:
         """Change a workload: a new version, unless the latest says the same."""
         return self._send(calls.put_workload(id, document))
 
-    def workloads(self) -> Iterator[WorkloadSummary]:
-        """All workloads, in the order they first came."""
-        return self._pages(calls.workloads())
+    def workloads(self, order: tables.Order = "desc") -> Iterator[WorkloadSummary]:
+        """All workloads, the newest first, or with `asc` in the order they first came."""
+        return self._pages(calls.workloads(order))
 
     def workload(self, id: str, version: int | None = None) -> WorkloadOut:
         return self._send(calls.workload(id, version))
+
+    def workload_text(self, id: str, version: int | None = None) -> str:
+        """A workload as YAML: as it was posted, unless that was JSON."""
+        return self._send(calls.workload_text(id, version))
+
+    def delete_workload(self, id: str) -> None:
+        """Delete a workload in all its versions, and its plans; refused while jobs need them."""
+        self._send(calls.delete_workload(id))
 
     def versions(self, id: str) -> list[WorkloadSummary]:
         """The versions of a workload, the latest first."""
@@ -109,12 +117,18 @@ class Client:
     def cancel_task(self, id: str) -> TaskOut:
         return self._send(calls.cancel_task(id))
 
-    def plans(self, workload: str | None = None) -> Iterator[PlanSummary]:
-        """All plans, or those of one workload, in the order they were made."""
-        return self._pages(calls.plans(workload))
+    def plans(
+        self, workload: str | None = None, order: tables.Order = "desc"
+    ) -> Iterator[PlanSummary]:
+        """All plans, or those of one workload, the newest first."""
+        return self._pages(calls.plans(workload, order))
 
     def get_plan(self, id: str) -> Plan:
         return self._send(calls.plan(id))
+
+    def delete_plan(self, id: str) -> None:
+        """Delete a plan; refused while jobs need it."""
+        self._send(calls.delete_plan(id))
 
     # Jobs
 
@@ -149,9 +163,9 @@ class Client:
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return self._send(call, again=True)
 
-    def jobs(self, status: str | None = None) -> Iterator[JobOut]:
-        """All jobs, or those of one status, in the order they came."""
-        return self._pages(calls.jobs(status))
+    def jobs(self, status: str | None = None, order: tables.Order = "desc") -> Iterator[JobOut]:
+        """All jobs, or those of one status, the newest first."""
+        return self._pages(calls.jobs(status, order))
 
     def job(self, id: str) -> JobOut:
         return self._send(calls.job(id))
@@ -164,9 +178,13 @@ class Client:
         """What the job's process printed."""
         return self._send(calls.log(id))
 
-    def cancel(self, id: str) -> None:
-        """End a job that waits or runs; drop one that is over, with its results."""
-        self._send(calls.cancel(id))
+    def cancel(self, id: str) -> JobOut:
+        """End a job that waits or runs; one that is over stays as it is."""
+        return self._send(calls.cancel(id))
+
+    def delete_job(self, id: str) -> None:
+        """Delete a job that is over, with its results."""
+        self._send(calls.delete_job(id))
 
     def change_plan(self, id: str, plan: str) -> JobChanged:
         """Have a stream go on with another plan, from the end of its batch."""
@@ -211,23 +229,41 @@ class Client:
     # Results
 
     def results(
-        self, id: str, query: str | None = None, offset: int = 0, limit: int | None = None
+        self,
+        id: str,
+        query: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+        key: str | None = None,
+        sort: tables.Sort | None = None,
+        order: tables.Order | None = None,
     ) -> ResultsOut:
-        """A page of what a job found."""
-        return self._send(calls.results(id, query, offset, limit))
+        """A page of what a job found; `key`, `sort` and `order` as in the API."""
+        return self._send(calls.results(id, query, offset, limit, key, sort, order))
 
     def rows(
-        self, id: str, kind: tables.Kind, query: str | None = None, page: int = 10_000
+        self,
+        id: str,
+        kind: tables.Kind,
+        query: str | None = None,
+        page: int = 10_000,
+        key: str | None = None,
     ) -> Iterator[Mapping[str, Any]]:
         """The rows of a kind, page by page."""
         offset = 0
-        while found := tables.page_of(self.results(id, query, offset, page), kind):
+        while found := tables.page_of(self.results(id, query, offset, page, key), kind):
             yield from found
             offset += len(found)
 
-    def table(self, id: str, kind: tables.Kind | None = None, query: str | None = None) -> pa.Table:
+    def table(
+        self,
+        id: str,
+        kind: tables.Kind | None = None,
+        query: str | None = None,
+        key: str | None = None,
+    ) -> pa.Table:
         """The rows of a kind as an Arrow table; the kind can be left out where there is one."""
-        return tables.from_arrow(self._send(calls.results_as(id, "arrow", kind, query)))
+        return tables.from_arrow(self._send(calls.results_as(id, "arrow", kind, query, key)))
 
     def download(
         self,
@@ -235,10 +271,11 @@ class Client:
         path: str | Path,
         kind: tables.Kind | None = None,
         query: str | None = None,
+        key: str | None = None,
     ) -> int:
         """The rows of a kind in a file, `.csv`, `.parquet` or `.arrow`; gives its size in bytes."""
         path = Path(path)
-        call = calls.results_as(id, tables.format_of(path), kind, query)
+        call = calls.results_as(id, tables.format_of(path), kind, query, key)
         size = 0
         with tables.whole(path) as file, self._stream(call) as response:
             for piece in response.iter_bytes():

@@ -14,6 +14,8 @@ from api.client.errors import ClientError, JobError
 from api.http.schemas import JobOut, ResultsOut
 
 Kind = OneOf["aggregates", "matches"]
+Order = OneOf["asc", "desc"]
+Sort = OneOf["place", "time", "value"]
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
 READ_TIMEOUT_SECONDS = 60.0  # seconds of silence after which a stream is taken for broken
 

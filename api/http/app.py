@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from api.http import pages, problems
 from api.http.metrics import Metrics
+from api.http.middleware.admission import Admission
 from api.http.middleware.body_limit import BodyLimit
 from api.http.middleware.etags import Etags
 from api.http.middleware.idempotency import Idempotency
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         settings.stream_restarts,
         metrics.batch,
         settings.job_memory,
+        settings.token_queued,
     )
 
     @asynccontextmanager
@@ -102,6 +104,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.add_middleware(Etags)
     app.add_middleware(Idempotency, keys=Keys(database))
     app.add_middleware(BodyLimit, max_bytes=settings.max_body)
+    app.add_middleware(Admission, settings=settings)
     if settings.tokens:
         app.add_middleware(Access, tokens=settings.tokens)
     app.add_middleware(pages.Session)

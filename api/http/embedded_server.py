@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
+
+from api.http.connection import MAX_HEADER_BYTES, bounded
+from api.http.settings import Settings
 
 
 class Server(uvicorn.Server):
@@ -36,13 +39,26 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+def server_config(app: FastAPI, **more: Any) -> uvicorn.Config:
+    """How a service is served: within the limits of its settings."""
+    settings = cast(Settings, app.state.settings)
+    return uvicorn.Config(
+        app,
+        http=bounded(settings),
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=settings.keep_alive_seconds,  # type: ignore[arg-type]  # any number
+        log_config=None,
+        **more,
+    )
+
+
 @contextmanager
 def serving(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     """Serve the app from a thread for as long as the block runs, and give its address."""
     # The protocol is spelled out because asyncio sends small answers at once only where it is.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind((host, port))
-        server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
+        server = Server(server_config(app, timeout_graceful_shutdown=5))
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="sheaf-http", daemon=True
         )

@@ -93,6 +93,7 @@ EXPLAIN: dict[str, Any] = {
 PLAN: dict[str, Any] = {
     "version": VERSION,
     "id": PLAN_ID,
+    "title": "shop, version 1",
     **_OF,
     "queries": ["purchases", "abandoned"],
     "solver": "greedy",
@@ -203,6 +204,7 @@ PLAN: dict[str, Any] = {
 }
 PLAN_SUMMARY: dict[str, Any] = {
     "id": PLAN_ID,
+    "title": "shop, version 1",
     **_OF,
     "created": "2026-03-01T09:30:00Z",
     "queries": 2,
@@ -210,6 +212,7 @@ PLAN_SUMMARY: dict[str, Any] = {
 }
 JOB: dict[str, Any] = {
     "id": "job-1-5f3a9c1b",
+    "title": "shop, version 1",
     "plan": PLAN_ID,
     **_OF,
     "source": {"path": "events.parquet"},

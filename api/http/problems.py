@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
@@ -20,7 +19,7 @@ from api.jobs.roots import NoEventsError, OutsideRootsError
 from api.planning.process_pool import BusyError, TooLongError, TooMuchMemoryError
 from api.planning.service import TooManyCandidatesError, TooManyQueriesError
 from api.run_settings import OptionError
-from api.store import UnknownIdError
+from api.store import NeededError, UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
 
@@ -37,16 +36,21 @@ PROBLEMS = {
     "invalid-workload": (422, "The workload has errors"),
     "invalid-request": (422, "The request has errors"),
     "invalid-json": (400, "The body is not JSON"),
+    "invalid-encoding": (400, "The body is not text in UTF-8"),
     "unsupported-media-type": (415, "A workload is sent as JSON or YAML"),
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "The token is not good for this"),
     "too-large": (413, "The body is too large"),
+    "unsupported-encoding": (415, "Compressed bodies are not taken"),
+    "too-slow": (408, "The request came too slowly"),
+    "invalid-http": (400, "This is no HTTP request"),
     "not-found": (404, "There is no such thing here"),
     "method-not-allowed": (405, "The method does not go with this address"),
     "key-mismatch": (422, "The idempotency key belongs to another request"),
     "key-in-use": (409, "The request of this idempotency key is under way"),
     "not-acceptable": (406, "There is no such format"),
     "job-over": (409, "The job is over"),
+    "in-use": (409, "It is still in use"),
     "incompatible": (409, "The stream cannot go on with this plan"),
     "results-not-ready": (409, "The job has no results"),
     "path-not-allowed": (403, "The service may not use this path"),
@@ -57,6 +61,7 @@ PROBLEMS = {
     "planning-too-large": (422, "Planning takes too much memory"),
     "busy": (429, "Too much is being planned"),
     "queue-full": (429, "Too many jobs wait"),
+    "too-many-requests": (429, "Too many requests at once"),
     "unavailable": (503, "The service is not ready"),
     "not-implemented": (422, "This is not built yet"),
     "failed": (422, "It cannot be done"),
@@ -68,12 +73,15 @@ class Finding(BaseModel):
     """One error of a workload: `line` and `column` count from 1, in the query's own text.
 
     Where there is no query they are those in the document, if it came as a text.
+    `file_line` and `file_column` count in all of the text, where that was posted as YAML.
     """
 
     message: str
     query: str | None = None
     line: int | None = None
     column: int | None = None
+    file_line: int | None = None
+    file_column: int | None = None
     hint: str | None = None
     source: str | None = None
 
@@ -100,6 +108,8 @@ class ProblemOut(BaseModel):
                         "query": "q1",
                         "line": 2,
                         "column": 13,
+                        "file_line": 7,
+                        "file_column": 17,
                         "hint": "did you mean 'VKindle'?",
                         "source": "PATTERN SEQ(VKindel, BKindle)",
                     }
@@ -112,11 +122,18 @@ class ProblemOut(BaseModel):
 class ProblemError(Exception):
     """Raised by a route to answer with one of `PROBLEMS`."""
 
-    def __init__(self, kind: str, detail: str, diagnostics: Iterable[Diagnostic] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        diagnostics: Iterable[Diagnostic] = (),
+        text: str | None = None,
+    ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.diagnostics = tuple(diagnostics)
+        self.text = text  # that the diagnostics are of
 
 
 class ProblemResponse(JSONResponse):
@@ -140,21 +157,30 @@ def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 
 def problem_response(
-    kind: str, detail: str, diagnostics: Iterable[Diagnostic] = (), status: int | None = None
+    kind: str,
+    detail: str,
+    diagnostics: Iterable[Diagnostic] = (),
+    status: int | None = None,
+    text: str | None = None,
 ) -> JSONResponse:
-    """The answer itself."""
+    """The answer itself; `text` is what the diagnostics are of, if they have places there."""
     usual, title = PROBLEMS[kind]
-    findings = [
-        Finding(
-            message=d.message,
-            query=d.query,
-            line=d.line,
-            column=d.column,
-            hint=d.hint,
-            source=d.source,
+    lines = [] if text is None else text.splitlines()
+    findings = []
+    for d in diagnostics:
+        file_line, file_column = place_in_text(d, lines) if text is not None else (None, None)
+        findings.append(
+            Finding(
+                message=d.message,
+                query=d.query,
+                line=d.line,
+                column=d.column,
+                file_line=file_line,
+                file_column=file_column,
+                hint=d.hint,
+                source=d.source,
+            )
         )
-        for d in diagnostics
-    ]
     body = ProblemOut(
         type=f"urn:sheaf:problem:{kind}",
         title=title,
@@ -167,6 +193,41 @@ def problem_response(
         content["diagnostics"] = [finding.model_dump() for finding in findings]
     headers = {"retry-after": "10"} if body.status in (429, 503) else None
     return ProblemResponse(content, status_code=body.status, headers=headers)
+
+
+def place_in_text(found: Diagnostic, lines: Sequence[str]) -> tuple[int | None, int | None]:
+    """The line and column of a finding in the whole text, as far as they can be told."""
+    line, column = found.file_line, None
+    if found.source is not None and found.source.strip() and found.column is not None:
+        if line is None:  # a query that is not in block style: where its words are
+            line = next((n for n, text in enumerate(lines, 1) if found.source in text), None)
+        if line is not None and line <= len(lines):
+            start = lines[line - 1].find(found.source)
+            column = start + found.column if start >= 0 else None
+    return line, column
+
+
+def invalid_workload(error: WorkloadError, text: str | None = None) -> ProblemError:
+    """The problem with a workload: the first finding in a sentence, and all of them."""
+    many = len(error.diagnostics)
+    first = error.diagnostics[0].message if many else "it cannot be read"
+    more = f", and {many - 1} more" if many > 1 else ""
+    return ProblemError("invalid-workload", first + more, error.diagnostics, text)
+
+
+def decoded(body: bytes, kind: str = "invalid-encoding") -> str:
+    """The text of a body; a problem of that kind says where it stops being UTF-8."""
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ProblemError(kind, "it begins as UTF-16 does; send it in UTF-8") from error
+        line = body.count(b"\n", 0, error.start) + 1
+        raise ProblemError(
+            kind,
+            f"byte 0x{body[error.start]:02x} in line {line} (byte {error.start + 1:,} of the body) "
+            "is not UTF-8; send it in UTF-8, by `iconv -f cp1252 -t utf-8` for example",
+        ) from error
 
 
 def document(app: FastAPI) -> None:
@@ -190,17 +251,16 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ProblemError)
     async def own(_: Request, error: ProblemError) -> JSONResponse:
-        return problem_response(error.kind, error.detail, error.diagnostics)
+        return problem_response(error.kind, error.detail, error.diagnostics, text=error.text)
 
     @app.exception_handler(SheafError)
     async def ours(_: Request, error: SheafError) -> JSONResponse:
         if isinstance(error, WorkloadError):
-            many = len(error.diagnostics)
-            first = error.diagnostics[0].message if many else "it cannot be read"
-            more = f", and {many - 1} more" if many > 1 else ""
-            return problem_response("invalid-workload", first + more, error.diagnostics)
+            found = invalid_workload(error)
+            return problem_response(found.kind, found.detail, found.diagnostics)
         kinds = (
             (UnknownIdError, "not-found"),
+            (NeededError, "in-use"),
             (QueueFullError, "queue-full"),
             (JobOverError, "job-over"),
             (OutsideRootsError, "path-not-allowed"),
@@ -218,7 +278,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def request(_: Request, error: RequestValidationError) -> JSONResponse:
-        found = jsonable_encoder(error.errors())
+        found = error.errors()  # of which the input, which may be any bytes, is not said
         said = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in found]
         kind = "invalid-json" if any(e["type"] == "json_invalid" for e in found) else None
         return problem_response(kind or "invalid-request", "; ".join(said))

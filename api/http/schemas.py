@@ -52,6 +52,9 @@ class WorkloadOut(BaseModel):
     queries: list[QueryOut]
     types: list[str] = Field(description="The event types that the queries use.")
     document: dict[str, Any] = Field(examples=[EXAMPLE_WORKLOAD])
+    text: str | None = Field(
+        default=None, description="As it was posted, comments and all, where that was YAML."
+    )
 
 
 LARGEST_NUMBER = 1e15  # of what is counted in statistics: beyond it, sums of products overflow
@@ -225,10 +228,16 @@ class SparkLayoutOut(BaseModel):
     buckets: int | None = Field(default=None, description="Of each key.")
 
 
+Title = Annotated[
+    str, Field(description="Of what it is, as people call it.", examples=["shop, version 1"])
+]
+
+
 class PlanSummary(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.PLAN_SUMMARY})
 
     id: str
+    title: Title = ""
     workload: str
     workload_version: int
     created: datetime
@@ -247,6 +256,7 @@ class PlanOut(BaseModel):
 
     version: int
     id: str = Field(examples=[examples.PLAN_ID])
+    title: Title = ""
     workload: str = Field(description="The id of the workload.")
     workload_version: int = Field(description="The version of the workload that it is of.")
     queries: list[str]
@@ -495,6 +505,7 @@ class JobOut(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.JOB})
 
     id: str = Field(examples=["job-1-5f3a9c1b"])
+    title: Title = ""
     plan: str
     workload: str = Field(description="The id of the workload.")
     workload_version: int

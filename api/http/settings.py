@@ -34,6 +34,18 @@ class Settings:
     stream_restarts: int = 5  # in a row without getting on, before a stream is given up
     max_queued: int = 1000  # jobs that wait
     row_limit: int | None = 10_000_000  # rows that a query of a job over stored events may give
+    token_queued: int = 200  # of them, that one token may have
+    max_connections: int = 512  # open at once, of which one address has at most:
+    address_connections: int = 256
+    header_seconds: float = 10  # that a client may take to send a request's header
+    body_seconds: float = 120  # and its body
+    send_seconds: float = 60  # for which a client may leave an answer unread
+    keep_alive_seconds: float = 30  # longer than clients keep one: else some write to a closed one
+    token_requests: int = 16  # of one token, or without tokens one address, done at once
+    token_waiting: int = 200  # that wait meanwhile
+    token_plans: int = 2  # of one token, that check or plan workloads at once
+    plans_at_once: int = 6  # of all tokens
+    token_followers: int = 32  # of one token, that follow jobs
     job_memory: int = field(default_factory=lambda: machine_memory() * 3 // 4)  # bytes, of each
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
     brokers: tuple[str, ...] = ()  # of Kafka, as HOST:PORT, that streams may read and write
@@ -122,6 +134,18 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "stream_restarts": _positive,
     "max_queued": _positive,
     "row_limit": _limit,
+    "token_queued": _positive,
+    "max_connections": _positive,
+    "address_connections": _positive,
+    "header_seconds": _seconds,
+    "body_seconds": _seconds,
+    "send_seconds": _seconds,
+    "keep_alive_seconds": _seconds,
+    "token_requests": _positive,
+    "token_waiting": _positive,
+    "token_plans": _positive,
+    "plans_at_once": _positive,
+    "token_followers": _positive,
     "job_memory": _bytes,
     "roots": _folders,
     "brokers": lambda text: tuple(text.split()),

@@ -36,9 +36,11 @@ from api.jobs.account import COUNTED, JobAccount
 from api.jobs.counts import JobCounts
 from api.jobs.model import Job
 from api.jobs.operators import job_operators
-from api.jobs.rows import Rows, table_of
+from api.jobs.row_selection import RowSelection
+from api.jobs.rows import Rows
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
+from api.store.workloads import title_of
 from optimizer.ir.query import Aggregation, Query, events, print_pattern
 from optimizer.plan.operators import print_window
 
@@ -83,6 +85,7 @@ def workload_out(stored: StoredWorkload) -> WorkloadOut:
         queries=[_query_out(query) for query in queries],
         types=sorted({event.symbol.type for query in queries for event in events(query.pattern)}),
         document=dict(stored.document),
+        text=stored.text,
     )
 
 
@@ -103,6 +106,7 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
     document = stored.document
     return PlanSummary(
         id=stored.id,
+        title=stored.title,
         workload=stored.workload,
         workload_version=stored.version,
         created=stored.created,
@@ -116,7 +120,11 @@ def plan_summary(stored: StoredPlan) -> PlanSummary:
 
 
 def plan_out(stored: StoredPlan) -> PlanOut:
-    of = {"workload": stored.workload, "workload_version": stored.version}
+    of = {
+        "title": stored.title,
+        "workload": stored.workload,
+        "workload_version": stored.version,
+    }
     return PlanOut(**{**stored.document, **of})
 
 
@@ -147,6 +155,7 @@ def job_out(
     request, done = job.request, job.done
     out = JobOut(
         id=job.id,
+        title=title_of(request.name or request.workload, request.version),
         plan=request.plan,
         workload=request.workload,
         workload_version=request.version,
@@ -233,15 +242,15 @@ def _stream_out(account: JobAccount, restarts: int) -> StreamOut:
     return out
 
 
-def results_out(job: Job, found: Rows, query: str | None, offset: int, limit: int) -> ResultsOut:
+def results_out(job: Job, found: Rows, chosen: RowSelection, offset: int, limit: int) -> ResultsOut:
     """One page of each kind of row; `key` and `match` as objects, timestamps in ISO 8601."""
-    kinds = ("aggregates", "matches")
-    pages = {
-        kind: rows(table_of(found, kind, query, offset, offset + limit), 0, limit) for kind in kinds
-    }
+    pages, total = {}, {}
+    for kind in ("aggregates", "matches"):
+        table, total[kind] = chosen.page(found, kind, offset, limit)
+        pages[kind] = rows(table, 0, limit)
     return ResultsOut(
         job=job.id,
-        total={kind: found.total(kind, query) for kind in kinds},
+        total=total,
         offset=offset,
         limit=limit,
         aggregates=[AggregateRow(**row) for row in pages["aggregates"]],

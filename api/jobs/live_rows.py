@@ -7,7 +7,7 @@ batches, and in a batch that of its files.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,15 +68,21 @@ class LiveRows:
         return sum(_number(rows, query) for rows in self._files(kind).values())
 
     def pieces(
-        self, kind: str, query: str | None, start: int, stop: int
+        self,
+        kind: str,
+        query: str | None,
+        start: int,
+        stop: int,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows from one place to another, of one query or of all."""
+        """The rows from one place to another, of one query or of all; all columns or some."""
         at = 0
         for path, rows in self._files(kind).items():
             number = _number(rows, query)
             if number and at < stop and at + number > start:
                 first, last = max(start - at, 0), min(stop - at, number)
-                yield from _rows_of(path, query).slice(first, last - first).to_batches()
+                table = _rows_of(path, query, columns)
+                yield from table.slice(first, last - first).to_batches()
             at += number
             if at >= stop:
                 return
@@ -115,9 +121,11 @@ def _by_query(path: Path) -> dict[str, int]:
     return {pair["values"]: pair["counts"] for pair in counts.to_pylist()}
 
 
-def _rows_of(path: Path, query: str | None) -> pa.Table:
+def _rows_of(path: Path, query: str | None, columns: Sequence[str] | None) -> pa.Table:
     import pyarrow.compute as pc
 
     with opened(path) as file:
-        table = file.read()
-    return table if query is None else table.filter(pc.equal(table.column("query"), query))
+        table = file.read(None if columns is None else ["query", *(set(columns) - {"query"})])
+    if query is not None:
+        table = table.filter(pc.equal(table.column("query"), query))
+    return table if columns is None else table.select(list(columns))

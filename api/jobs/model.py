@@ -46,6 +46,7 @@ class Request:
     master: str = "local[*]"
     live: LiveJobOptions | None = None
     options: RunSettings = DEFAULT
+    name: str | None = None  # of the workload
 
     @property
     def mode(self) -> Mode:

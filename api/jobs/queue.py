@@ -69,10 +69,11 @@ class Jobs:
         restarts: int = 5,
         batch: Callable[[str, Mapping[str, Any]], None] = lambda job, did: None,
         memory: int | None = None,
+        max_owned: int | None = None,
     ) -> None:
         self.records = records
         self._folder, self._document, self._roots = folder, document, roots
-        self._at_once, self._max_queued = at_once, max_queued
+        self._at_once, self._max_queued, self._max_owned = at_once, max_queued, max_owned
         self._command, self._ended = command, ended
         self._streams_at_once, self._restarts, self._batch = streams_at_once, restarts, batch
         self._memory = memory  # bytes that each of them may hold
@@ -94,9 +95,9 @@ class Jobs:
         """Changes whenever something about any job does."""
         return self._news
 
-    def submit(self, request: Request, key: str | None = None) -> Job:
-        """Put a job in the queue, once for an idempotency `key`."""
-        job = self.records.add(request, self._max_queued, key)
+    def submit(self, request: Request, key: str | None = None, owner: str | None = None) -> Job:
+        """Put a job in the queue, once for an idempotency `key`; owners take turns there."""
+        job = self.records.add(request, self._max_queued, key, owner, self._max_owned)
         self.wake()
         return job
 
@@ -165,9 +166,9 @@ class Jobs:
         self.wake()
         return job
 
-    def forget(self, id: str) -> bool:
-        """Drop a job that is over, and its results; False if it is not over."""
-        if not self.records.forget(id):
+    def delete(self, id: str) -> bool:
+        """Delete a job that is over, and its results; False if it is not over."""
+        if not self.records.delete(id):
             return False
         self._seen.forget(self.folder(id).sink)
         self.folder(id).remove()
@@ -354,13 +355,13 @@ class Jobs:
                 running.process.tell({"plan": dict(self._document(now))})
 
     def update(
-        self, id: str, plan: str, workload: str, version: int, said: Mapping[str, Any]
+        self, id: str, plan: str, workload: str, version: int, name: str, said: Mapping[str, Any]
     ) -> Job:
         """Have a stream go on with another plan; `said` is what becomes of its queries.
 
         A stream that does not run just now, or ends before it hears of it, begins with the plan.
         """
-        job = self.records.change_plan(id, plan, workload, version, said)
+        job = self.records.change_plan(id, plan, workload, version, name, said)
         with self._changed:
             running = self._running.get(id)
             if running is not None and running.process is not None and running.plan != plan:

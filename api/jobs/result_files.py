@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,12 @@ def read_rows(path: Path, start: int, stop: int) -> pa.Table:
         return pa.Table.from_batches(batches, schema=file.schema_arrow)
 
 
-def iterate_rows(path: Path, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+def iterate_rows(
+    path: Path, start: int, stop: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The same, a piece at a time, so that memory does not follow the number of rows."""
     with opened(path) as file:
-        yield from _pieces(file, start, stop)
+        yield from _pieces(file, start, stop, columns)
 
 
 def opened(path: Path) -> pa.parquet.ParquetFile:
@@ -43,13 +45,16 @@ def opened(path: Path) -> pa.parquet.ParquetFile:
     return pyarrow.parquet.ParquetFile(path)
 
 
-def _pieces(file: pa.parquet.ParquetFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Only the groups of rows that the stretch touches are read."""
+def _pieces(
+    file: pa.parquet.ParquetFile, start: int, stop: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Only the groups of rows that the stretch touches are read, all columns or some."""
+    wanted = None if columns is None else list(columns)
     at = 0
     for number in range(file.num_row_groups):
         size = file.metadata.row_group(number).num_rows
         if at < stop and at + size > start:
-            for batch in file.iter_batches(batch_size=10_000, row_groups=[number]):
+            for batch in file.iter_batches(10_000, row_groups=[number], columns=wanted):
                 first, last = max(start - at, 0), min(stop - at, batch.num_rows)
                 if first < last:
                     yield batch.slice(first, last - first)

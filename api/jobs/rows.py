@@ -5,7 +5,7 @@ Places count from 0, among the rows of a kind, or of a kind and a query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,12 +35,17 @@ class StoredRows:
         return stop - start
 
     def pieces(
-        self, kind: str, query: str | None, start: int, stop: int
+        self,
+        kind: str,
+        query: str | None,
+        start: int,
+        stop: int,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows from one place to another, of one query or of all."""
+        """The rows from one place to another, of one query or of all; all columns or some."""
         first, last = stretch(self.done.rows[kind], query)
         path = self.folder.rows(kind)
-        return iterate_rows(path, min(first + start, last), min(first + stop, last))
+        return iterate_rows(path, min(first + start, last), min(first + stop, last), columns)
 
     def schema(self, kind: str) -> pa.Schema:
         with opened(self.folder.rows(kind)) as file:

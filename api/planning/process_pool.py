@@ -67,6 +67,7 @@ class ProcessPool:
         self._lock = threading.Lock()
         self._all: set[_Process] = set()
         self._closed = False
+        self._has_begun = False
 
     def call(
         self, work: Callable[..., T], *arguments: Any, watched: CancelToken | None = None
@@ -109,6 +110,14 @@ class ProcessPool:
         with self._lock:
             return any(process.is_ready for process in self._all)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a process has ever been started: from then on work is done in processes.
+
+        Also where all of them have been ended since, as one that takes too long is.
+        """
+        return self._has_begun
+
     def warm(self) -> None:
         """Start a process, so that the first call need not wait for that; returns at once."""
         threading.Thread(target=self._warm, name="sheaf-warm", daemon=True).start()
@@ -129,6 +138,7 @@ class ProcessPool:
             if self._closed:
                 raise BusyError("the service is stopping")
             process = _Process()
+            self._has_begun = True
             self._all.add(process)
         return process
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,9 +19,11 @@ from api.planning.process_pool import BusyError, CancelledError, CancelToken
 from api.store import UnknownIdError
 from workloads.errors import SheafError
 
+Work = Callable[[CancelToken], str]
 Status = OneOf["queued", "running", "succeeded", "failed", "cancelled"]
 AT_ONCE = 2  # as many as there are processes to plan in
 MAX_WAITING_TASKS = 100
+MAX_OWNED_TASKS = 25  # that wait, of one owner who is named
 MAX_KEPT_TASKS = 1000  # the latest ones
 
 
@@ -35,6 +38,7 @@ class Task:
     stage: str = "waiting"
     reason: str | None = None
     plan: str | None = None
+    owner: str | None = None
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     started: datetime | None = None
     finished: datetime | None = None
@@ -46,24 +50,31 @@ class Task:
 
 
 class Tasks:
-    """The tasks of a service, some at a time, in the order they came."""
+    """The tasks of a service, some at a time; owners take turns, and theirs go in their order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tasks: dict[str, Task] = {}
+        # What waits, by owner; the one whose turn it is comes first.
+        self._waiting: dict[str | None, deque[tuple[Task, Work]]] = {}
         self._pool = ThreadPoolExecutor(AT_ONCE, "sheaf-planning")
 
-    def begin(self, workload: str, version: int, work: Callable[[CancelToken], str]) -> Task:
+    def begin(self, workload: str, version: int, work: Work, owner: str | None = None) -> Task:
         """Do the work, which gives a plan's id, as soon as it is its turn."""
-        task = Task(f"task-{secrets.token_hex(6)}", workload, version)
+        task = Task(f"task-{secrets.token_hex(6)}", workload, version, owner=owner)
         with self._lock:
-            waiting = sum(not known.is_over for known in self._tasks.values())
-            if waiting >= MAX_WAITING_TASKS:
-                raise BusyError(f"{waiting} workloads wait to be planned; try again later")
+            alive = [known.owner for known in self._tasks.values() if not known.is_over]
+            if len(alive) >= MAX_WAITING_TASKS:
+                raise BusyError(f"{len(alive)} workloads wait to be planned; try again later")
+            if owner is not None and alive.count(owner) >= MAX_OWNED_TASKS:
+                raise BusyError(
+                    f"{alive.count(owner)} workloads of {owner} wait to be planned; try again later"
+                )
             for id in [id for id, known in self._tasks.items() if known.is_over][:-MAX_KEPT_TASKS]:
                 del self._tasks[id]
             self._tasks[task.id] = task
-        self._pool.submit(self._do, task, work)
+            self._waiting.setdefault(owner, deque()).append((task, work))
+        self._pool.submit(self._do_next)
         return task
 
     def get(self, id: str) -> Task:
@@ -87,7 +98,17 @@ class Tasks:
                 task.cancelled.set()
         self._pool.shutdown(cancel_futures=True)
 
-    def _do(self, task: Task, work: Callable[[CancelToken], str]) -> None:
+    def _do_next(self) -> None:
+        """Do a task of the owner whose turn it is, who then waits for all others."""
+        with self._lock:
+            owner = next(iter(self._waiting))
+            left = self._waiting.pop(owner)
+            task, work = left.popleft()
+            if left:
+                self._waiting[owner] = left
+        self._do(task, work)
+
+    def _do(self, task: Task, work: Work) -> None:
         with self._lock:
             if task.is_over:
                 return

@@ -2,6 +2,7 @@
 
 from api.store.database import Database, StoreError, open_database
 from api.store.workloads import (
+    NeededError,
     Page,
     Store,
     StoredPlan,
@@ -12,6 +13,7 @@ from api.store.workloads import (
 
 __all__ = [
     "Database",
+    "NeededError",
     "Page",
     "Store",
     "StoreError",

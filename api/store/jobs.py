@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from api.jobs.model import OVER, Event, Job, JobSummary, LiveJobOptions, Mode, Request, Status
 from api.run_settings import RunSettings
 from api.store.database import Database
-from api.store.schema import EventRow, JobRow, KeyRow
+from api.store.schema import EventRow, JobRow, KeyRow, PlanRow
 from api.store.workloads import Page, UnknownIdError, behind
 from workloads.errors import SheafError
+
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 class QueueFullError(SheafError):
@@ -28,26 +32,52 @@ class JobOverError(SheafError):
 
 
 class JobRecords:
-    """All jobs there have been, but for those that were dropped."""
+    """All jobs there have been, but for those that were deleted."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, request: Request, max_queued: int, key: str | None = None) -> Job:
-        """Put a job at the end of the queue; an idempotency `key` knows of it from then on."""
-        with self._database.write() as session:
-            job = self._add(session, request, max_queued)
-            if key is not None:
-                made = update(KeyRow).where(KeyRow.key == key)
-                session.execute(made.values(made=f"/v1/jobs/{job.id}"))
-            return job
+    def add(
+        self,
+        request: Request,
+        max_queued: int,
+        key: str | None = None,
+        owner: str | None = None,
+        max_owned: int | None = None,
+    ) -> Job:
+        """Put a job in the queue; an idempotency `key` knows of it from then on.
 
-    def _add(self, session: Session, request: Request, max_queued: int) -> Job:
-        waiting = session.scalar(
-            select(func.count()).select_from(JobRow).where(JobRow.status == "queued")
-        )
-        if (waiting or 0) >= max_queued:
+        No more than `max_owned` jobs of an `owner`, who is named, wait at a time.
+        """
+        try:
+            with self._database.write() as session:
+                job = self._add(session, request, max_queued, owner, max_owned)
+                if key is not None:
+                    made = update(KeyRow).where(KeyRow.key == key)
+                    session.execute(made.values(made=f"/v1/jobs/{job.id}"))
+                return job
+        except IntegrityError as error:  # it was deleted since it was looked at
+            raise UnknownIdError(f"there is no plan '{request.plan}'") from error
+
+    def _add(
+        self,
+        session: Session,
+        request: Request,
+        max_queued: int,
+        owner: str | None,
+        max_owned: int | None,
+    ) -> Job:
+        queued = select(func.count()).select_from(JobRow).where(JobRow.status == "queued")
+        waiting = session.scalar(queued) or 0
+        if waiting >= max_queued:
             raise QueueFullError(f"{waiting:,} jobs are waiting already; try again later")
+        if owner is not None and max_owned is not None:
+            owned = session.scalar(queued.where(JobRow.owner == owner)) or 0
+            if owned >= max_owned:
+                raise QueueFullError(
+                    f"{owned:,} jobs of {owner} are waiting already, as many as one token may have "
+                    "(SHEAF_TOKEN_QUEUED); try again later"
+                )
         # A number to read in order, and chance so that no two services use the same id.
         token = secrets.token_hex(4)
         row = JobRow(
@@ -57,18 +87,20 @@ class JobRecords:
             status="queued",
             stage="waiting",
             created=_now(),
+            owner=owner,
         )
         session.add(row)
         session.flush()
         row.id = f"job-{row.number}-{token}"
         session.add(EventRow(job=row.id, number=1, time=row.created, data=_told(row)))
         session.flush()
-        return _job(row, (waiting or 0) + 1)
+        return _job(row, _positions(session)[row.number])
 
     def get(self, id: str) -> Job:
         with self._database.read() as session:
             row = _row(session, id)
-            return _job(row, _position(session, row))
+            places = _positions(session) if row.status == "queued" else {}
+            return _job(row, places.get(row.number))
 
     def page(
         self,
@@ -83,7 +115,10 @@ class JobRecords:
             wanted = wanted.where(JobRow.status == status)
         with self._database.read() as session:
             rows = session.scalars(wanted.limit(limit + 1)).all()
-            found = _with_positions(session, rows[:limit])
+            shown = rows[:limit]
+            waits = any(row.status == "queued" for row in shown)
+            places = _positions(session) if waits else {}
+            found = [_job(row, places.get(row.number)) for row in shown]
         more = len(rows) > limit and limit > 0
         return Page(found, str(rows[limit - 1].number) if more else None)
 
@@ -103,16 +138,17 @@ class JobRecords:
             return {row[0]: row[1] for row in session.execute(wanted)}
 
     def claim(self, modes: Sequence[Mode] = ("batch", "stream")) -> Job | None:
-        """The first job of one of these modes in the queue, which runs from now on."""
-        wanted = (
-            select(JobRow)
-            .where(JobRow.status == "queued")
-            .order_by(JobRow.number)
-            .with_for_update()
-        )
+        """The next job of one of these modes in the queue, which runs from now on.
+
+        Owners take turns: the next job is of the one who has not been served for longest.
+        """
         with self._database.write() as session:
-            rows = session.scalars(wanted)
-            row = next((row for row in rows if _request(row).mode in modes), None)
+            places = _positions(session)
+            rows = session.scalars(
+                select(JobRow).where(JobRow.status == "queued").with_for_update()
+            ).all()
+            ready = [row for row in rows if _request(row).mode in modes]
+            row = min(ready, key=lambda row: places.get(row.number, row.number), default=None)
             if row is None:
                 return None
             row.status, row.stage, row.started = "running", "starting", _now()
@@ -144,15 +180,18 @@ class JobRecords:
                 _tell(session, row, {"reason": why, "again_in": pause})
 
     def change_plan(
-        self, id: str, plan: str, workload: str, version: int, said: Mapping[str, Any]
+        self, id: str, plan: str, workload: str, version: int, name: str, said: Mapping[str, Any]
     ) -> Job:
         """Have a job run another plan from now on; those who follow it hear what that means."""
         with self._database.write() as session:
             row = _row(session, id)
+            if session.scalar(select(PlanRow.id).where(PlanRow.id == plan)) is None:
+                raise UnknownIdError(f"there is no plan '{plan}'")
             if row.status in OVER or row.stage == "cancelling":
                 raise JobOverError(f"the job {id} is over, or about to be")
             row.plan = plan
-            row.request = {**row.request, "plan": plan, "workload": workload, "version": version}
+            of = {"workload": workload, "version": version, "name": name}
+            row.request = {**row.request, "plan": plan, **of}
             _tell(session, row, {"plan": plan, "version": version, **said})
             return _job(row)
 
@@ -180,8 +219,8 @@ class JobRecords:
             _tell(session, row)
             return _job(row)
 
-    def forget(self, id: str) -> bool:
-        """Drop a job that is over; False if it is not."""
+    def delete(self, id: str) -> bool:
+        """Delete a job that is over; False if it is not."""
         with self._database.write() as session:
             row = _row(session, id)
             if row.status not in OVER:
@@ -220,19 +259,24 @@ def _told(row: JobRow) -> dict[str, Any]:
     return {"status": row.status, "stage": row.stage, "reason": row.reason}
 
 
-def _position(session: Session, row: JobRow) -> int | None:
-    if row.status != "queued":
-        return None
-    before = select(func.count()).where(JobRow.status == "queued", JobRow.number <= row.number)
-    return session.scalar(before)
+def _positions(session: Session) -> dict[int, int]:
+    """The places of all jobs that wait, from 1, by their numbers.
 
-
-def _with_positions(session: Session, rows: Sequence[JobRow]) -> list[Job]:
-    """Jobs in order; the first of them that waits tells where the others are."""
-    waiting = [row for row in rows if row.status == "queued"]
-    first = _position(session, waiting[0]) if waiting else None
-    places = {row.number: (first or 1) + i for i, row in enumerate(waiting)}
-    return [_job(row, places.get(row.number)) for row in rows]
+    Owners take turns, first the one whose latest start is longest ago; the jobs of one owner are
+    in the order they came.
+    """
+    queued = select(JobRow.number, JobRow.owner).where(JobRow.status == "queued")
+    waiting = session.execute(queued.order_by(JobRow.number)).all()
+    if len({row.owner for row in waiting}) < 2:
+        return {row.number: place for place, row in enumerate(waiting, 1)}
+    starts = select(JobRow.owner, func.max(JobRow.started)).group_by(JobRow.owner)
+    served = {row[0]: row[1] or BEFORE_ALL for row in session.execute(starts)}
+    turns: Counter[str | None] = Counter()
+    order = []
+    for row in waiting:
+        order.append((turns[row.owner], served[row.owner], row.number))
+        turns[row.owner] += 1
+    return {number: place for place, (_, _, number) in enumerate(sorted(order), 1)}
 
 
 def _request(row: JobRow) -> Request:

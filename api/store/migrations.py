@@ -103,11 +103,21 @@ def restarts_of_streams(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE jobs ADD COLUMN restarts INTEGER"))
 
 
+def texts_of_workloads(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE workload_versions ADD COLUMN text TEXT"))
+
+
+def owners_of_jobs(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE jobs ADD COLUMN owner VARCHAR"))
+
+
 MIGRATIONS: tuple[Step, ...] = (
     workloads_and_plans,
     jobs,
     idempotency_keys,
     restarts_of_streams,
+    texts_of_workloads,
+    owners_of_jobs,
 )
 
 

@@ -39,6 +39,7 @@ class VersionRow(Base):
     created: Mapped[datetime]
     queries: Mapped[int]
     document: Mapped[dict[str, Any]]
+    text: Mapped[str | None] = mapped_column(Text)  # as it was posted, where that was YAML
 
 
 class PlanRow(Base):
@@ -71,6 +72,7 @@ class JobRow(Base):
     finished: Mapped[datetime | None]
     done: Mapped[dict[str, Any] | None]
     restarts: Mapped[int | None]
+    owner: Mapped[str | None]  # the name of the token that it was posted with
 
 
 class KeyRow(Base):

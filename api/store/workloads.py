@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from api.store.database import Database
-from api.store.schema import PlanRow, VersionRow, WorkloadRow
+from api.store.schema import JobRow, PlanRow, VersionRow, WorkloadRow
 from optimizer.bind.binder import bind
 from optimizer.explain.text import render_text
 from optimizer.ir.query import BoundWorkload
@@ -33,8 +33,15 @@ KEPT_BOUND = 64  # workloads that stay parsed in memory
 KEPT_PLANS, SMALL_PLAN = 64, 500  # plans that do so too, and operators that such a one may have
 
 
+NAMED_JOBS = 3  # jobs that a refusal names
+
+
 class UnknownIdError(SheafError):
     """Nothing is stored under this id."""
+
+
+class NeededError(SheafError):
+    """Something cannot be deleted because jobs need it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,10 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class StoredWorkload:
-    """One version of a workload; `document` is what it can be loaded from again."""
+    """One version of a workload; `document` is what it can be loaded from again.
+
+    `text` is what was posted, comments and all, where that was YAML.
+    """
 
     id: str
     name: str
@@ -57,6 +67,11 @@ class StoredWorkload:
     changed: datetime
     queries: int
     document: Mapping[str, Any]
+    text: str | None = None
+
+    @property
+    def title(self) -> str:
+        return title_of(self.name, self.version)
 
     @cached_property
     def bound(self) -> BoundWorkload:
@@ -72,6 +87,15 @@ class StoredPlan:
     workload: str
     version: int
     document: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of its workload."""
+        return str(self.document["document"].get("name") or self.workload)
+
+    @property
+    def title(self) -> str:
+        return title_of(self.name, self.version)
 
     @cached_property
     def plan(self) -> Plan:
@@ -97,14 +121,22 @@ class Store:
         self._plans: OrderedDict[str, StoredPlan] = OrderedDict()
         self._changes = 0  # of plans: what was read before one is not kept after it
 
-    def add_workload(self, bound: BoundWorkload, document: Mapping[str, Any]) -> StoredWorkload:
-        """Keep a workload under its name: as a new version, unless the latest says the same."""
-        try:
-            return self._add_workload(bound, document)
-        except IntegrityError:  # PostgreSQL, when another request added the same name or version
-            return self._add_workload(bound, document)
+    def add_workload(
+        self, bound: BoundWorkload, document: Mapping[str, Any], text: str | None = None
+    ) -> StoredWorkload:
+        """Keep a workload under its name: as a new version, unless the latest says the same.
 
-    def _add_workload(self, bound: BoundWorkload, document: Mapping[str, Any]) -> StoredWorkload:
+        Another text is a new version, be it for a comment. Where the latest has no text, because
+        it came as JSON, the text of the same document becomes its own.
+        """
+        try:
+            return self._add_workload(bound, document, text)
+        except IntegrityError:  # PostgreSQL, when another request added the same name or version
+            return self._add_workload(bound, document, text)
+
+    def _add_workload(
+        self, bound: BoundWorkload, document: Mapping[str, Any], text: str | None
+    ) -> StoredWorkload:
         id = workload_id(bound.name)
         with self._database.write() as session:
             row = session.scalar(select(WorkloadRow).where(WorkloadRow.id == id).with_for_update())
@@ -113,7 +145,10 @@ class Store:
                 session.add(row)
                 session.flush()
             version = session.get(VersionRow, (id, row.latest)) if row.latest else None
-            if version is None or _text(version.document) != _text(document):
+            same = version is not None and _text(version.document) == _text(document)
+            if same and version is not None and version.text is None:
+                version.text = text
+            if version is None or not same or (text is not None and version.text != text):
                 row.latest += 1
                 version = VersionRow(
                     workload=id,
@@ -121,6 +156,7 @@ class Store:
                     created=_now(),
                     queries=len(bound.queries),
                     document=dict(document),
+                    text=text,
                 )
                 session.add(version)
         return self._keep(_workload(row, version), bound)
@@ -168,6 +204,47 @@ class Store:
             row = self._row(session, id)
             return [_workload(row, version) for version in session.scalars(wanted)]
 
+    def delete_workload(self, id: str) -> None:
+        """Delete a workload in all its versions, and its plans; refused while jobs need them."""
+        try:
+            self._delete_workload(id)
+        except IntegrityError:  # PostgreSQL, when a job or a plan was added in between
+            self._delete_workload(id)
+
+    def _delete_workload(self, id: str) -> None:
+        with self._database.write() as session:
+            row = self._row(session, id)
+            plans = session.scalars(select(PlanRow.id).where(PlanRow.workload == id)).all()
+            _check_unneeded(session, select(PlanRow.id).where(PlanRow.workload == id), row.name)
+            session.execute(delete(PlanRow).where(PlanRow.workload == id))
+            session.execute(delete(VersionRow).where(VersionRow.workload == id))
+            session.delete(row)
+        with self._lock:
+            self._changes += 1
+            self._latest.pop(id, None)
+            for place in [place for place in self._known if place[0] == id]:
+                del self._known[place]
+            for plan in plans:
+                self._plans.pop(plan, None)
+
+    def delete_plan(self, id: str) -> None:
+        """Delete a plan; refused while jobs need it."""
+        try:
+            self._delete_plan(id)
+        except IntegrityError:  # PostgreSQL, when a job was added in between
+            self._delete_plan(id)
+
+    def _delete_plan(self, id: str) -> None:
+        with self._database.write() as session:
+            row = session.scalar(select(PlanRow).where(PlanRow.id == id))
+            if row is None:
+                raise UnknownIdError(f"there is no plan '{id}'")
+            _check_unneeded(session, select(PlanRow.id).where(PlanRow.id == id), id)
+            session.delete(row)
+        with self._lock:
+            self._changes += 1
+            self._plans.pop(id, None)
+
     def add_plan(self, workload: StoredWorkload, plan: Mapping[str, Any]) -> StoredPlan:
         """Keep a plan, as JSON; one made again, for a later version perhaps, is kept once."""
         try:
@@ -178,6 +255,9 @@ class Store:
     def _add_plan(self, workload: StoredWorkload, plan: Mapping[str, Any]) -> StoredPlan:
         id = plan["id"]
         with self._database.write() as session:
+            version = session.get(VersionRow, (workload.id, workload.version), with_for_update=True)
+            if version is None or version.created != workload.changed:
+                raise UnknownIdError(f"the workload '{workload.id}' was deleted in the meantime")
             row = session.scalar(select(PlanRow).where(PlanRow.id == id).with_for_update())
             if row is None:
                 row = PlanRow(id=id, workload=workload.id, created=_now(), document=dict(plan))
@@ -198,6 +278,13 @@ class Store:
         if not found:
             raise UnknownIdError(f"there is no plan '{id}'")
         return found[0]
+
+    def find_plan(self, id: str) -> StoredPlan | None:
+        """The plan of an id; None where it has been deleted."""
+        try:
+            return self.plan(id)
+        except UnknownIdError:
+            return None
 
     def plans(
         self,
@@ -255,7 +342,7 @@ class Store:
         with self._lock:
             self._latest[found.id] = max(found.latest, self._latest.get(found.id, 0))
             known = self._known.get(place)
-            if known is not None and known.latest == found.latest:
+            if known is not None and (known.latest, known.text) == (found.latest, found.text):
                 self._known.move_to_end(place)
                 return known
             if bound is None and known is not None:
@@ -266,6 +353,23 @@ class Store:
             while len(self._known) > KEPT_BOUND:
                 self._known.popitem(last=False)
         return found
+
+
+def _check_unneeded(session: Session, plans: Select[str], what: str) -> None:
+    """Refuse to delete what jobs need, be they over: their results say by which plan they came."""
+    wanted = select(JobRow.id).where(JobRow.plan.in_(plans)).order_by(JobRow.number.desc())
+    found = session.scalars(wanted.limit(NAMED_JOBS + 1)).all()
+    if found:
+        more = " and others" if len(found) > NAMED_JOBS else ""
+        raise NeededError(
+            f"{', '.join(found[:NAMED_JOBS])}{more} ran or will run '{what}'; delete these jobs "
+            "first, with their results"
+        )
+
+
+def title_of(name: str, version: int) -> str:
+    """A version of a workload as people call it."""
+    return f"{name}, version {version}"
 
 
 def workload_id(name: str) -> str:
@@ -302,6 +406,7 @@ def _workload(row: WorkloadRow, version: VersionRow) -> StoredWorkload:
         changed=version.created,
         queries=version.queries,
         document=version.document,
+        text=version.text,
     )
 
 

@@ -112,7 +112,7 @@ def test_a_job_is_launched_waited_for_and_read(client: Client, tmp_path: Path) -
     assert [one.id for one in client.jobs("succeeded")] == [job.id]
     with pytest.raises(ClientError, match=r"\.csv, \.parquet, \.arrow"):
         client.download(job.id, tmp_path / "rows.xlsx")
-    client.cancel(job.id)
+    client.delete_job(job.id)
     with pytest.raises(ServiceError, match="no such"):
         client.job(job.id)
 

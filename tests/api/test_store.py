@@ -1,5 +1,6 @@
 """Workloads and plans as they are kept, on SQLite and on PostgreSQL."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,16 +16,20 @@ from sqlalchemy import Connection, inspect, select, text
 from sqlalchemy.orm import Session
 
 from api.http.schemas import EXAMPLE_WORKLOAD
+from api.jobs.model import Request
 from api.planning.service import check_document
 from api.store import (
     Database,
+    NeededError,
     Store,
     StoredWorkload,
     StoreError,
     UnknownIdError,
     open_database,
+    workload_id,
 )
 from api.store import migrations as steps
+from api.store.jobs import JobRecords, QueueFullError
 from api.store.schema import Base, PlanRow
 from optimizer.plan.plan import to_json
 from sharing.planner import make_plan
@@ -288,3 +293,89 @@ def test_an_address_that_is_no_store(address: str, said: str) -> None:
     with pytest.raises(StoreError, match=said) as caught:
         open_database(address)
     assert "secret" not in str(caught.value)
+
+
+# --- texts and owners --------------------------------------------------------------------------
+
+
+def test_a_store_from_before_texts_and_owners_is_taken_over(address: str) -> None:
+    from api.store import database as module
+
+    kept = module.migrate
+    try:
+        module.migrate = lambda connection: kept(connection, steps.MIGRATIONS[:4])  # type: ignore
+        first = open_database(address)
+    finally:
+        module.migrate = kept
+    with first.engine.execution_options(writes=True).begin() as connection:
+        row = {"id": workload_id("old"), "document": json.dumps(EXAMPLE_WORKLOAD | {"name": "old"})}
+        now = {"now": "2026-03-01T09:30:00.000000+00:00"}
+        connection.execute(
+            text(
+                "INSERT INTO workloads (id, name, created, latest) VALUES (:id, '\"old\"', :now, 1)"
+            ),
+            row | now,
+        )
+        connection.execute(
+            text("INSERT INTO workload_versions VALUES (:id, 1, :now, 2, :document)"), row | now
+        )
+    first.close()
+    second = open_database(address)
+    store = Store(second)
+    old = store.workload(row["id"])
+    assert (old.text, old.version, len(old.bound.queries)) == (None, 1, 2)
+    again = store.add_workload(*check_document(old.document), "name: old # as text")
+    assert (again.version, store.workload(row["id"]).text) == (1, "name: old # as text")
+    second.close()
+
+
+def test_owners_take_turns_in_the_queue(store: Store, database: Database) -> None:
+    workload = store.add_workload(*named("w"))
+    plan = store.add_plan(workload, plan_of(workload)).id
+    records = JobRecords(database)
+
+    def post(owner: str | None) -> str:
+        request = Request(plan, workload.id, 1, "events.csv")
+        return records.add(request, 100, None, owner, 3).id
+
+    flood = [post("ada") for _ in range(3)]
+    with pytest.raises(QueueFullError, match="3 jobs of ada are waiting already"):
+        post("ada")
+    late = [post("bob"), post("bob"), post(None)]
+    positions = [records.get(id).position for id in (*flood, *late)]
+    assert positions == [1, 4, 6, 2, 5, 3]
+    listed = {job.id: job.position for job in records.page(newest=True).items}
+    assert [listed[id] for id in (*flood, *late)] == positions
+    claimed = []
+    while (job := records.claim()) is not None:
+        claimed.append(job.id)
+        records.end(job.id, "succeeded", None)
+    assert claimed == [flood[0], late[0], late[2], flood[1], late[1], flood[2]]
+
+
+def test_what_a_job_needs_is_not_deleted_nor_made_for_what_is_gone(
+    store: Store, database: Database
+) -> None:
+    workload = store.add_workload(*named("w"))
+    document = plan_of(workload)
+    plan = store.add_plan(workload, document).id
+    records = JobRecords(database)
+    request = Request(plan, workload.id, 1, "events.csv")
+    job = records.add(request, 100)
+    for delete, id in ((store.delete_plan, plan), (store.delete_workload, workload.id)):
+        with pytest.raises(NeededError, match=f"{job.id} ran or will run"):
+            delete(id)
+    records.cancel(job.id)
+    assert records.delete(job.id)
+    store.delete_workload(workload.id)
+    with pytest.raises(UnknownIdError):
+        store.plan(plan)
+    with pytest.raises(UnknownIdError, match=f"there is no plan '{plan}'"):
+        records.add(request, 100)
+    with pytest.raises(UnknownIdError, match="was deleted in the meantime"):
+        store.add_plan(workload, document)
+    # Nor for another workload of the same name and version that came since.
+    other = store.add_workload(*named("w", queries=EXAMPLE_WORKLOAD["queries"][:1]))
+    assert (other.id, other.version) == (workload.id, 1)
+    with pytest.raises(UnknownIdError, match="was deleted in the meantime"):
+        store.add_plan(workload, document)

@@ -109,20 +109,32 @@ def list_all(
         OneOf["queued", "running", "succeeded", "failed", "cancelled"] | None,
         typer.Option(help="Only these."),
     ] = None,
+    order: Annotated[
+        OneOf["asc", "desc"], typer.Option(help="desc: the newest first; asc: as they came.")
+    ] = "desc",
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """All jobs, in the order they came."""
+    """All jobs, the newest first."""
     with connected(server) as client:
-        found = list(client.jobs(status))
+        found = list(client.jobs(status, order))
     if as_json:
         print_json(found)
         return
     print_rows(
         f"{len(found)} jobs",
-        ("id", "status", "plan", "mode", "events", "created", "finished"),
+        ("id", "of", "status", "plan", "mode", "events", "created", "finished"),
         (
-            (j.id, j.status, j.plan, j.mode, j.events, moment(j.created), moment(j.finished))
+            (
+                j.id,
+                j.title,
+                j.status,
+                j.plan,
+                j.mode,
+                j.events,
+                moment(j.created),
+                moment(j.finished),
+            )
             for j in found
         ),
     )
@@ -224,12 +236,22 @@ def log(id: JobId, server: Server = None) -> None:
 
 @job.command("cancel")
 def cancel(id: JobId, server: Server = None) -> None:
-    """End a job that waits or runs.
-
-    Drop one that is over, with its results.
-    """
+    """End a job that waits or runs; one that is over stays as it is, with its results."""
     with connected(server) as client:
-        client.cancel(id)
+        found = client.cancel(id)
+    if found.status != "cancelled" and found.finished is not None:
+        typer.echo(f"{id} is over ({found.status}), and stays as it is", err=True)
+
+
+@job.command("delete")
+def delete(
+    ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs that are over.")],
+    server: Server = None,
+) -> None:
+    """Delete jobs that are over, with their results; files in sinks stay."""
+    with connected(server) as client:
+        for id in ids:
+            client.delete_job(id)
 
 
 def _waited(client: Client, id: str) -> JobOut:

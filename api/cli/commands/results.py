@@ -11,6 +11,7 @@ import typer
 from api.cli.commands.service import Server, connected, console, print_json
 from api.cli.completion import JobId
 from api.cli.terminal.json_output import Json
+from workloads.errors import SheafError
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -25,6 +26,16 @@ def results(
     kind: Annotated[Kind | None, typer.Option(help="Only rows of this kind.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Rows of each kind that are shown.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Rows before the first shown.")] = 0,
+    key: Annotated[
+        str | None,
+        typer.Option(help='Only rows of this key: a value such as u1, or {"user": "u1"}.'),
+    ] = None,
+    sort: Annotated[
+        OneOf["place", "time", "value"], typer.Option(help="place: as they lie in the results.")
+    ] = "place",
+    order: Annotated[
+        OneOf["asc", "desc"], typer.Option(help="desc: the last, or the largest, first.")
+    ] = "asc",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -40,11 +51,13 @@ def results(
 
     with connected(server) as client:
         if out is not None:
+            if (sort, order) != ("place", "asc"):
+                raise SheafError("--sort and --order are for rows that are shown, not for --out")
             for path, wanted in _files(client, job, out, kind, query).items():
-                size = client.download(job, path, wanted, query)
+                size = client.download(job, path, wanted, query, key)
                 typer.echo(f"{path}: {size:,} bytes", err=True)
             return
-        found = client.results(job, query, offset, limit)
+        found = client.results(job, query, offset, limit, key, sort, order)
     if as_json:
         print_json(found)
         return

@@ -46,10 +46,8 @@ def serve(
     ] = "auto",
 ) -> None:
     """Run the HTTP service, with its pages; it says where they are."""
-    import uvicorn
-
     from api.http.app import create_app
-    from api.http.embedded_server import Server
+    from api.http.embedded_server import Server, server_config
     from api.http.logs import set_up
     from api.http.settings import from_environment
 
@@ -59,14 +57,12 @@ def serve(
     settings = from_environment(data=data, store=store, roots=roots, jobs_at_once=jobs)
     warn_if_open(host, bool(settings.tokens))
     app = create_app(settings)
-    config = uvicorn.Config(
+    config = server_config(
         app,
         host=host,
         port=port,
-        log_config=None,
         access_log=False,  # ours has the request's id
         timeout_graceful_shutdown=10,
-        timeout_keep_alive=30,  # longer than clients keep one: else some write to a closed one
     )
 
     def started(at: int) -> None:

@@ -38,7 +38,7 @@ def post(
 
 @workload.command("list")
 def list_all(server: Server = None, as_json: Json = False) -> None:
-    """All workloads, in the order they first came."""
+    """All workloads, the newest first."""
     with connected(server) as client:
         found = list(client.workloads())
     if as_json:
@@ -57,6 +57,35 @@ def show(id: Id, version: Version = None, server: Server = None, as_json: Json =
     with connected(server) as client:
         found = client.workload(id, version)
     _show(found, as_json)
+
+
+@workload.command("text")
+def text(id: Id, version: Version = None, server: Server = None) -> None:
+    """A workload as YAML, comments and all: as it was posted, unless that was JSON."""
+    with connected(server) as client:
+        typer.echo(client.workload_text(id, version), nl=False)
+
+
+@workload.command("delete")
+def delete(
+    ids: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="Ids of workloads.")],
+    server: Server = None,
+) -> None:
+    """Delete workloads in all their versions, and their plans; refused while jobs need them."""
+    with connected(server) as client:
+        for id in ids:
+            client.delete_workload(id)
+
+
+@workload.command("delete-plan")
+def delete_plan(
+    ids: Annotated[list[str], typer.Argument(metavar="PLAN...", help="Ids of plans.")],
+    server: Server = None,
+) -> None:
+    """Delete plans; refused while jobs need them, also those that are over."""
+    with connected(server) as client:
+        for id in ids:
+            client.delete_plan(id)
 
 
 @workload.command("versions")
@@ -105,7 +134,7 @@ def plans(
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """Plans in the order they were made.
+    """Plans, the newest first.
 
     `sheaf plan PLAN --server URL` shows one.
     """

@@ -1,4 +1,7 @@
-"""A limit on the size of request bodies, answered like every other error."""
+"""A limit on the size of request bodies, answered like every other error.
+
+Compressed bodies are refused: how large one is shows only when it has been unpacked.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,12 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
+        packed = Headers(scope=scope).get("content-encoding", "identity").strip().lower()
+        if packed not in ("", "identity"):
+            answer = problem_response(
+                "unsupported-encoding", f"Content-Encoding is '{packed[:40]}'; send it as it is"
+            )
+            return await answer(scope, receive, send)
         said = f"at most {self.max_bytes:,} bytes are taken"
         announced = Headers(scope=scope).get("content-length", "")
         if announced.isdigit() and int(announced) > self.max_bytes:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
-from api.http.problems import ProblemError
+from api.http.problems import decoded, place_in_text
 from api.http.routes.state import computing, handed, jobs, roots, settings
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
@@ -33,10 +33,7 @@ DEPTH = 4
 async def check(request: Request) -> dict[str, Any]:
     """Every mistake in a workload's text, at its line and column there; nothing is kept."""
     body = await request.body()
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        raise ProblemError("invalid-json", f"byte {error.start} is not UTF-8") from error
+    text = decoded(body)
     most = settings(request).max_queries
 
     def checked() -> CheckedWorkload:
@@ -61,13 +58,7 @@ async def check(request: Request) -> dict[str, Any]:
 
 def placed(found: Diagnostic, lines: list[str]) -> dict[str, Any]:
     """A finding with its line and column in the whole text, as far as they can be told."""
-    line, column = found.file_line, None
-    if found.source is not None and found.source.strip() and found.column is not None:
-        if line is None:  # a query that is not in block style: where its words are
-            line = next((n for n, text in enumerate(lines, 1) if found.source in text), None)
-        if line is not None and line <= len(lines):
-            start = lines[line - 1].find(found.source)
-            column = start + found.column if start >= 0 else None
+    line, column = place_in_text(found, lines)
     return {
         "message": found.message,
         "hint": found.hint,

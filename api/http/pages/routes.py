@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-import yaml
 from fastapi import APIRouter, Query, Request, Response
 
 from api.http.pages.render import PageRoute, page
 from api.http.routes.state import handed, jobs, settings, store
 from api.http.settings import Settings
 from api.http.views import job_out, plan_summary, workload_summary
+from api.http.yaml_text import text_of
 from api.jobs.model import Job
 from api.jobs.queue import Jobs
 from api.store import Store
@@ -86,7 +86,7 @@ def workload_page(
         "editor.html",
         workload=workload_summary(stored),
         latest=stored.latest,
-        text=as_yaml(stored.document),
+        text=text_of(stored),
         versions=[workload_summary(v) for v in store.versions(id)[:MAX_LISTED]],
         plans=[plan_summary(plan) for plan in plans.items],
         more_plans=plans.next is not None,
@@ -178,23 +178,29 @@ def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Respons
     job = jobs.records.get(id)
     plans = store.plans(job.request.workload, ON_A_PAGE, newest=True).items
     shown = job_out(job, None, jobs.account(job))
+    removed = [name for e in jobs.records.events(id) for name in e.data.get("removed", ())]
     return page(
         request,
         "job.html",
         job=job,
         notes=shown.notes,
         by_query=shown.rows_by_query or {},
-        queries=kinds_by_query(store, job),
+        queries=kinds_by_query(store, job, removed),
         others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
     )
 
 
-def kinds_by_query(store: Store, job: Job) -> list[tuple[str, str]]:
-    """The queries of a job's plan, each with what its rows are, as far as the plan says."""
+def kinds_by_query(store: Store, job: Job, removed: Iterable[str]) -> list[tuple[str, str]]:
+    """The queries of a job's plan, each with what its rows are, as far as the plan says.
+
+    Behind them are those that a stream's plan had before.
+    """
     document = store.plan(job.request.plan).document
     outputs = [o.get("detail", {}) for o in document["operators"] if o["kind"] == "output"]
     kinds = {detail["query"]: detail.get("rows", "") for detail in outputs if "query" in detail}
-    return [(name, kinds.get(name, "")) for name in document["queries"]]
+    now = document["queries"]
+    before = [name for name in dict.fromkeys(removed) if name not in now]
+    return [(name, kinds.get(name, "")) for name in (*now, *before)]
 
 
 def facts(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,26 +229,3 @@ def _spread(layout: Mapping[str, Any]) -> str:
     spread = spreads.get(layout.get("spread", "auto"), "as the events are stored")
     buckets = layout.get("buckets")
     return spread if buckets is None else f"{spread}, in {buckets:,} buckets of each key"
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they are read."""
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", value, style="|" if "\n" in value else None
-    )
-
-
-def _nothing(dumper: yaml.SafeDumper, value: None) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:null", "")
-
-
-_Dumper.add_representer(str, _text)
-_Dumper.add_representer(type(None), _nothing)
-
-
-def as_yaml(document: Mapping[str, Any]) -> str:
-    """A workload's document as people write it."""
-    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
+from typing import Literal as OneOf
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from fastapi import Request as HttpRequest
 from fastapi.responses import PlainTextResponse
 
 from api.cli.sinks import check_sink
 from api.http.problems import ProblemError, responses
-from api.http.routes.paging import LINK, Cursor, Limit, listed
+from api.http.routes.paging import LINK, Cursor, Limit, Order, listed
 from api.http.routes.state import computing, handed, jobs, roots, settings, store
 from api.http.schemas import JobChange, JobChanged, JobIn, JobOut, OperatorsOut, StreamIn
 from api.http.settings import Settings
@@ -88,8 +89,12 @@ def post_job(
         master=wanted.master,
         live=live,
         options=options,
+        name=plan.name,
     )
-    job = jobs.submit(request, getattr(http.state, "idempotency_key", None))
+    state = http.state
+    job = jobs.submit(
+        request, getattr(state, "idempotency_key", None), getattr(state, "subject", None)
+    )
     response.headers["location"] = f"/v1/jobs/{job.id}"
     return job_out(job, None)
 
@@ -101,13 +106,14 @@ def list_jobs(
     status: Status | None = None,
     limit: Limit = 100,
     cursor: Cursor = None,
+    order: Order = "desc",
 ) -> Response:
-    """Jobs in the order they came, all or those of one status."""
+    """Jobs, the newest first or in the order they came, all or those of one status."""
 
     def shown(job: Job) -> JobOut:
         return job_out(job, jobs.progress(job), jobs.account(job))
 
-    return listed(request, jobs.records.page(limit, cursor, status), shown)
+    return listed(request, jobs.records.page(limit, cursor, status, order == "desc"), shown)
 
 
 @router.get("/{id}", responses=responses("not-found"))
@@ -142,19 +148,55 @@ def get_log(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
     return PlainTextResponse(last_of(log, MAX_LOG) if log.exists() else "")
 
 
-@router.delete(
-    "/{id}", status_code=204, responses={202: {"model": JobOut}, **responses("not-found")}
+@router.post(
+    "/{id}/cancel",
+    status_code=202,
+    response_model=JobOut,
+    responses={200: {"model": JobOut, "description": "It was over"}, **responses("not-found")},
 )
-def delete_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
-    """Cancel a job that waits or runs (202), or drop one that is over, with its results (204).
+def cancel_job(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> Response:
+    """Cancel a job that waits or runs (202); one that is over stays as it is (200).
 
-    A stream that is cancelled keeps its rows and its checkpoint until it is dropped.
+    Nothing is deleted: a stream that is cancelled keeps its rows and its checkpoint.
     """
-    if jobs.forget(id):
+    was_over = jobs.records.get(id).is_over
+    return _shown(jobs, jobs.cancel(id), 200 if was_over else 202)
+
+
+@router.delete(
+    "/{id}",
+    status_code=204,
+    responses={202: {"model": JobOut}, **responses("not-found", "job-over", "in-use")},
+)
+def delete_job(
+    id: str,
+    jobs: Annotated[Jobs, handed(jobs)],
+    results: Annotated[
+        OneOf["keep", "delete"],
+        Query(description="`delete`: delete a job that is over, with its results."),
+    ] = "keep",
+) -> Response:
+    """Cancel a job that waits or runs (202), or with `results=delete` delete one that is over.
+
+    Files that were written to a sink, and a checkpoint that was named, are not deleted.
+    """
+    if results == "delete":
+        if not jobs.delete(id):
+            raise ProblemError("in-use", f"the job {id} is not over; cancel it first")
         return Response(status_code=204)
-    job = jobs.cancel(id)
+    job = jobs.records.get(id)
+    if job.is_over:
+        raise ProblemError(
+            "job-over",
+            f"the job {id} is {job.status}, and is kept with its results; "
+            f"DELETE /v1/jobs/{id}?results=delete deletes both",
+        )
+    return _shown(jobs, jobs.cancel(id), 202)
+
+
+def _shown(jobs: Jobs, job: Job, status: int) -> Response:
     body = job_out(job, None, jobs.account(job)).model_dump_json()
-    return Response(body, status_code=202, media_type="application/json")
+    return Response(body, status_code=status, media_type="application/json")
 
 
 @router.patch(
@@ -184,7 +226,7 @@ def patch_job(
         said = computing.call(checked, asdict(job.request), document, checkpoint)
     except (StateError, UnsupportedError) as error:
         raise ProblemError("incompatible", str(error)) from error
-    changed = jobs.update(id, plan.id, plan.workload, plan.version, said)
+    changed = jobs.update(id, plan.id, plan.workload, plan.version, plan.name, said)
     return JobChanged(
         job=id,
         plan=plan.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
+from typing import Literal as OneOf
 
 from fastapi import Query, Request, Response
 from pydantic import BaseModel
@@ -15,6 +16,10 @@ T = TypeVar("T")
 Limit = Annotated[int, Query(ge=1, le=1000, description="Of a page.")]
 Cursor = Annotated[
     str | None, Query(max_length=40, description="From the Link header of the page before.")
+]
+
+Order = Annotated[
+    OneOf["asc", "desc"], Query(description="`desc`: the newest first; `asc`: as they came.")
 ]
 
 LINK: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from fastapi import APIRouter, Query, Request, Response
 
 from api.http.problems import responses
-from api.http.routes.paging import LINK, Cursor, Limit, listed
+from api.http.routes.paging import LINK, Cursor, Limit, Order, listed
 from api.http.routes.state import handed, store
 from api.http.schemas import PlanOut, PlanSummary
 from api.http.views import plan_body, plan_summary
@@ -34,9 +34,10 @@ def list_plans(
     workload: Annotated[str | None, Query(description="Only plans of this workload.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
+    order: Order = "desc",
 ) -> Response:
-    """Plans in the order they were made."""
-    return listed(request, store.plans(workload, limit, cursor), plan_summary)
+    """Plans, the newest first or in the order they were made."""
+    return listed(request, store.plans(workload, limit, cursor, order == "desc"), plan_summary)
 
 
 @router.get(
@@ -58,3 +59,10 @@ def get_plan(
             return Response(render_svg(stored.plan), media_type="image/svg+xml")
         case "json":
             return Response(plan_body(stored), media_type="application/json")
+
+
+@router.delete("/{id}", status_code=204, responses=responses("not-found", "in-use"))
+def delete_plan(id: str, store: Annotated[Store, handed(store)]) -> Response:
+    """Delete a plan; refused while jobs need it, also those that are over."""
+    store.delete_plan(id)
+    return Response(status_code=204)

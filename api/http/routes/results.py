@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Annotated, Any
+from typing import Literal as OneOf
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -15,8 +17,9 @@ from api.http.problems import ProblemError, responses
 from api.http.routes.state import handed, jobs, store
 from api.http.schemas import ResultsOut
 from api.http.views import results_out
-from api.jobs.model import RowKind
+from api.jobs.model import Job, RowKind
 from api.jobs.queue import Jobs
+from api.jobs.row_selection import KeyFilter, RowSelection, Sort, TooDeepError
 from api.jobs.rows import Rows
 from api.store import Store
 
@@ -66,16 +69,35 @@ def get_results(
         int | None,
         Query(ge=0, le=MAX_OFFSET, description="10,000 in JSON, and no more than 100,000."),
     ] = None,
+    key: Annotated[
+        str | None,
+        Query(
+            max_length=10_000,
+            description="Only rows of keys with this value, or with those of an object: `u1`, "
+            '`{"user": "u1"}`.',
+        ),
+    ] = None,
+    sort: Annotated[
+        Sort,
+        Query(
+            description="`place`: by query, key and time, those of a stream as they came; `value`: "
+            "aggregates by their value, and matches by time. In JSON."
+        ),
+    ] = "place",
+    order: Annotated[
+        OneOf["asc", "desc"], Query(description="`desc`: from the last to the first. In JSON.")
+    ] = "asc",
     accept: Annotated[str, Header()] = "*/*",
 ) -> ResultsOut | Response:
-    """What a job found, sorted by query, key and time: a page of JSON, or all in another format."""
+    """What a job found: a page of JSON, or all in another format."""
     job = jobs.records.get(id)
     found = jobs.rows(job)
     if found is None:
         why = f": {job.reason}" if job.reason else ""
         raise ProblemError("results-not-ready", f"the job is {job.status}{why}")
-    if query is not None and query not in store.plan(job.request.plan).document["queries"]:
-        raise ProblemError("not-found", f"the plan has no query '{query}'")
+    if query is not None and not _was_run(query, job, found, jobs, store):
+        raise ProblemError("not-found", f"the plan has no query '{query}', and had none")
+    filter = None if key is None else KeyFilter(key)
     chosen = format or accepted(accept)
     if chosen is None:
         raise ProblemError("not-acceptable", f"there are {', '.join(MEDIA_TYPES.values())}")
@@ -83,19 +105,34 @@ def get_results(
         if limit is not None and limit > MAX_ROWS:
             raise ProblemError("invalid-request", f"limit: a page has at most {MAX_ROWS:,} rows")
         size = USUAL_ROWS if limit is None else limit
-        return results_out(job, found, query, offset, size)
+        selected = RowSelection(query, filter, sort, order == "desc")
+        try:
+            return results_out(job, found, selected, offset, size)
+        except TooDeepError as error:
+            raise ProblemError("invalid-request", f"offset: {error}") from error
+        except FileNotFoundError as error:
+            raise _deleted(id) from error
+    if (sort, order) != ("place", "asc"):
+        raise ProblemError(
+            "invalid-request", "sort, order: they are for pages of JSON; files are as rows lie"
+        )
     rows = kind or _kind(found, query)
     total = found.total(rows, query)
     first = min(offset, total)
     last = total if limit is None else min(first + limit, total)
     # Rows never change, those of a stream only become more: what is asked for names them.
-    etag = etag_of(f"{id} {rows} {query} {first} {last} {chosen}".encode())
+    named = json.dumps([id, rows, query, key, first, last, chosen])
+    etag = etag_of(named.encode())
     if is_known(etag, request.headers):
         return Response(status_code=304, headers={"etag": etag})
-    all_rows = query is None and (first, last) == (0, total)
+    all_rows = query is None and key is None and (first, last) == (0, total)
+    try:
+        schema = found.schema(rows)
+    except FileNotFoundError as error:
+        raise _deleted(id) from error
     pieces = encoded(
-        found.schema(rows),
-        found.pieces(rows, query, first, last),
+        schema,
+        RowSelection(query, filter).pieces(found, rows, first, last),
         chosen,
         found.whole(rows) if all_rows else None,
     )
@@ -103,6 +140,20 @@ def get_results(
     name = re.sub(r"[^\w.-]+", "-", f"{id}.{query or rows}.{chosen}", flags=re.ASCII)
     headers = {"content-disposition": f'attachment; filename="{name}"', "etag": etag}
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[chosen], headers=headers)
+
+
+def _deleted(id: str) -> ProblemError:
+    return ProblemError("not-found", f"the job {id} was deleted in the meantime")
+
+
+def _was_run(query: str, job: Job, found: Rows, jobs: Jobs, store: Store) -> bool:
+    """Whether the job runs a query, or did: a stream's plan may have lost it since."""
+    if query in store.plan(job.request.plan).document["queries"]:
+        return True
+    if job.request.live is None:
+        return False
+    told = jobs.records.events(job.id)
+    return bool(found.kinds(query)) or any(query in e.data.get("removed", ()) for e in told)
 
 
 def _kind(found: Rows, query: str | None) -> RowKind:

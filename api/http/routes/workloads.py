@@ -7,14 +7,15 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
+from typing import Literal as OneOf
 
 import yaml
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from api.http.metrics import Metrics
-from api.http.problems import ProblemError, responses
-from api.http.routes.paging import LINK, Cursor, Limit, listed
+from api.http.problems import ProblemError, decoded, invalid_workload, responses
+from api.http.routes.paging import LINK, Cursor, Limit, Order, listed
 from api.http.routes.state import (
     computing,
     handed,
@@ -34,7 +35,8 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
-from api.http.views import plan_body, task_out, workload_body, workload_out, workload_summary
+from api.http.views import plan_body, task_out, workload_body, workload_summary
+from api.http.yaml_text import text_of
 from api.jobs.roots import Roots
 from api.planning.process_pool import INLINE_BYTES, CancelToken, ProcessPool
 from api.planning.service import (
@@ -47,6 +49,7 @@ from api.planning.service import (
 )
 from api.store import Store, StoredPlan, StoredWorkload
 from engines.calibration.machine_costs import known
+from workloads.errors import WorkloadError
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
@@ -69,6 +72,18 @@ _BODY = {
 }
 
 SEARCH_SHARE = 0.5  # of the time for planning, in which more to share is searched for
+
+_REFUSALS = (
+    "invalid-json",
+    "invalid-encoding",
+    "too-large",
+    "unsupported-media-type",
+    "invalid-workload",
+)
+_AS_YAML: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/yaml": {"schema": {"type": "string"}}}}
+}
+
 ASYNC = re.compile(r"(^|[,\s])respond-async\b")
 
 VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default the latest.")]
@@ -77,45 +92,48 @@ VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default 
 @router.post(
     "",
     status_code=201,
+    response_model=WorkloadOut,
     openapi_extra=_BODY,
-    responses=responses("invalid-json", "too-large", "unsupported-media-type", "invalid-workload"),
+    responses=responses(*_REFUSALS),
 )
-async def post_workload(
-    request: Request, response: Response, store: Annotated[Store, handed(store)]
-) -> WorkloadOut:
+async def post_workload(request: Request, store: Annotated[Store, handed(store)]) -> Response:
     """Check a workload and keep it; all of its errors are reported together.
 
     A changed workload of the same name is a new version of it.
     """
-    stored = await run_in_threadpool(store.add_workload, *await _checked(request))
-    response.headers["location"] = f"/v1/workloads/{stored.id}"
-    return workload_out(stored)
+    checked, text = await _checked(request)
+    stored = await run_in_threadpool(store.add_workload, *checked, text)
+    headers = {"location": f"/v1/workloads/{stored.id}"}
+    return Response(workload_body(stored), 201, headers, "application/json")
 
 
 @router.put(
     "/{id}",
+    response_model=WorkloadOut,
     openapi_extra=_BODY,
-    responses=responses(
-        "not-found", "invalid-json", "too-large", "unsupported-media-type", "invalid-workload"
-    ),
+    responses=responses("not-found", *_REFUSALS),
 )
 async def put_workload(
     id: str, request: Request, store: Annotated[Store, handed(store)]
-) -> WorkloadOut:
+) -> Response:
     """Change a workload: a new version, unless the latest says the same."""
     name = (await run_in_threadpool(store.workload, id)).name
-    bound, document = await _checked(request)
+    (bound, document), text = await _checked(request)
     if bound.name != name:
         raise ProblemError(
             "invalid-request",
             f"the document is named '{bound.name}', and the workload '{name}'; "
             "post it to have it under its own name",
         )
-    return workload_out(await run_in_threadpool(store.add_workload, bound, document))
+    stored = await run_in_threadpool(store.add_workload, bound, document, text)
+    return Response(workload_body(stored), media_type="application/json")
 
 
-async def _checked(request: Request) -> CheckedWorkload:
-    """The workload in a request's body; a large one is checked where that can be ended."""
+async def _checked(request: Request) -> tuple[CheckedWorkload, str | None]:
+    """The workload in a request's body, and its text if that is YAML.
+
+    A large one is checked where that can be ended.
+    """
     most = settings(request).max_queries
 
     def check(how: Callable[[Any, int], CheckedWorkload], given: Any) -> CheckedWorkload:
@@ -126,9 +144,13 @@ async def _checked(request: Request) -> CheckedWorkload:
     media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     body = await request.body()
     if media in YAML_TYPES:
-        return await run_in_threadpool(check, check_text, _text(body))
+        text = decoded(body)
+        try:
+            return await run_in_threadpool(check, check_text, text), text
+        except WorkloadError as error:
+            raise invalid_workload(error, text) from error
     if media in JSON_TYPES:
-        return await run_in_threadpool(check, check_document, _document(body))
+        return await run_in_threadpool(check, check_document, _document(body)), None
     raise ProblemError(
         "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
     )
@@ -140,17 +162,38 @@ def list_workloads(
     store: Annotated[Store, handed(store)],
     limit: Limit = 100,
     cursor: Cursor = None,
+    order: Order = "desc",
 ) -> Response:
-    """The latest version of all workloads, in the order they first came."""
-    return listed(request, store.workloads(limit, cursor), workload_summary)
+    """The latest version of all workloads, the newest first or in the order they first came."""
+    return listed(request, store.workloads(limit, cursor, order == "desc"), workload_summary)
 
 
-@router.get("/{id}", response_model=WorkloadOut, responses=responses("not-found"))
+@router.get("/{id}", response_model=WorkloadOut, responses={**responses("not-found"), **_AS_YAML})
 def get_workload(
-    id: str, store: Annotated[Store, handed(store)], version: VersionIn = None
+    id: str,
+    store: Annotated[Store, handed(store)],
+    version: VersionIn = None,
+    format: Annotated[
+        OneOf["json", "yaml"] | None, Query(description="In place of the Accept header.")
+    ] = None,
+    accept: Annotated[str, Header()] = "*/*",
 ) -> Response:
-    """One workload with its queries and its document."""
-    return Response(workload_body(store.workload(id, version)), media_type="application/json")
+    """One workload with its queries and its document, or as YAML its text as it was posted.
+
+    What was posted as JSON is written as YAML.
+    """
+    stored = store.workload(id, version)
+    media = [part.split(";")[0].strip().lower() for part in accept.split(",")]
+    if format == "yaml" or (format is None and any(m in YAML_TYPES for m in media)):
+        return Response(text_of(stored), media_type="application/yaml; charset=utf-8")
+    return Response(workload_body(stored), media_type="application/json")
+
+
+@router.delete("/{id}", status_code=204, responses=responses("not-found", "in-use"))
+def delete_workload(id: str, store: Annotated[Store, handed(store)]) -> Response:
+    """Delete a workload in all its versions, and its plans; refused while jobs need them."""
+    store.delete_workload(id)
+    return Response(status_code=204)
 
 
 @router.get("/{id}/versions", responses=responses("not-found"))
@@ -171,7 +214,7 @@ def explain_workload(
 ) -> ExplainOut:
     """Every query's normal form, what queries have in common, and why some of it is not shared."""
     stored = store.workload(id, version)
-    if is_small(stored):
+    if is_small(stored) and not computing.has_begun:
         found = explain_bound(stored.bound, stored.document)
     else:
         found = computing.call(explain_document, dict(stored.document))
@@ -232,16 +275,19 @@ def post_plan(
         def work(watched: CancelToken) -> str:
             return keep(computing.call(plan_document, *asked, watched=watched)).id
 
-        task = tasks(request).begin(stored.id, stored.version, work)
+        owner = getattr(request.state, "subject", None)
+        task = tasks(request).begin(stored.id, stored.version, work, owner)
         body = task_out(task, settings(request).planning_seconds).model_dump_json()
         headers = {"location": f"/v1/tasks/{task.id}", "preference-applied": "respond-async"}
         return Response(body, 202, headers, "application/json")
     # A sample's file may have changed; all else that a plan depends on is in the question.
-    question = (stored.id, stored.version, wanted.model_dump_json(exclude={"version"}), known())
+    asked_for = wanted.model_dump_json(exclude={"version"})
+    question = (stored.id, stored.version, stored.changed, asked_for, known())
     again = remembered(request).get(question) if wanted.sample is None else None
-    if again is not None:
-        plan = store.plan(again)
-    elif is_quick(stored, wanted) and not computing.is_warm:
+    plan = None if again is None else store.find_plan(again)
+    if plan is not None:
+        pass
+    elif not computing.has_begun and is_quick(stored, wanted):
         plan = keep(plan_document(*asked))
     else:
         plan = keep(computing.call(plan_document, *asked))
@@ -260,23 +306,16 @@ def is_small(workload: StoredWorkload) -> bool:
     return len(json.dumps(dict(workload.document))) <= INLINE_BYTES
 
 
-def _text(body: bytes) -> str:
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ProblemError("invalid-json", f"byte {error.start} is not UTF-8") from error
-
-
 def _document(body: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(_text(body))
+        document = json.loads(decoded(body, "invalid-json"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ProblemError("invalid-json", f"{error.msg} at {place}") from error
-    except RecursionError as error:
-        raise ProblemError("invalid-json", "it is nested too deep") from error
     except ValueError as error:  # what Python says of a whole number of thousands of digits
         raise ProblemError("invalid-json", "it has a number with too many digits") from error
+    except RecursionError as error:
+        raise ProblemError("invalid-json", "it is nested too deep") from error
     if not isinstance(document, dict):
         raise ProblemError(
             "invalid-request", "a workload is an object with name, stream and queries"

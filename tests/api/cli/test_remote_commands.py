@@ -74,7 +74,7 @@ def test_the_whole_way_on_the_command_line(server: str, workload: str, tmp_path:
     out = tmp_path / "found.csv"
     assert sheaf("results", job["id"], "--kind", "matches", "--out", str(out)).exit_code == 0
     assert "abandoned" in out.read_text()
-    assert sheaf("job", "cancel", job["id"]).exit_code == 0
+    assert sheaf("job", "delete", job["id"]).exit_code == 0
     assert sheaf("job", "show", job["id"]).exit_code == 1
 
 
@@ -172,3 +172,36 @@ def test_a_data_folder_belongs_to_one_service(tmp_path: Path) -> None:
     with DataLock(tmp_path), pytest.raises(InUseError, match=r"\(process \d+\)"):
         DataLock(tmp_path)
     DataLock(tmp_path).release()
+
+
+def test_what_is_kept_is_shown_as_it_came_and_deleted_on_request(
+    server: str, tmp_path: Path
+) -> None:
+    text = "# kept to the letter\n" + yaml.safe_dump(EXAMPLE_WORKLOAD)
+    (tmp_path / "shop.yaml").write_text(text)
+    kept = answer("workload", "post", str(tmp_path / "shop.yaml"))
+    assert sheaf("workload", "text", kept["id"]).stdout == text
+    with Client(server) as client:
+        plan = client.plan(kept["id"]).id
+    jobs = [
+        answer("job", "launch", plan, "--events", str(tmp_path / "good"), "--wait")["id"]
+        for _ in range(2)
+    ]
+    assert [job["id"] for job in answer("job", "list")] == jobs[::-1]
+    assert [job["id"] for job in answer("job", "list", "--order", "asc")] == jobs
+    assert "shop, version 1" in sheaf("job", "list").stdout
+    late = sheaf("job", "cancel", jobs[0])
+    assert late.exit_code == 0
+    assert "is over (succeeded), and stays as it is" in late.stderr
+    newest = answer("results", jobs[0], "--sort", "time", "--order", "desc", "--key", "u1")
+    assert [row["time"] for row in newest["aggregates"]] == [30, 20, 10]
+    refused = sheaf("workload", "delete-plan", plan)
+    assert refused.exit_code == 1
+    assert jobs[0] in refused.output
+    for command in (
+        ("job", "delete", *jobs),
+        ("workload", "delete-plan", plan),
+        ("workload", "delete", kept["id"]),
+    ):
+        assert sheaf(*command).exit_code == 0
+    assert answer("job", "list") == answer("workload", "list") == []

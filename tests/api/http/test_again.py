@@ -162,7 +162,7 @@ def test_lists_come_in_pages(client: httpx.Client) -> None:
     jobs = [posted_job(client, "fine")["id"] for _ in range(5)]
     assert [len(page) for page in pages(client, "/v1/workloads?limit=2")] == [2, 2, 1]
     found = pages(client, "/v1/jobs?limit=2")
-    assert [job["id"] for page in found for job in page] == jobs
+    assert [job["id"] for page in found for job in page] == jobs[::-1]
     for id in jobs:
         finished(client, id)
     assert [len(page) for page in pages(client, "/v1/jobs?status=succeeded&limit=3")] == [3, 2]

@@ -305,13 +305,6 @@ def test_jobs_wait_for_one_another_and_can_be_cancelled(
     assert (tmp_path / "data/jobs/ran").read_text().split() == [running["id"]]
 
 
-def test_a_job_that_is_over_can_be_dropped(client: httpx.Client) -> None:
-    id = posted_job(client, "events.parquet")["id"]
-    finished(client, id)
-    assert client.delete(f"/v1/jobs/{id}").status_code == 204
-    is_problem(client.get(f"/v1/jobs/{id}"), 404, "not-found")
-
-
 @pytest.mark.parametrize(
     ("change", "status", "kind"),
     [
@@ -372,6 +365,7 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
         "/v1/tasks/{id}",
         "/v1/jobs",
         "/v1/jobs/{id}",
+        "/v1/jobs/{id}/cancel",
         "/v1/jobs/{id}/log",
         "/v1/jobs/{id}/operators",
         "/v1/jobs/{id}/results",

@@ -306,6 +306,28 @@ def test_a_workload_is_explained(client: httpx.Client) -> None:
     assert any("three" in said and "window" in said for said in found["obstacles"])
 
 
+def test_work_that_can_be_ended_stays_where_it_can_be(
+    tmp_path: Path, pretend: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(Settings(tmp_path / "data"), pretend)
+    with serving(app) as address, at(address) as client:
+        workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
+        pool: ProcessPool = app.state.computing
+        assert not pool.has_begun
+        pool.call(int)
+        for process in list(pool._all):  # as if each had been ended for taking too long
+            pool._end(process)
+        assert not pool.is_warm
+
+        def here(*_: Any) -> Any:
+            raise AssertionError("a workload was worked on where that cannot be ended")
+
+        monkeypatch.setattr("api.http.routes.workloads.explain_bound", here)
+        monkeypatch.setattr("api.http.routes.workloads.is_quick", here)
+        assert client.get(f"/v1/workloads/{workload}/explain").status_code == 200
+        assert client.post(f"/v1/workloads/{workload}/plans", json={}).status_code == 201
+
+
 def test_a_process_that_plans_can_be_ready_before_it_is_needed() -> None:
     computing = ProcessPool(30, processes=1)
     assert not computing.is_warm

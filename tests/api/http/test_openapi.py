@@ -78,7 +78,7 @@ def test_the_examples_of_a_plan_and_of_a_jobs_account_are_of_the_example_workloa
     document = examples.WORKLOAD
     plan = to_json(make_plan(bind(load_workload(document)), document))
     assert workload_id("shop") == examples.WORKLOAD_ID
-    assert examples.PLAN.keys() == {*plan, "workload_version"}
+    assert examples.PLAN.keys() == {*plan, "title", "workload_version"}
 
     def groups(some: dict[str, Any]) -> list[Any]:
         names = ("queries", "engine", "device", "segments", "tree")

@@ -360,7 +360,10 @@ def test_a_service_killed_again_and_again_runs_each_job_once(
             calm, after = chance.randrange(jobs), chance.random() * 0.3
             posted += post_until_killed(client, process, calm, after)
     with service(data, pretend) as client:
-        over = [finished(client, job["id"]) for job in client.get("/v1/jobs?limit=1000").json()]
+        over = [
+            finished(client, job["id"])
+            for job in client.get("/v1/jobs?limit=1000&order=asc").json()
+        ]
         known = {job["id"] for job in over if job["status"] == "succeeded"}
         for id in known:
             assert client.get(f"/v1/jobs/{id}/results").json()["total"]["aggregates"] == 3

@@ -116,7 +116,7 @@ def test_a_stream_that_crashed_goes_on_and_one_that_always_does_is_given_up(tmp_
         assert (job["status"], job["events"]) == ("cancelled", 6)
         until(lambda: id not in client.get("/metrics").text)
         assert (tmp_path / "data/jobs" / id / "account.json").exists()
-        assert client.delete(f"/v1/jobs/{id}").status_code == 204
+        assert client.delete(f"/v1/jobs/{id}?results=delete").status_code == 204
 
 
 def test_a_stream_is_not_in_the_way_of_other_jobs(tmp_path: Path, pretend: list[str]) -> None:

@@ -469,6 +469,44 @@ def test_a_job_is_cancelled(page: Browser, address: str, client: httpx.Client) -
     assert not page.run("return document.querySelector('#again').hidden")
 
 
+def test_rows_are_ordered_and_filtered_and_all_is_deleted(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    job = posted_job(client, "fine")
+    finished(client, job["id"])
+    page.open(f"{address}/jobs/{job['id']}")
+    page.reads("#rows .pager", "3 rows")
+
+    def times() -> list[str]:
+        return page.texts("#rows tbody td:nth-child(3)")
+
+    assert times() == ["10", "20", "30"]
+    page.run(
+        "const order = document.querySelector('#order'); order.selectedIndex = 1;"
+        "order.dispatchEvent(new Event('change'));"
+    )
+    page.until(lambda: times() == ["30", "20", "10"])
+    page.fill("#key", "u2")
+    page.run("document.querySelector('#key').dispatchEvent(new Event('change'))")
+    page.reads("#rows", "No rows of this key")
+
+    page.open(f"{address}/plans/{job['plan']}")
+    page.click("button[data-delete]")
+    page.reads("button[data-delete]", "Delete this plan?")
+    page.click("button[data-delete]")
+    page.reads("#problem", job["id"][1:])  # a sentence begins with a capital
+    pages = (f"jobs/{job['id']}", f"plans/{job['plan']}", f"workloads/{job['workload']}")
+    for at in pages:
+        page.open(f"{address}/{at}")
+        page.until(lambda: page.count("button[data-delete]:not([hidden])"))
+        page.click("button[data-delete]")
+        page.click("button[data-delete]")
+        page.until(lambda at=at: at not in page.address)
+        assert client.get(f"/v1/{at}").status_code == 404
+    # The refusal, and what a page had asked about a job that was deleted meanwhile.
+    assert [s for s in page.complaints() if "409" not in s and "404" not in s] == []
+
+
 def test_a_job_that_failed_says_why_and_what_to_do(
     page: Browser, address: str, client: httpx.Client
 ) -> None:

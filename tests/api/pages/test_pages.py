@@ -11,9 +11,10 @@ import pytest
 from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.middleware.tokens import read_tokens
-from api.http.pages.routes import BLANK, as_yaml
+from api.http.pages.routes import BLANK
 from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import Settings
+from api.http.yaml_text import as_yaml
 from api.planning.service import check_text
 from tests.api.service import is_problem, posted_job, posted_plan
 from workloads import bundled
@@ -246,7 +247,7 @@ def test_what_is_missing_is_said_at_the_beginning(client: httpx.Client) -> None:
     (finding, *_) = checked(client, "# shop\nqueries: [x]")["findings"]
     assert (finding["line"], finding["column"]) == (2, 1)
     assert "stream" in finding["message"]
-    is_problem(client.post("/pages/check", content=b"\xff"), 400, "invalid-json")
+    is_problem(client.post("/pages/check", content=b"\xff"), 400, "invalid-encoding")
 
 
 def test_starting_points_have_no_mistakes(client: httpx.Client) -> None:

@@ -47,6 +47,7 @@ function show() {
   $("#stage").textContent = stageOf(job);
   $("#cancel").hidden = over;
   $("#again").hidden = !over;
+  $("#delete").hidden = !over;
   $("#plan").textContent = job.plan; // of a stream, it can change
   $("#plan").href = `/plans/${job.plan}`;
   $("#version").textContent = job.workload_version;
@@ -253,7 +254,7 @@ function follow() {
 $("#cancel").addEventListener("click", async (event) => {
   event.target.disabled = true;
   try {
-    await call("DELETE", `/v1/jobs/${id}`);
+    await call("POST", `/v1/jobs/${id}/cancel`);
   } catch (error) {
     complain($("#problem"), error);
     event.target.disabled = false;

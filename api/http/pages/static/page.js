@@ -1,4 +1,6 @@
-// What every page has: the theme's switch, and times in the reader's own zone.
+// What every page has: the theme's switch, times in the reader's own zone, buttons that delete.
+
+import "./delete.js";
 
 const root = document.documentElement;
 

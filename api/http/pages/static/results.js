@@ -12,6 +12,7 @@ export class Results {
   constructor(job) {
     this.job = job;
     this.query = "";
+    this.key = "";
     this.offset = 0;
     this.kind = job.rows.aggregates || !job.rows.matches ? "aggregates" : "matches";
   }
@@ -28,6 +29,12 @@ export class Results {
       const kind = select.selectedOptions[0].dataset.kind || this.kind;
       this.choose({ query: select.value, kind });
     });
+    const order = $("#order");
+    if (this.job.mode === "stream") order.selectedIndex = 1; // new rows are seen as they come
+    this.order = order.value;
+    order.addEventListener("change", () => this.choose({ order: order.value }));
+    const key = $("#key");
+    key.addEventListener("change", () => this.choose({ key: key.value.trim() }));
     await this.choose({});
   }
 
@@ -40,8 +47,8 @@ export class Results {
     await Promise.all([this.load(), this.chart()]);
   }
 
-  async choose({ query = this.query, kind = this.kind }) {
-    Object.assign(this, { query, kind, offset: 0 });
+  async choose({ query = this.query, kind = this.kind, key = this.key, order = this.order }) {
+    Object.assign(this, { query, kind, key, order, offset: 0 });
     for (const button of this.buttons) button.setAttribute("aria-pressed", String(button.dataset.kind === kind));
     $("#downloads").replaceChildren(...["csv", "parquet", "arrow"].map((format) =>
       el("a", { href: this.address({ format, kind }), download: true }, format.toUpperCase())));
@@ -49,7 +56,8 @@ export class Results {
   }
 
   address(more) {
-    const asked = new URLSearchParams(this.query ? { query: this.query, ...more } : more);
+    const chosen = { ...(this.query && { query: this.query }), ...(this.key && { key: this.key }) };
+    const asked = new URLSearchParams({ ...chosen, ...more });
     return `/v1/jobs/${this.job.id}/results?${asked}`;
   }
 
@@ -57,7 +65,8 @@ export class Results {
 
   async load() {
     const box = $("#rows");
-    const found = await get(this.address({ offset: this.offset, limit: PAGE }));
+    const [sort, order] = this.order.split(" ");
+    const found = await get(this.address({ offset: this.offset, limit: PAGE, sort, order }));
     const rows = found[this.kind];
     const total = found.total[this.kind] ?? 0;
     const columns = this.kind === "aggregates" ? AGGREGATES : MATCHES;
@@ -71,7 +80,7 @@ export class Results {
           el("thead", {}, el("tr", {}, columns.map(([title, , css]) => el("th", { scope: "col", class: css }, title)))),
           el("tbody", {}, rows.length
             ? rows.map((row) => el("tr", {}, columns.map(([, cell, css]) => el("td", { class: css }, cell(row)))))
-            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "No rows: no window held a match. Are types and values written as in the events?"))))),
+            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, this.key ? "No rows of this key." : "No rows: no window held a match. Are types and values written as in the events?"))))),
       el("div", { class: "pager" },
         el("span", { role: "status" }, total > PAGE
           ? `${number(this.offset + 1)} to ${number(this.offset + rows.length)} of ${counted(total, "row")}` : counted(total, "row")),
