@@ -31,7 +31,7 @@ PROBLEMS = {
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "The token is not good for this"),
     "too-large": (413, "The body is too large"),
-    "not-found": (404, "There is no such thing here"),
+    "not-found": (404, "Not found"),
     "method-not-allowed": (405, "The method does not go with this address"),
     "key-mismatch": (422, "The idempotency key belongs to another request"),
     "key-in-use": (409, "The request of this idempotency key is under way"),

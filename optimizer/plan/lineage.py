@@ -249,6 +249,39 @@ def _without_parts(chosen: Sequence[SharedSteps], at: Mapping[str, list[tuple[in
     )
 
 
+def with_widest(
+    covered: Cover, pieces: Sequence[SharedSteps], steps: StepsByQuery, most: int
+) -> Cover:
+    """A cover with further pieces, those of the most queries first, up to so many in all.
+
+    Each adds something: it is shared by queries that no larger piece in the cover has, and it covers
+    a step that was not covered or is a part of a piece in the cover.
+    """
+    shown = list(covered.pieces)
+    places = {name: list(found) for name, found in covered.places.items()}
+    for piece in sorted(pieces, key=lambda piece: (-len(piece.queries), -len(piece.steps))):
+        if len(shown) >= most:
+            break
+        around = [other for other in shown if is_part(piece.steps, other.steps)]
+        if any(set(piece.queries) <= set(other.queries) for other in around):
+            continue
+        new = []
+        for name in piece.queries:
+            taken = {
+                at
+                for start, number in places.get(name, ())
+                for at in range(start, start + len(shown[number].steps))
+            }
+            for at in _at(piece, steps.get(name, ())):
+                if not taken.issuperset(range(at, at + len(piece.steps))):
+                    new.append((name, at))
+        if new or around:
+            for name, at in new:
+                places.setdefault(name, []).append((at, len(shown)))
+            shown.append(piece)
+    return Cover(tuple(shown), {name: tuple(sorted(found)) for name, found in places.items()})
+
+
 def _at(piece: SharedSteps, steps: Sequence[str]) -> Iterator[int]:
     size = len(piece.steps)
     for at in range(len(steps) - size + 1):

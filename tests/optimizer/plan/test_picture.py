@@ -147,7 +147,7 @@ def test_many_queries_stay_readable(number: int) -> None:
     assert len(boxes(root, "piece")) <= MAX_FRAGMENTS_DRAWN
     assert len(boxes(root, "query")) == min(number, MAX_QUERIES_DRAWN)
     titles = [text.text or "" for text in root.iter(f"{SVG}text")]
-    assert any("pieces in common are drawn" in title for title in titles)
+    assert any("shared pieces are drawn" in title for title in titles)
     assert any("queries are not drawn" in title for title in titles) == (number > MAX_QUERIES_DRAWN)
 
 

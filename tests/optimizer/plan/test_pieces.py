@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.explain.layout import Flow, flows
+from optimizer.explain.blocks import Flow, flows
 from optimizer.plan.lineage import SharedSteps, computed_once, cover, shared_steps_of, steps_of
 from optimizer.plan.plan import CountingGroup, Group
 from tests.optimizer.plan.test_plan import SHARED, plan_of

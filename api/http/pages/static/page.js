@@ -1,4 +1,8 @@
-// What every page has: the theme's switch, and times in the reader's own zone.
+// What every page has: the theme's switch, terms with their meaning, and times in the reader's own zone.
+
+import { setUpTerms } from "./terms.js";
+
+setUpTerms();
 
 const root = document.documentElement;
 
