@@ -227,7 +227,7 @@ TERMS = (
     ),
     Term(
         "measured",
-        "cost model: measured, aseq",
+        "cost model",
         COSTS,
         "“measured” counts what the kernels take, in time, by costs of single operations. “aseq” "
         "counts operations per window by the equations of the A-Seq thesis.",
