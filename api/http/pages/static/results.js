@@ -13,7 +13,7 @@ export class Results {
   constructor(job) {
     this.job = job;
     this.query = "";
-    this.key = "";
+    this.drawnKey = "";
     this.offset = 0;
     this.kind = job.rows.aggregates || !job.rows.matches ? "aggregates" : "matches";
   }
@@ -30,8 +30,8 @@ export class Results {
       const kind = select.selectedOptions[0].dataset.kind || this.kind;
       this.choose({ query: select.value, kind });
     });
-    $("#keys select").addEventListener("change", (event) => {
-      this.key = event.target.value;
+    $("#drawn-key").addEventListener("change", (event) => {
+      this.drawnKey = event.target.value;
       this.chart().catch((error) => complain($("#problem"), error));
     });
     await this.choose({});
@@ -94,7 +94,7 @@ export class Results {
     const wanted = this.query || this.job.rows.aggregates ? this.query || (await this.first()) : null;
     if (this.kind !== "aggregates" || !wanted) {
       box.replaceChildren();
-      $("#keys").hidden = true;
+      $("#drawn-keys").hidden = true;
       return;
     }
     const asked = new URLSearchParams({ query: wanted, limit: DRAWN });
@@ -107,19 +107,19 @@ export class Results {
       const rows = found.aggregates.filter((row) => row.aggregate === aggregate && row.value !== null);
       const chart = new Chart(box, `${wanted}: ${aggregate}`, { x: isText ? moment : plain, dots: true });
       const part = found.total.aggregates > DRAWN ? `first ${number(DRAWN)} of ${number(found.total.aggregates)} rows` : "";
-      chart.draw(byKey(rows, isText, this.key), part);
+      chart.draw(byKey(rows, isText, this.drawnKey), part);
     }
   }
 
   /** The keys whose values can be drawn by themselves, those with the most rows first. */
   showKeys(rows) {
     const keys = [...groupByKey(rows)].sort((a, b) => b[1].length - a[1].length).map(([name]) => name);
-    if (!keys.includes(this.key)) this.key = "";
-    $("#keys").hidden = keys.length < 2;
+    if (!keys.includes(this.drawnKey)) this.drawnKey = "";
+    $("#drawn-keys").hidden = keys.length < 2;
     const every = keys.length > SERIES ? `the ${SERIES} keys with the most rows` : "all keys";
-    const select = $("#keys select");
+    const select = $("#drawn-key");
     select.replaceChildren(...[["", every], ...keys.slice(0, MOST_KEYS).map((name) => [name, name])].map(([value, text]) =>
-      el("option", { value, selected: value === this.key }, text)));
+      el("option", { value, selected: value === this.drawnKey }, text)));
   }
 
   /** The first query that has aggregates. */
