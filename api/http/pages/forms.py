@@ -12,13 +12,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
 from api.http.problems import ProblemError
-from api.http.routes.state import computing, handed, jobs, roots, settings, store
+from api.http.routes.state import computing, handed, jobs, roots, settings
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
 from api.planning.process_pool import INLINE_BYTES
 from api.planning.service import CheckedWorkload, check_text
-from api.store import Store
-from optimizer.explain.query_text import query_facts
 from optimizer.ir.query import events
 from workloads.errors import Diagnostic, WorkloadError
 
@@ -50,9 +48,7 @@ async def check(request: Request) -> dict[str, Any]:
     except WorkloadError as error:
         lines = text.splitlines()
         findings = [placed(found, lines) for found in error.diagnostics]
-        findings.sort(
-            key=lambda found: (found["line"] or 0, found["column"] or 0)
-        )
+        findings.sort(key=lambda found: (found["line"] or 0, found["column"] or 0))
         return {"ok": False, "findings": findings}
     types = {event.symbol.type for query in bound.queries for event in events(query.pattern)}
     return {
@@ -119,19 +115,6 @@ def _shown(path: Path) -> str:
     """As a job takes it: relative to where the service was started, if it is there."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-@router.get("/plans/{id}/query")
-def plan_query(
-    id: str,
-    name: Annotated[str, Query(max_length=1000)],
-    store: Annotated[Store, handed(store)],
-) -> dict[str, Any]:
-    """What a plan does for one query: its text, its cost, and what it shares with whom."""
-    plan = store.plan(id).plan
-    if name not in plan.queries:
-        raise ProblemError("not-found", f"plan '{id}' has no query '{name}'")
-    return query_facts(plan, name)
 
 
 @router.get("/jobs/{id}/measures")

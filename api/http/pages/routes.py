@@ -195,10 +195,18 @@ def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Respons
         request,
         "job.html",
         job=job,
-        name=workload_name(store, job),
         queries=kinds_by_query(store, job),
         others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
+        name=workload_name(store, job),
     )
+
+
+def kinds_by_query(store: Store, job: Job) -> list[tuple[str, str]]:
+    """The queries of a job's plan, each with what its rows are, as far as the plan says."""
+    document = store.plan(job.request.plan).document
+    outputs = [o.get("detail", {}) for o in document["operators"] if o["kind"] == "output"]
+    kinds = {detail["query"]: detail.get("rows", "") for detail in outputs if "query" in detail}
+    return [(name, kinds.get(name, "")) for name in document["queries"]]
 
 
 def title(stored: StoredPlan) -> str:
@@ -213,9 +221,7 @@ def titles(plans: Iterable[StoredPlan]) -> dict[str, str]:
 
 def job_titles(store: Store, jobs: Iterable[Job]) -> dict[str, str]:
     """The workloads that jobs are of, by the ids of the jobs."""
-    return {
-        job.id: f"{workload_name(store, job)}, version {job.request.version}" for job in jobs
-    }
+    return {job.id: f"{workload_name(store, job)}, version {job.request.version}" for job in jobs}
 
 
 def workload_name(store: Store, job: Job) -> str:
@@ -224,14 +230,6 @@ def workload_name(store: Store, job: Job) -> str:
         return store.workload(job.request.workload, job.request.version).name
     except UnknownIdError:
         return job.request.workload
-
-
-def kinds_by_query(store: Store, job: Job) -> list[tuple[str, str]]:
-    """The queries of a job's plan, each with what its rows are, as far as the plan says."""
-    document = store.plan(job.request.plan).document
-    outputs = [o.get("detail", {}) for o in document["operators"] if o["kind"] == "output"]
-    kinds = {detail["query"]: detail.get("rows", "") for detail in outputs if "query" in detail}
-    return [(name, kinds.get(name, "")) for name in document["queries"]]
 
 
 def facts(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,4 @@
-// What every page has: the theme's switch, terms with their meaning, and times in the reader's own zone.
-
-import { setUpTerms } from "./terms.js";
-
-setUpTerms();
+// What every page has: the theme's switch, and times in the reader's own zone.
 
 const root = document.documentElement;
 
@@ -29,3 +25,7 @@ for (const time of document.querySelectorAll("time[datetime]")) {
   time.title = time.textContent;
   time.textContent = shown.format(new Date(time.dateTime));
 }
+
+import { setUpTerms } from "./terms.js";
+
+setUpTerms();

@@ -13,9 +13,9 @@ export class Results {
   constructor(job) {
     this.job = job;
     this.query = "";
-    this.drawnKey = "";
     this.offset = 0;
     this.kind = job.rows.aggregates || !job.rows.matches ? "aggregates" : "matches";
+    this.drawnKey = "";
   }
 
   async begin() {
@@ -29,10 +29,6 @@ export class Results {
     select.addEventListener("change", () => {
       const kind = select.selectedOptions[0].dataset.kind || this.kind;
       this.choose({ query: select.value, kind });
-    });
-    $("#drawn-key").addEventListener("change", (event) => {
-      this.drawnKey = event.target.value;
-      this.chart().catch((error) => complain($("#problem"), error));
     });
     await this.choose({});
   }
@@ -77,7 +73,7 @@ export class Results {
           el("thead", {}, el("tr", {}, columns.map(([title, , css]) => el("th", { scope: "col", class: css }, title)))),
           el("tbody", {}, rows.length
             ? rows.map((row) => el("tr", {}, columns.map(([, cell, css]) => el("td", { class: css }, cell(row)))))
-            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "No rows: nothing matched. Are types and values written as in the events?"))))),
+            : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "No rows: no window held a match. Are types and values written as in the events?"))))),
       el("div", { class: "pager" },
         el("span", { role: "status" }, total > PAGE
           ? `${number(this.offset + 1)} to ${number(this.offset + rows.length)} of ${counted(total, "row")}` : counted(total, "row")),
@@ -118,6 +114,10 @@ export class Results {
     $("#drawn-keys").hidden = keys.length < 2;
     const every = keys.length > SERIES ? `the ${SERIES} keys with the most rows` : "all keys";
     const select = $("#drawn-key");
+    select.onchange = () => {
+      this.drawnKey = select.value;
+      this.chart().catch((error) => complain($("#problem"), error));
+    };
     select.replaceChildren(...[["", every], ...keys.slice(0, MOST_KEYS).map((name) => [name, name])].map(([value, text]) =>
       el("option", { value, selected: value === this.drawnKey }, text)));
   }
