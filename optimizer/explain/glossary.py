@@ -114,8 +114,8 @@ TERMS = (
         "deferred-trees",
         "deferred-trees",
         ENGINES,
-        "As trees, but the order of joins is chosen when the run has seen some events, because "
-        "rates or keys were only assumed when the plan was made.",
+        "Matches are made by joining events two sets at a time. The order of joins is chosen when "
+        "the run has seen some events, because rates or keys were only assumed for the plan.",
         ("trees chosen on the events", "a tree of joins that is chosen on the events"),
     ),
     Term(
@@ -283,9 +283,4 @@ TERMS = (
     ),
 )
 BY_ID = {term.id: term for term in TERMS}
-
-
-def meaning_of_engine(name: str) -> str | None:
-    """What an engine does, by its name in plans."""
-    term = BY_ID.get(name)
-    return term.meaning if term is not None and term.section == ENGINES else None
+ENGINE_MEANINGS = {term.id: term.meaning for term in TERMS if term.section == ENGINES}

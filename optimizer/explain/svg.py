@@ -85,7 +85,7 @@ def _overview_lines(plan: Plan, drawn: Sequence[Block]) -> Iterator[str]:
     }
     overview = Overview(drawn, rates, plan.cost.unit)
     yield from _frame(plan, overview.width, overview.height)
-    yield from _heading(plan, None)
+    yield from _heading(plan, None, any(block.pieces for block in drawn))
     yield from overview.lines
     yield "</svg>"
 
@@ -94,7 +94,7 @@ def _lines(plan: Plan, layout: PictureLayout) -> Iterator[str]:
     number = sum(1 for placed in layout.placed for _ in ends(placed))
     scale = _Scale(plan.rates, list(layout.types), number)
     yield from _frame(plan, layout.width, layout.height)
-    yield from _heading(plan, scale)
+    yield from _heading(plan, scale, any(block.pieces for block in layout.blocks))
     for placed in layout.placed:
         yield rectangle(placed.panel, "panel", 8)
     for own in (True, False):  # what is shared lies above what is not
@@ -133,10 +133,12 @@ def _frame(plan: Plan, width: float, height: float) -> Iterator[str]:
     yield f'<rect width="{wide}" height="{high}" fill="#ffffff"/>'
 
 
-def _heading(plan: Plan, scale: _Scale | None) -> Iterator[str]:
+def _heading(plan: Plan, scale: _Scale | None, shares: bool) -> Iterator[str]:
     """What it is a picture of, and what its lines, shapes and colours mean."""
     many = "query" if len(plan.queries) == 1 else "queries"
-    yield text(MARGIN, 28, f"{plan.workload}: {len(plan.queries):,} {many}", "heading")
+    heading = f"{plan.workload}: {len(plan.queries):,} {many}"
+    yield text(MARGIN, 28, heading, "heading")
+    yield text(MARGIN + 1.2 * width_of([heading]), 28, plan.id, "quiet small")
     yield text(MARGIN, 48, _costs(plan), "quiet")
     x: float = MARGIN
     if scale is not None:
@@ -153,6 +155,8 @@ def _heading(plan: Plan, scale: _Scale | None) -> Iterator[str]:
         yield rectangle(Box(x, 59, 26, 14), "plain", radius)
         yield text(x + 32, 70, kind, "quiet")
         x += 32 + width_of([kind])
+    if not shares:
+        return
     for i, colour in enumerate(COLOURS[:3]):
         yield rectangle(Box(x + 11 * i, 61, 9, 9), "mark", 2, colour)
     said = "a colour for each piece that is shared"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from optimizer.engines import label
-from optimizer.explain.glossary import meaning_of_engine
+from optimizer.explain.glossary import ENGINE_MEANINGS
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
 from optimizer.plan.plan import CountingGroup, Group, Operator, Plan
 
@@ -433,7 +433,7 @@ class PlanText:
     def terms(self) -> Iterator[str]:
         """What the engines do that the plan names."""
         engines = dict.fromkeys(group.engine for group in self.plan.groups)
-        known = [(label(name), meaning_of_engine(name)) for name in engines]
+        known = [(label(name), ENGINE_MEANINGS.get(name)) for name in engines]
         lines = [f"  {name}: {meaning}" for name, meaning in known if meaning]
         if lines:
             yield "what the engines do"
