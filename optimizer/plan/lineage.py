@@ -254,8 +254,8 @@ def with_widest(
 ) -> Cover:
     """A cover with further pieces, those of the most queries first, up to so many in all.
 
-    Each adds something: it is shared by queries that no larger piece in the cover has, and it covers
-    a step that was not covered or is a part of a piece in the cover.
+    Each adds something: it is shared by queries that no larger piece in the cover has, and it
+    covers a step that was not covered or is a part of a piece in the cover.
     """
     shown = list(covered.pieces)
     places = {name: list(found) for name, found in covered.places.items()}
@@ -272,9 +272,11 @@ def with_widest(
                 for start, number in places.get(name, ())
                 for at in range(start, start + len(shown[number].steps))
             }
-            for at in _at(piece, steps.get(name, ())):
-                if not taken.issuperset(range(at, at + len(piece.steps))):
-                    new.append((name, at))
+            new += [
+                (name, at)
+                for at in _at(piece, steps.get(name, ()))
+                if not taken.issuperset(range(at, at + len(piece.steps)))
+            ]
         if new or around:
             for name, at in new:
                 places.setdefault(name, []).append((at, len(shown)))

@@ -132,7 +132,7 @@ def test_every_term_on_a_page_or_in_a_script_is_in_the_glossary(client: httpx.Cl
     used = set()
     for path in every_page(client):
         used |= set(re.findall(r'data-term="([^"]*)"', client.get(path).text))
-    assert {"cost", "gap", "feasible", "candidate"} <= used
+    assert {"cost", "gap", "optimal", "candidate"} <= used
     for path in ASSETS.glob("*.js"):
         used |= set(re.findall(r'\bterm\("([\w-]+)"', path.read_text()))
     assert used <= anchors
