@@ -394,7 +394,7 @@ class PlanText:
     def queries(self) -> Iterator[str]:
         """For each query that shares: what, and with whom."""
         alone, lines = [], []
-        shares = self.shares()
+        shares = self.shares
         for name in self.plan.queries:
             group = self.ways.groups[name]
             parts = [f"[{what}] with {self._some(others, _FEW)}" for what, others in shares[name]]
@@ -411,6 +411,7 @@ class PlanText:
             if alone:
                 yield f"  by themselves: {self._some(alone, 2 * MAX_NAMES)}"
 
+    @cached_property
     def shares(self) -> dict[str, list[tuple[str, list[str]]]]:
         """For each query, what it has in common with whom."""
         found: dict[str, list[tuple[str, list[str]]]] = {name: [] for name in self.plan.queries}

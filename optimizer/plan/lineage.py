@@ -5,13 +5,20 @@ once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from optimizer.engines import counting_engine
 from optimizer.engines.spec import words_of
-from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, Plan
+from optimizer.plan.plan import (
+    CONSTRUCTING,
+    CountingGroup,
+    Group,
+    Operator,
+    Plan,
+    PlanCandidate,
+)
 
 
 class QueryOperators:
@@ -22,21 +29,35 @@ class QueryOperators:
         self.by_id = {operator.id: operator for operator in plan.operators}
         self.outputs = {o.detail["query"]: o for o in plan.operators if o.kind == "output"}
         self.groups: Mapping[str, Group] = {q: g for g in plan.groups for q in g.queries}
+        self._place = {operator.id: i for i, operator in enumerate(plan.operators)}
+        self._inputs: dict[str, _Inputs] = {}
+        self._sinks: dict[str, list[Operator]] = {}
+        for sink in plan.operators:
+            if sink.kind == "sink":
+                for source in sink.inputs:
+                    self._sinks.setdefault(source, []).append(sink)
 
     def of(self, query: str) -> list[Operator]:
         """The operators that a query uses, in the plan's order; its sink is the last."""
         output = self.outputs[query]
-        symbols = set(output.detail["symbols"])
+        symbols = output.detail["symbols"]
         found = {output.id}
-        waiting = list(output.inputs)
+        waiting = list(self._inputs_of(output).of(query, symbols))
         while waiting:
             operator = self.by_id[waiting.pop()]
-            if operator.id in found or not _is_for(operator, query, symbols):
+            if operator.id in found:
                 continue
             found.add(operator.id)
-            waiting.extend(operator.inputs)
-        sinks = [s for s in self.plan.operators if s.kind == "sink" and output.id in s.inputs]
-        return [o for o in self.plan.operators if o.id in found] + sinks
+            waiting.extend(self._inputs_of(operator).of(query, symbols))
+        ordered = sorted(found, key=lambda id: self._place[id])
+        return [self.by_id[id] for id in ordered] + self._sinks.get(output.id, [])
+
+    def _inputs_of(self, operator: Operator) -> _Inputs:
+        """What an operator reads; made once."""
+        known = self._inputs.get(operator.id)
+        if known is None:
+            known = self._inputs[operator.id] = _Inputs([self.by_id[i] for i in operator.inputs])
+        return known
 
     @cached_property
     def queries(self) -> Mapping[str, tuple[str, ...]]:
@@ -89,15 +110,32 @@ class QueryOperators:
         return list(found.values())
 
 
-def _is_for(operator: Operator, query: str, symbols: set[str]) -> bool:
-    """A group's engine reads for all of its queries: segments and events of others are not its."""
-    match operator.kind:
-        case "segment":
-            return query in operator.detail["queries"]
-        case "events" | "symbol":
-            return operator.detail["symbol"] in symbols
-        case _:
-            return True
+class _Inputs:
+    """What an operator reads, so that what is for one query is found without a look at all.
+
+    A group's engine reads for all of its queries: segments and events of others are not its.
+    """
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self.everyone: list[str] = []
+        self.by_query: dict[str, list[str]] = {}
+        self.by_symbol: dict[str, list[str]] = {}
+        for operator in operators:
+            match operator.kind:
+                case "segment":
+                    for query in operator.detail["queries"]:
+                        self.by_query.setdefault(query, []).append(operator.id)
+                case "events" | "symbol":
+                    self.by_symbol.setdefault(operator.detail["symbol"], []).append(operator.id)
+                case _:
+                    self.everyone.append(operator.id)
+
+    def of(self, query: str, symbols: Iterable[str]) -> Iterator[str]:
+        """The operators that are read for a query with these symbols."""
+        yield from self.everyone
+        yield from self.by_query.get(query, ())
+        for symbol in symbols:
+            yield from self.by_symbol.get(symbol, ())
 
 
 StepsByQuery = Mapping[str, Sequence[str]]  # of each query
@@ -121,13 +159,17 @@ def computed_once(plan: Plan) -> dict[int, list[SharedSteps]]:
 
     What one saves is what it and its parts do that are counted for the same queries.
     """
-    chosen = [c for c in plan.candidates if c.id in set(plan.chosen)]
+    ids = set(plan.chosen)
+    chosen: dict[tuple[str, ...], list[PlanCandidate]] = {}
+    for candidate in plan.candidates:
+        if candidate.id in ids:
+            chosen.setdefault(tuple(candidate.queries), []).append(candidate)
     numbers = {query: i for i, group in enumerate(plan.groups) for query in group.queries}
     found: dict[int, list[SharedSteps]] = {}
     for operator in plan.operators:
         if operator.kind == "segment":
             steps, queries = tuple(operator.detail["steps"]), tuple(operator.detail["queries"])
-            inside = [c for c in chosen if c.queries == queries and is_part(c.pattern, steps)]
+            inside = [c for c in chosen.get(queries, ()) if is_part(c.pattern, steps)]
             saved = sum(c.benefit for c in inside) if inside else None
             piece = SharedSteps(steps, queries, saved, inside[0].why if inside else "")
             found.setdefault(numbers[queries[0]], []).append(piece)

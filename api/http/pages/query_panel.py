@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Query
 
 from api.http.problems import ProblemError
 from api.http.routes.state import handed, store
-from api.store import Store
+from api.store import Store, StoredPlan
 from optimizer.explain.query_text import query_facts
+from optimizer.explain.text import PlanText
 
 router = APIRouter(prefix="/pages")
+
+# Who uses what is worked out once for each plan that the store holds.
+_TEXTS: WeakKeyDictionary[StoredPlan, PlanText] = WeakKeyDictionary()
 
 
 @router.get("/plans/{id}/query")
@@ -21,7 +26,8 @@ def plan_query(
     store: Annotated[Store, handed(store)],
 ) -> dict[str, Any]:
     """What a plan does for one query: its text, its cost, and what it shares with whom."""
-    plan = store.plan(id).plan
-    if name not in plan.queries:
+    stored = store.plan(id)
+    if name not in stored.plan.queries:
         raise ProblemError("not-found", f"plan '{id}' has no query '{name}'")
-    return query_facts(plan, name)
+    text = _TEXTS.setdefault(stored, PlanText(stored.plan))
+    return query_facts(text, name)

@@ -7,7 +7,7 @@ import pytest
 from optimizer.engines import ENGINES
 from optimizer.explain.glossary import BY_ID, ENGINE_MEANINGS, TERMS
 from optimizer.explain.query_text import obstacles_of, query_facts, render_query
-from optimizer.explain.text import core_load, load, render_text, unquoted
+from optimizer.explain.text import PlanText, core_load, load, render_text, unquoted
 from optimizer.plan.plan import PlanError
 from tests.optimizer.plan.test_plan import plan_of
 
@@ -62,18 +62,18 @@ def test_every_engine_has_a_meaning_and_phrases_lead_to_one_term() -> None:
 
 def test_the_facts_of_a_query_say_what_it_shares_and_what_not() -> None:
     plan = plan_of(ODD)
-    facts = query_facts(plan, "my query")
+    facts = query_facts(PlanText(plan), "my query")
     assert facts["text"].startswith('QUERY "my query" PATTERN')
     assert facts["together"] == ["my"]
     assert facts["shares"] == [{"what": "page view, add-to-cart", "with": ["my"]}]
     assert any("later" in sentence and "window" in sentence for sentence in facts["obstacles"])
     cost = facts["cost"]
     assert 0 < cost["own"] < cost["part"] < cost["all"]
-    parts = [query_facts(plan, name)["cost"]["part"] for name in plan.queries]
+    parts = [query_facts(PlanText(plan), name)["cost"]["part"] for name in plan.queries]
     assert sum(parts) == pytest.approx(cost["all"])
     assert "page view, add-to-cart with my:" in render_query(plan, "my query")
     with pytest.raises(PlanError, match="has no query 'none'"):
-        query_facts(plan, "none")
+        query_facts(PlanText(plan), "none")
 
 
 def test_obstacles_are_those_of_the_query_and_not_of_one_whose_name_begins_alike() -> None:
