@@ -44,7 +44,7 @@ PROBLEMS = {
     "unsupported-encoding": (415, "Compressed bodies are not taken"),
     "too-slow": (408, "The request came too slowly"),
     "invalid-http": (400, "This is no HTTP request"),
-    "not-found": (404, "There is no such thing here"),
+    "not-found": (404, "Not found"),
     "method-not-allowed": (405, "The method does not go with this address"),
     "key-mismatch": (422, "The idempotency key belongs to another request"),
     "key-in-use": (409, "The request of this idempotency key is under way"),

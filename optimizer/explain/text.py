@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from optimizer.engines import label
+from optimizer.explain.glossary import ENGINE_MEANINGS
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
-from optimizer.plan.plan import CountingGroup, Group, Operator, Plan, PlanError
-from workloads.errors import did_you_mean
+from optimizer.plan.plan import CountingGroup, Group, Operator, Plan
 
 MAX_NAMES = 6
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -50,6 +50,55 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:,.4g}"
 
 
+_NAME = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"")
+
+
+def unquoted(pattern: str) -> str:
+    """A pattern with its names as they are, without quotes around those that have blanks."""
+    return _NAME.sub(lambda found: found[1].replace('""', '"') if found[1] else found[0], pattern)
+
+
+def load(plan: Plan) -> str:
+    """What a plan takes of a core, and how many events of its stream a core takes in a second.
+
+    `0.0042 % of a core at 50 events/s; one core takes 1.2 million events/s`.
+    """
+    return core_load(plan.cost.shared, events_per_second(plan))
+
+
+def events_per_second(plan: Plan) -> float:
+    """Of the whole stream where that is known, or else of the types that queries read."""
+    scan = next((o for o in plan.operators if o.kind == "scan"), None)
+    if scan is not None and scan.rows is not None:
+        return scan.rows
+    return sum(plan.rates.values())
+
+
+def core_load(nanoseconds: float, events: float) -> str:
+    """CPU time for each second of a stream with so many events a second, as part of a core."""
+    if nanoseconds <= 0 or events <= 0:
+        return "nothing of a core"
+    part = f"{percent(nanoseconds / 1e9)} of a core at {rate(events)} events/s"
+    return f"{part}; one core takes {rounded(events * 1e9 / nanoseconds)} events/s"
+
+
+def percent(part: float) -> str:
+    """A part of 1 to two digits: `0.0042 %`, `150 %`."""
+    value = float(f"{100 * part:.2g}")
+    if value >= 1:
+        return f"{value:,.4g} %" if value < 1e4 else f"{value:,.0f} %"
+    return f"{value:.10f}".rstrip("0") + " %" if value >= 1e-6 else "below 0.000001 %"
+
+
+def rounded(value: float) -> str:
+    """A number to two digits, in words from a million on: `1.3 million`, `220,000`."""
+    value = float(f"{value:.2g}")
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= size:
+            return f"{value / size:,.3g} {word}" if value < 1000 * size else f"{value:.1e}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def times(more: float, less: float) -> str:
     """How much more that is."""
     return f"{digits(more / less)} times as much" if less else "more"
@@ -69,10 +118,6 @@ _LINES = 24  # of one section
 _FEW = 4  # names, where there is a list for each query
 _CPU, _ROWS = 9, 9  # the columns in front of the tree
 _WIDTH = 100
-_AMONG = (
-    "among groups of one key and window (counted ones of one slide too, or by panes), the engines "
-    "and trees there are,"
-)
 
 
 def render_text(plan: Plan, verbose: bool = False) -> str:
@@ -82,7 +127,7 @@ def render_text(plan: Plan, verbose: bool = False) -> str:
     """
     text = PlanText(plan, verbose)
     parts = [text.heading(), text.graph(), text.reasons(), text.once(), text.candidates()]
-    parts += [text.queries(), text.obstacles()]
+    parts += [text.queries(), text.obstacles(), text.terms()]
     sections = [list(part) for part in parts]
     graph = sections[1]
     shown = [
@@ -177,8 +222,9 @@ class PlanText:
         many = "query" if len(plan.queries) == 1 else "queries"
         yield f"{plan.id}: {plan.workload}, {len(plan.queries):,} {many}"
         yield f"cost      {self._cost()}"
+        yield f"load      {load(plan)}"
         yield f"sharing   {self._saving()}"
-        yield f"decided   by {plan.solver}, with cost model {plan.model}{self._units()}"
+        yield f"decided   by the solver {plan.solver} with cost model {plan.model}{self._units()}"
         if known := self._known():
             yield f"known     {known}"
         if plan.assumed:
@@ -210,10 +256,13 @@ class PlanText:
         if plan.model == "aseq":
             return f"{found}; {self._by_thesis()}"
         if plan.status == "optimal":
-            return f"{found}; {_AMONG} no other choice saves more"
+            return f"{found}; no other choice of groups, engines or trees saves more"
         left = 100 * (plan.bound - saved) / plan.cost.shared if plan.cost.shared else 0.0
+        most = cpu(plan.bound)
         gap = f"gap {left:.1f} % of the plan's cost" if left >= 0.1 else "gap below 0.1 %"
-        return f"{found}; {_AMONG} none saves more than {cpu(plan.bound)} ({gap})"
+        return (
+            f"{found}; no other choice of groups, engines or trees saves more than {most} ({gap})"
+        )
 
     def _nothing(self) -> str:
         if self.plan.candidates:
@@ -333,7 +382,7 @@ class PlanText:
         by_reason: dict[str, list[str]] = {}
         for group in self.plan.groups:
             by_reason.setdefault(group.why, []).append(self._joined(group.queries))
-        yield "why they run so"
+        yield "why each of them runs this way"
         for why, queries in by_reason.items():
             who = "all" if len(queries) == len(self.plan.groups) > 1 else self._some(queries)
             yield f"  {who}: {why}"
@@ -370,7 +419,7 @@ class PlanText:
         """Every candidate with its benefit, and why it was chosen or not, the best first."""
         plan = self.plan
         if plan.candidates:
-            yield "candidates for sharing: what the plan costs less with each, beside those above"
+            yield "candidates for sharing, each with what it saves beside those above it"
             if any(c.unit != plan.cost.unit for c in plan.candidates):
                 yield "  (op.: operations per window, by equation 4.4)"
         chosen = set(plan.chosen)
@@ -381,12 +430,12 @@ class PlanText:
             benefit = cpu(c.benefit) if is_time else f"{number(c.benefit)} op."
             mark = "+" if c.id in chosen else "-"
             who = self._some(list(c.queries))
-            lines.append(f"{benefit:>14} {mark} {', '.join(c.pattern)}: {who}; {c.why}")
+            lines.append(f"{benefit:>14} {mark} {_steps(c.pattern)}: {who}; {c.why}")
         yield from self._most(lines)
 
     def queries(self) -> Iterator[str]:
         """For each query that shares: what, and with whom."""
-        shares = self._shares()
+        shares = self.shares
         sharing: list[str] = []
         alone: list[str] = []
         for name in self.plan.queries:
@@ -411,7 +460,8 @@ class PlanText:
         for what, users in shares:
             yield f"[{what}] with {self._some([u for u in users if u != name], _FEW)}"
 
-    def _shares(self) -> dict[str, list[tuple[str, Sequence[str]]]]:
+    @cached_property
+    def shares(self) -> dict[str, list[tuple[str, Sequence[str]]]]:
         """For each query, what it has in common, and who has it."""
         found: dict[str, list[tuple[str, Sequence[str]]]] = {n: [] for n in self.plan.queries}
         for pieces in self.pieces.values():
@@ -431,6 +481,15 @@ class PlanText:
             yield "in common, but not shared"
             yield from self._most([f"  {obstacle}" for obstacle in self.plan.obstacles])
 
+    def terms(self) -> Iterator[str]:
+        """What the engines do that the plan names."""
+        engines = dict.fromkeys(group.engine for group in self.plan.groups)
+        known = [(label(name), ENGINE_MEANINGS.get(name)) for name in engines]
+        lines = [f"  {name}: {meaning}" for name, meaning in known if meaning]
+        if lines:
+            yield "what the engines do"
+            yield from lines
+
     def _most(self, lines: list[str], total: int | None = None) -> Iterator[str]:
         """The first of so many lines, which are at least those that are shown."""
         every = len(lines) if total is None else total
@@ -447,6 +506,11 @@ def _line(cost: float | None, rows: float | None, text: str) -> str:
     cost_text = "" if not cost else cpu(cost)
     rows_text = "" if rows is None else rate(rows)
     return f"{cost_text:>{_CPU}}{rows_text:>{_ROWS}}  {text}"
+
+
+def _steps(pattern: Sequence[str]) -> str:
+    """The steps of a candidate, as patterns are shown everywhere."""
+    return ", ".join(unquoted(step) for step in pattern)
 
 
 def _within(output: Operator) -> str:
@@ -468,108 +532,3 @@ def _bare(join: Operator) -> str:
     """What a join makes, without the parentheses around all of it."""
     pattern = str(join.detail["pattern"])
     return pattern[1:-1] if pattern.startswith("(") else pattern
-
-
-_WORDS = re.compile(r"[^\s,;:/]+")
-
-
-def render_query(plan: Plan, name: str, verbose: bool = False) -> str:
-    """What a plan does for one query; a `PlanError` where it has no such query."""
-    if name not in plan.queries:
-        hint = did_you_mean(name, plan.queries)
-        raise PlanError(
-            f"the plan has no query '{name}'; it has {some(plan.queries)}"
-            + (f" ({hint})" if hint else "")
-        )
-    sections = [_heading(plan, name, verbose), _way(plan, name, verbose)]
-    sections += [_candidates(plan, name), _obstacles(plan, name)]
-    further = (9, 22, 6, 6)  # columns, where a line is too long
-    shown = [
-        [text for line in part for text in wrapped(line, in_)]
-        for part, in_ in zip(sections, further, strict=True)
-    ]
-    return "\n\n".join("\n".join(lines) for lines in shown if lines) + "\n"
-
-
-def _heading(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
-    ways = QueryOperators(plan)
-    output, group = ways.outputs[name], ways.groups[name]
-    detail = output.detail
-    key = f" for each {', '.join(detail['key'])}" if detail["key"] else ""
-    every = f" every {detail['slide']}" if "slide" in detail else ""
-    rows = "" if output.rows is None else f", {rate(output.rows)} rows a second"
-    yield f"{name} of {plan.workload} ({plan.id})"
-    yield f"pattern  {detail['pattern']}"
-    yield f"gives    {', '.join(detail['gives'])}{key} within {detail['window']}{every}{rows}"
-    others = [other for other in group.queries if other != name]
-    together = f" with {some(others, None if verbose else 6)}" if others else " alone"
-    yield f"runs     by {label(group.engine)}{together}"
-    yield f"why      {group.why}"
-
-
-def _way(plan: Plan, name: str, verbose: bool) -> Iterator[str]:
-    ways = QueryOperators(plan)
-    yield f"{'CPU/s':>9}{'rows/s':>9}  its way, and who shares it"
-    everyone = len(plan.queries)
-    for operator in ways.of(name):
-        cost = cpu(operator.cost) if operator.cost else ""
-        rows = "" if operator.rows is None else rate(operator.rows)
-        others = ways.others(operator, name)
-        if operator.kind in ("sink", "output"):
-            shared = ""
-        elif len(others) == everyone - 1 > 1:
-            shared = "; all queries"
-        else:
-            shared = f"; with {some(others, None if verbose else 6)}" if others else ""
-        yield f"{cost:>9}{rows:>9}  {_said(operator)}{shared}"
-
-
-def _said(operator: Operator) -> str:
-    """What an operator does, in words."""
-    detail = operator.detail
-    match operator.kind:
-        case "scan":
-            return f"scan of {', '.join(operator.schema)}"
-        case "conditions":
-            return f"conditions of {len(detail['symbols'])} symbols, tested once"
-        case "symbol":
-            return f"symbol {detail['symbol']}"
-        case "partition":
-            order = ", ".join(operator.order)
-            return f"partition {operator.partitioning}, sorted by {order}; {operator.state}"
-        case "events":
-            return f"events {detail['symbol']} {operator.partitioning}"
-        case "segment":
-            return f"segment {', '.join(detail['steps'])}, counted once; {operator.state}"
-        case "counter":
-            called = label(detail["engine"])
-            on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
-            return f"counter: {called}{on}; {operator.state}"
-        case "filter" | "join" | "negation" | "group" | "semijoin":
-            on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
-            return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"
-        case "union" | "stepwise":
-            return f"{operator.kind} {detail['pattern']}; {operator.state}"
-        case "output":
-            return f"output {', '.join(detail['gives'])}"
-        case "sink":
-            return f"sink {detail['rows']}"
-
-
-def _candidates(plan: Plan, name: str) -> Iterator[str]:
-    mine = [c for c in plan.candidates if name in c.queries]
-    if mine:
-        yield "candidates that it has a part in"
-    chosen = set(plan.chosen)
-    for c in sorted(mine, key=lambda c: (-c.benefit, c.id)):
-        others = [other for other in c.queries if other != name]
-        mark = "+" if c.id in chosen else "-"
-        benefit = amount(c.benefit, c.unit)
-        yield f"  {mark} {', '.join(c.pattern)} with {some(others)}: {benefit}; {c.why}"
-
-
-def _obstacles(plan: Plan, name: str) -> Iterator[str]:
-    mine = [text for text in plan.obstacles if name in _WORDS.findall(text.partition(": ")[2])]
-    if mine:
-        yield "in common with others, but not shared"
-        yield from (f"  {text}" for text in mine)

@@ -5,7 +5,7 @@ once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,46 +23,34 @@ class QueryOperators:
         self.outputs = {o.detail["query"]: o for o in plan.operators if o.kind == "output"}
         self.groups: Mapping[str, Group] = {q: g for g in plan.groups for q in g.queries}
         self._place = {operator.id: i for i, operator in enumerate(plan.operators)}
-        self._sinks: dict[str, list[Operator]] = {}  # by what they read
-        for sink in (o for o in plan.operators if o.kind == "sink"):
-            for source in sink.inputs:
-                self._sinks.setdefault(source, []).append(sink)
+        self._inputs: dict[str, _Inputs] = {}
+        self._sinks: dict[str, list[Operator]] = {}
+        for sink in plan.operators:
+            if sink.kind == "sink":
+                for source in sink.inputs:
+                    self._sinks.setdefault(source, []).append(sink)
 
     def of(self, query: str) -> list[Operator]:
         """The operators that a query uses, in the plan's order; its sink is the last."""
         output = self.outputs[query]
-        symbols = set(output.detail["symbols"])
+        symbols = output.detail["symbols"]
         found = {output.id}
-        waiting = list(output.inputs)
+        waiting = list(self._inputs_of(output).of(query, symbols))
         while waiting:
             operator = self.by_id[waiting.pop()]
-            if operator.id in found or not _is_for(operator, query, symbols):
+            if operator.id in found:
                 continue
             found.add(operator.id)
-            common, of_some = self._inputs(operator)
-            waiting += common
-            waiting += of_some.get(query, ())
-        ordered = sorted(found, key=self._place.__getitem__)
-        return [self.by_id[number] for number in ordered] + self._sinks.get(output.id, [])
+            waiting.extend(self._inputs_of(operator).of(query, symbols))
+        ordered = sorted(found, key=lambda id: self._place[id])
+        return [self.by_id[id] for id in ordered] + self._sinks.get(output.id, [])
 
-    def _inputs(self, operator: Operator) -> tuple[list[str], Mapping[str, list[str]]]:
-        """What an operator reads for all its queries, and the segments that it reads for each."""
-        known = self._known_inputs.get(operator.id)
+    def _inputs_of(self, operator: Operator) -> _Inputs:
+        """What an operator reads; made once."""
+        known = self._inputs.get(operator.id)
         if known is None:
-            common: list[str] = []
-            of_some: dict[str, list[str]] = {}
-            for source in operator.inputs:
-                if self.by_id[source].kind != "segment":
-                    common.append(source)
-                    continue
-                for query in self.by_id[source].detail["queries"]:
-                    of_some.setdefault(query, []).append(source)
-            known = self._known_inputs[operator.id] = common, of_some
+            known = self._inputs[operator.id] = _Inputs([self.by_id[i] for i in operator.inputs])
         return known
-
-    @cached_property
-    def _known_inputs(self) -> dict[str, tuple[list[str], Mapping[str, list[str]]]]:
-        return {}
 
     @cached_property
     def queries(self) -> Mapping[str, tuple[str, ...]]:
@@ -121,15 +109,32 @@ class QueryOperators:
         return list(found.values())
 
 
-def _is_for(operator: Operator, query: str, symbols: set[str]) -> bool:
-    """A group's engine reads for all of its queries: segments and events of others are not its."""
-    match operator.kind:
-        case "segment":
-            return query in operator.detail["queries"]
-        case "events" | "symbol":
-            return operator.detail["symbol"] in symbols
-        case _:
-            return True
+class _Inputs:
+    """What an operator reads, so that what is for one query is found without a look at all.
+
+    A group's engine reads for all of its queries: segments and events of others are not its.
+    """
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self.everyone: list[str] = []
+        self.by_query: dict[str, list[str]] = {}
+        self.by_symbol: dict[str, list[str]] = {}
+        for operator in operators:
+            match operator.kind:
+                case "segment":
+                    for query in operator.detail["queries"]:
+                        self.by_query.setdefault(query, []).append(operator.id)
+                case "events" | "symbol":
+                    self.by_symbol.setdefault(operator.detail["symbol"], []).append(operator.id)
+                case _:
+                    self.everyone.append(operator.id)
+
+    def of(self, query: str, symbols: Iterable[str]) -> Iterator[str]:
+        """The operators that are read for a query with these symbols."""
+        yield from self.everyone
+        yield from self.by_query.get(query, ())
+        for symbol in symbols:
+            yield from self.by_symbol.get(symbol, ())
 
 
 StepsByQuery = Mapping[str, Sequence[str]]  # of each query
@@ -283,6 +288,41 @@ def _without_parts(chosen: Sequence[SharedSteps], at: Mapping[str, list[tuple[in
         tuple(chosen[number] for number in used),
         {name: tuple(sorted((p, new[n]) for p, n in found)) for name, found in places.items()},
     )
+
+
+def with_widest(
+    covered: Cover, pieces: Sequence[SharedSteps], steps: StepsByQuery, most: int
+) -> Cover:
+    """A cover with further pieces, those of the most queries first, up to so many in all.
+
+    Each adds something: it is shared by queries that no larger piece in the cover has, and it
+    covers a step that was not covered or is a part of a piece in the cover.
+    """
+    shown = list(covered.pieces)
+    places = {name: list(found) for name, found in covered.places.items()}
+    for piece in sorted(pieces, key=lambda piece: (-len(piece.queries), -len(piece.steps))):
+        if len(shown) >= most:
+            break
+        around = [other for other in shown if is_part(piece.steps, other.steps)]
+        if any(set(piece.queries) <= set(other.queries) for other in around):
+            continue
+        new = []
+        for name in piece.queries:
+            taken = {
+                at
+                for start, number in places.get(name, ())
+                for at in range(start, start + len(shown[number].steps))
+            }
+            new += [
+                (name, at)
+                for at in _at(piece, steps.get(name, ()))
+                if not taken.issuperset(range(at, at + len(piece.steps)))
+            ]
+        if new or around:
+            for name, at in new:
+                places.setdefault(name, []).append((at, len(shown)))
+            shown.append(piece)
+    return Cover(tuple(shown), {name: tuple(sorted(found)) for name, found in places.items()})
 
 
 def _at(piece: SharedSteps, steps: Sequence[str]) -> Iterator[int]:

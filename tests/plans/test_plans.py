@@ -23,7 +23,8 @@ from engines.input.event_table import Events, from_table
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
 from optimizer.bind.binder import bind, load_bound
-from optimizer.explain.text import render_query, render_text
+from optimizer.explain.query_text import render_query
+from optimizer.explain.text import render_text
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.diff import render_change
 from optimizer.plan.plan import CountingGroup, Model, Plan, from_json, to_json

@@ -241,7 +241,7 @@ def show(plan: Plan, format: Format, query: str | None = None, verbose: bool = F
     """The plan in the format asked for; as text, all of it or one query's way."""
     match format:
         case "text" if query is not None:
-            from optimizer.explain.text import render_query
+            from optimizer.explain.query_text import render_query
 
             return render_query(plan, query, verbose)
         case "text":

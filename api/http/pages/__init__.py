@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.http.pages import assets, forms, reference, routes, session
+from api.http.pages import assets, forms, glossary, query_panel, reference, routes, session
 from api.http.pages.render import error_page
 from api.http.pages.session import Session
 
@@ -19,7 +19,7 @@ __all__ = ["Session", "install"]
 
 def install(app: FastAPI) -> None:
     """Add the pages to the service, which has `Session` around what asks for tokens."""
-    for module in (routes, forms, session, reference, assets):
+    for module in (routes, forms, session, reference, glossary, query_panel, assets):
         app.include_router(module.router, include_in_schema=False)
     problem = app.exception_handlers[HTTPException]
 

@@ -45,7 +45,9 @@ async def check(request: Request) -> dict[str, Any]:
         bound, _ = await run_in_threadpool(checked)
     except WorkloadError as error:
         lines = text.splitlines()
-        return {"ok": False, "findings": [placed(found, lines) for found in error.diagnostics]}
+        findings = [placed(found, lines) for found in error.diagnostics]
+        findings.sort(key=lambda found: (found["line"] or 0, found["column"] or 0))
+        return {"ok": False, "findings": findings}
     types = {event.symbol.type for query in bound.queries for event in events(query.pattern)}
     return {
         "ok": True,

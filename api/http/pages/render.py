@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from api.http.pages import assets
 from api.http.problems import PROBLEMS, ProblemError
 from api.store import UnknownIdError
+from optimizer.explain.glossary import BY_ID
 from optimizer.explain.text import cpu
 from workloads.errors import SheafError
 
@@ -69,6 +70,12 @@ def moment(value: datetime | None) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), shown)
 
 
+def term(id: str, text: str | None = None) -> Markup:
+    """A word that leads to its meaning; a script shows this as a tooltip."""
+    link = '<a class="term" href="/glossary#{}" data-term="{}">{}</a>'
+    return Markup(link).format(id, id, text or BY_ID[id].name)
+
+
 def counted(many: int, one: str, several: str | None = None) -> str:
     """A number with its noun: 1 query, 1,200 queries."""
     return f"{many:,} {one if many == 1 else several or one + 's'}"
@@ -83,7 +90,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "moment": moment, "cost": cost, "cost_unit": cost_unit}
-    made.globals |= {"asset": assets.address, "counted": counted, "escape": escape}
+    made.globals |= {"asset": assets.address, "counted": counted, "escape": escape, "term": term}
     return made
 
 

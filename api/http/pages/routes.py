@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.http.pages.render import PageRoute, page
+from api.http.pages.render import NANOSECONDS, PageRoute, page
 from api.http.routes.state import handed, jobs, settings, store
 from api.http.settings import Settings
 from api.http.views import job_out, plan_summary, workload_summary
 from api.http.yaml_text import text_of
 from api.jobs.model import Job
 from api.jobs.queue import Jobs
-from api.store import Store
+from api.store import Store, StoredPlan, UnknownIdError
+from optimizer.explain.text import core_load
 from workloads import bundled
 
 router = APIRouter(route_class=PageRoute)
@@ -106,7 +107,9 @@ def plans_page(
         request,
         "plans.html",
         plans=[plan_summary(plan) for plan in found.items],
+        titles=titles(found.items),
         workload=workload,
+        workload_name=None if workload is None else store.workload(workload).name,
         next=found.next,
         first=cursor is None,
     )
@@ -116,15 +119,16 @@ def plans_page(
 def plan_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Response:
     stored = store.plan(id)
     others = store.plans(stored.workload, MAX_LISTED + 1, newest=True)
+    run = [job for job in jobs.records.page(200, newest=True).items if job.request.plan == id]
     return page(
         request,
         "plan.html",
         plan=plan_summary(stored),
+        title=title(stored),
         facts=facts(stored.document),
         others=[plan_summary(plan) for plan in others.items if plan.id != id],
-        jobs=[job for job in jobs.records.page(200, newest=True).items if job.request.plan == id][
-            :MAX_LISTED
-        ],
+        jobs=run[:MAX_LISTED],
+        job_titles=job_titles(store, run[:MAX_LISTED]),
     )
 
 
@@ -144,13 +148,22 @@ def compare_page(
         b=plan_summary(chosen[-1]) if b else None,
         facts={plan.id: facts(plan.document) for plan in chosen},
         plans=[plan_summary(plan) for plan in found.items],
+        titles=titles([*found.items, *chosen]),
+        alike=len({plan.workload for plan in chosen}) <= 1,
     )
 
 
 @router.get("/jobs")
-def jobs_page(request: Request, jobs: JobsIn, cursor: Cursor = None) -> Response:
+def jobs_page(request: Request, store: StoreIn, jobs: JobsIn, cursor: Cursor = None) -> Response:
     found = jobs.records.page(ON_A_PAGE, cursor, newest=True)
-    return page(request, "jobs.html", jobs=found.items, next=found.next, first=cursor is None)
+    return page(
+        request,
+        "jobs.html",
+        jobs=found.items,
+        job_titles=job_titles(store, found.items),
+        next=found.next,
+        first=cursor is None,
+    )
 
 
 @router.get("/jobs/new")
@@ -160,13 +173,15 @@ def new_job_page(
     settings: Annotated[Settings, handed(settings)],
     plan: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
-    chosen = None if plan is None else plan_summary(store.plan(plan))
+    chosen = None if plan is None else store.plan(plan)
     name = None if chosen is None else store.workload(chosen.workload).name
+    found = store.plans(None, 100, newest=True).items
     return page(
         request,
         "launch.html",
-        plan=chosen,
-        plans=[plan_summary(p) for p in store.plans(None, 100, newest=True).items],
+        plan=None if chosen is None else plan_summary(chosen),
+        plans=[plan_summary(p) for p in found],
+        titles=titles([*found, *([] if chosen is None else [chosen])]),
         bundled=name if name in bundled.names() else None,
         roots=[str(folder) for folder in settings.roots],
         row_limit=settings.row_limit,
@@ -187,6 +202,7 @@ def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Respons
         by_query=shown.rows_by_query or {},
         queries=kinds_by_query(store, job, removed),
         others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
+        name=workload_name(store, job),
     )
 
 
@@ -201,6 +217,29 @@ def kinds_by_query(store: Store, job: Job, removed: Iterable[str]) -> list[tuple
     now = document["queries"]
     before = [name for name in dict.fromkeys(removed) if name not in now]
     return [(name, kinds.get(name, "")) for name in (*now, *before)]
+
+
+def title(stored: StoredPlan) -> str:
+    """What people know a plan by."""
+    return f"{stored.document['workload']}, version {stored.version}"
+
+
+def titles(plans: Iterable[StoredPlan]) -> dict[str, str]:
+    """The titles of plans by their ids."""
+    return {stored.id: title(stored) for stored in plans}
+
+
+def job_titles(store: Store, jobs: Iterable[Job]) -> dict[str, str]:
+    """The workloads that jobs are of, by the ids of the jobs."""
+    return {job.id: f"{workload_name(store, job)}, version {job.request.version}" for job in jobs}
+
+
+def workload_name(store: Store, job: Job) -> str:
+    """The name of a job's workload; its id where the store no longer has it."""
+    try:
+        return store.workload(job.request.workload, job.request.version).name
+    except UnknownIdError:
+        return job.request.workload
 
 
 def facts(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,7 +259,15 @@ def facts(document: Mapping[str, Any]) -> dict[str, Any]:
         "obstacles": document["obstacles"],
         "notes": document.get("notes", []),
         "spread": _spread(document.get("spark", {})),
+        "load": _load(document) if document["cost"]["unit"] == NANOSECONDS else None,
     }
+
+
+def _load(document: Mapping[str, Any]) -> str:
+    """What a plan takes of a core, at the rate of its stream."""
+    scan: Mapping[str, Any] = next((o for o in document["operators"] if o["kind"] == "scan"), {})
+    events = scan.get("rows") or sum(document["rates"].values())
+    return core_load(document["cost"]["shared"], events)
 
 
 def _spread(layout: Mapping[str, Any]) -> str:

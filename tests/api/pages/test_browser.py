@@ -65,12 +65,12 @@ def test_a_workload_is_written_mended_saved_changed_and_planned(
 ) -> None:
     page.open(f"{address}/")
     page.click(".card.link[href$='from=hospital']")
-    page.reads("#verdict", "no mistakes")
+    page.reads("#verdict", "no errors")
     text = str(page.run(f"return {TEXT}.value"))
     assert text == bundled.path("hospital").read_text()
 
     page.fill(".sheet textarea", text.replace("Washing w", "Wasching w", 1))
-    page.reads("#verdict", "to mend")
+    page.reads("#verdict", "to correct")
     line = next(n for n, each in enumerate(text.splitlines(), 1) if "Washing w" in each)
     column = text.splitlines()[line - 1].index("Washing w") + 1
     said = page.reads("#findings li", "Wasching")
@@ -85,7 +85,7 @@ def test_a_workload_is_written_mended_saved_changed_and_planned(
     assert str(page.run(chosen)).startswith("Wasching")
 
     page.fill(".sheet textarea", text)
-    page.reads("#verdict", "no mistakes")
+    page.reads("#verdict", "no errors")
     page.click("#editor button[type=submit]")
     page.reads("h1", "version 1")
     (stored,) = client.get("/v1/workloads").json()
@@ -99,7 +99,7 @@ def test_a_workload_is_written_mended_saved_changed_and_planned(
     page.press("Enter", *"-- an hour, or so")
     changed = str(page.run(f"return {TEXT}.value"))
     assert re.search(r"\n( +)WITHIN [^\n]*\n\1-- an hour, or so\n", changed)
-    page.reads("#verdict", "no mistakes")
+    page.reads("#verdict", "no errors")
     page.click("#editor button[type=submit]")
     page.reads("h1", "version 2")
     assert "Version 1" in page.text("aside")
@@ -117,12 +117,12 @@ def test_a_file_is_uploaded_and_its_mistakes_are_shown(
     path = tmp_path / "mine.yaml"
     path.write_text(bundled.path("stocks").read_text().replace("name: stocks", "name: mine", 1))
     page.open(f"{address}/workloads/new")
-    page.reads("#verdict", "no mistakes")
+    page.reads("#verdict", "no errors")
     page.type("#upload input", str(path))
     page.reads("#verdict", "46 queries")
     path.write_text("name: [")
     page.type("#upload input", str(path))
-    page.reads("#verdict", "1 mistake to mend")
+    page.reads("#verdict", "1 error to correct")
     assert "not valid YAML" in page.text("#findings")
     # Leaving would lose it: the browser asks, unless it is told not to.
     page.run("document.querySelector('.sheet textarea').value = arguments[0]", "")
@@ -331,6 +331,16 @@ def test_a_job_is_launched_watched_and_its_rows_read(
     assert "500" in page.text("#charts .chart h3")  # from 9,000 events to 9,500 in a second
     assert {"1.0 s", "4.0 s"} <= set(page.texts("#charts .chart:first-child svg text"))
     assert "30" in page.reads("#numbers", "Watermark")
+    with (jobs / page.address.rsplit("/", 1)[1] / "measures").open("a") as file:
+        until = "2025-03-01T12:50:26.234999999+00:00"
+        file.write(json.dumps({**measures[-1], "at": 2, "until": until}) + "\n")
+    page.reads("#numbers", "2025-03-01 12:50:26.234 UTC")
+    lines = (
+        "const e = document.querySelector('#numbers .long dd'); return e.getClientRects().length"
+    )
+    assert page.run(lines) == 1
+    tall = "return document.querySelector('#numbers .long dd').offsetHeight"
+    assert page.run(tall) < 40  # a line
 
     counter = next(o["id"] for o in plan["operators"] if o["kind"] == "counter")
     totals = {"rows_in": {counter: 5}, "rows_out": {counter: 2}, "nanoseconds": {counter: 4e6}}
@@ -352,6 +362,7 @@ def test_a_job_is_launched_watched_and_its_rows_read(
         for r in AGGREGATES.to_pylist()
     ]
     page.reads("#over-time", "purchases: COUNT(*)")
+    assert page.count("#over-time path.line") == 1  # all points are of one key
     page.click("button[data-kind=matches]")
     page.reads("#rows", "c.item=case")
     addresses = page.run("return [...document.querySelectorAll('#downloads a')].map((a) => a.href)")
@@ -465,7 +476,7 @@ def test_a_job_is_cancelled(page: Browser, address: str, client: httpx.Client) -
     page.click("#cancel")
     page.reads("#status", "cancelled")
     assert finished(client, id)["status"] == "cancelled"
-    page.reads("#stage", "It was cancelled")
+    page.reads("#stage", "Cancelled")
     assert not page.run("return document.querySelector('#again').hidden")
 
 
@@ -538,7 +549,7 @@ def test_a_stream_is_told_to_go_on_with_another_plan(page: Browser, tmp_path: Pa
         )
         assert offered == [fewer["id"]]
         page.click("#change button")
-        page.reads("#change [role=status]", f"begun afresh: {', '.join(fewer['queries'])}")
+        page.reads("#change [role=status]", f"started anew: {', '.join(fewer['queries'])}")
         page.reads("#plan", fewer["id"])
         assert page.text("#version") == "2"
         page.click("#cancel")
@@ -553,7 +564,7 @@ def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path
     settings = Settings(tmp_path / "own", roots=(tmp_path,))
     with serving(create_app(settings)) as address:
         page.open(f"{address}/workloads/new")
-        page.reads("#verdict", "no mistakes")
+        page.reads("#verdict", "no errors")
         page.click("#editor button[type=submit]")
         page.reads("h1", "version 1")
         page.click("#planning button[type=submit]")
@@ -625,6 +636,7 @@ def test_pages_fit_a_phone_in_both_themes(
             ("/jobs", "main"),
             (f"/jobs/{job['id']}", "#over-time svg text"),
             ("/docs", "main"),
+            ("/glossary", "main"),
         ):
             page.open(address + path)
             page.until(lambda wanted=complete: page.count(wanted), complete)

@@ -21,6 +21,7 @@ from workloads import bundled
 
 SECRET = "a-secret-of-planners"
 HTML = {"accept": "text/html"}
+ASSETS = Path(__file__).parents[3] / "api" / "http" / "pages" / "static"
 
 
 @pytest.fixture
@@ -59,6 +60,7 @@ def every_page(client: httpx.Client) -> list[str]:
         f"/jobs/new?plan={plan['id']}",
         f"/jobs/{job['id']}",
         "/docs",
+        "/glossary",
     ]
 
 
@@ -82,8 +84,7 @@ def test_pages_take_nothing_from_elsewhere_and_have_no_scripts_within(client: ht
 
 
 def test_scripts_and_styles_name_no_host(client: httpx.Client) -> None:
-    folder = Path(__file__).parents[3] / "api" / "http" / "pages" / "static"
-    for path in folder.iterdir():
+    for path in ASSETS.iterdir():
         addresses = re.findall(r"https?://[\w.]+", path.read_text())
         assert set(addresses) <= {"http://www.w3.org"}, path.name  # SVG's name, which nobody calls
         assert "innerHTML" not in path.read_text()
@@ -123,6 +124,59 @@ def test_what_is_not_there_is_a_page_that_says_so(client: httpx.Client) -> None:
         is_problem(client.get(path, headers={"accept": accept}), 404, "not-found")
     assert client.get("/workloads/new?from=none").status_code == 422
     assert client.get("/?cursor=x").status_code == 422
+
+
+def test_every_term_on_a_page_or_in_a_script_is_in_the_glossary(client: httpx.Client) -> None:
+    known = client.get("/pages/glossary").json()
+    anchors = set(re.findall(r'<div id="([^"]*)"><dt>', client.get("/glossary").text))
+    assert {term["id"] for term in known} == anchors
+    used = set()
+    for path in every_page(client):
+        used |= set(re.findall(r'data-term="([^"]*)"', client.get(path).text))
+    assert {"cost", "gap", "optimal", "candidate"} <= used
+    for path in ASSETS.glob("*.js"):
+        used |= set(re.findall(r'\bterm\("([\w-]+)"', path.read_text()))
+    assert used <= anchors
+
+
+def test_plans_and_jobs_are_headed_by_their_workload_and_its_version(client: httpx.Client) -> None:
+    job = posted_job(client, "fine")
+    title = f"{EXAMPLE_WORKLOAD['name']}, version 1"
+    heading = re.search(r"<h1>(.*?)</h1>", client.get(f"/plans/{job['plan']}").text)
+    assert heading is not None
+    assert heading[1] == f'{title} <span class="id code">{job["plan"]}</span>'
+    text = re.sub(r"<[^>]*>", "", client.get(f"/jobs/{job['id']}").text)
+    assert re.search(rf"^\s*{title} \w+ {job['id']}$", text, re.MULTILINE)
+    for path in ("/plans", "/jobs", "/compare", f"/jobs/new?plan={job['plan']}"):
+        assert title in client.get(path).text, path
+
+
+def test_plans_of_different_workloads_are_not_compared(client: httpx.Client) -> None:
+    first = posted_plan(client)
+    other = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD | {"name": "other"}).json()
+    second = client.post(f"/v1/workloads/{other['id']}/plans", json={}).json()
+    text = client.get(f"/compare?a={first['id']}&b={second['id']}").text
+    assert "These are plans of different workloads" in text
+    assert 'data-alike="no"' in text
+    same = client.get(f"/compare?a={first['id']}&b={first['id']}").text
+    assert "different workloads" not in same
+    assert "Compare the latest two" not in client.get("/plans").text
+
+
+def test_costs_are_told_as_part_of_a_core(client: httpx.Client) -> None:
+    plan = posted_plan(client)
+    rate = sum(plan["rates"].values())
+    text = client.get(f"/plans/{plan['id']}").text
+    assert f"of a core at {rate:g} events/s; one core takes " in text
+
+
+def test_one_query_of_a_plan_is_told_in_full(client: httpx.Client) -> None:
+    plan = posted_plan(client)
+    name = plan["queries"][0]
+    facts = client.get(f"/pages/plans/{plan['id']}/query", params={"name": name}).json()
+    assert (facts["name"], facts["text"][:5]) == (name, "QUERY")
+    unknown = client.get(f"/pages/plans/{plan['id']}/query", params={"name": "none"})
+    is_problem(unknown, 404, "not-found")
 
 
 def test_workloads_come_in_pages_with_the_newest_first(client: httpx.Client) -> None:
@@ -233,6 +287,18 @@ def test_mistakes_have_their_place_in_the_whole_text(client: httpx.Client) -> No
     }
     assert words == {"bk.prce": "did you mean 'price'?", "BKindel bk": "did you mean 'BKindle'?"}
     assert client.get("/v1/workloads").json() == []
+
+
+def test_mistakes_are_listed_in_the_order_of_their_lines(client: httpx.Client) -> None:
+    text = bundled.path("shop").read_text().replace("bk.price > 50", "bk.prce > 50")
+    text = text.replace("SEQ(BKindle bk, !SEQ", "SEQ(BKindel bk, !SEQ").replace(
+        "unit: ms", "unit: mz"
+    )
+    places = [found["line"] or 0 for found in checked(client, text)["findings"]]
+    assert places == sorted(places)
+    text = "queries: [PATTERN SEQ(A a) WITHIN 1 mn]\nstraem: {time: t, type: k}\n"
+    places = [found["line"] or 0 for found in checked(client, text)["findings"]]
+    assert places == sorted(places)
 
 
 def test_mistakes_in_a_line_of_json_are_found_in_it(client: httpx.Client) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from optimizer.bind.binder import bind
+from optimizer.explain.shapes import MUTED_COLOR
 from optimizer.explain.svg import MANY_QUERIES, MAX_FRAGMENTS_DRAWN, MAX_QUERIES_DRAWN, render_svg
 from optimizer.plan.plan import Plan
 from sharing.planner import make_plan
@@ -147,7 +148,7 @@ def test_many_queries_stay_readable(number: int) -> None:
     assert len(boxes(root, "piece")) <= MAX_FRAGMENTS_DRAWN
     assert len(boxes(root, "query")) == min(number, MAX_QUERIES_DRAWN)
     titles = [text.text or "" for text in root.iter(f"{SVG}text")]
-    assert any("pieces in common are drawn" in title for title in titles)
+    assert any("shared pieces are drawn" in title for title in titles)
     assert any("queries are not drawn" in title for title in titles) == (number > MAX_QUERIES_DRAWN)
 
 
@@ -171,6 +172,116 @@ def test_boxes_do_not_overlap_and_lie_within_the_picture(number: int) -> None:
 @pytest.mark.parametrize("document", [FIVE, sequences(100)], ids=["few", "many"])
 def test_the_same_plan_gives_the_same_bytes(document: dict[str, Any]) -> None:
     assert render_svg(plan_of(document)) == render_svg(plan_of(document))
+
+
+NESTED: dict[str, Any] = {
+    **FIVE,
+    "queries": [
+        "QUERY one PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
+        "QUERY two PATTERN SEQ(A a, B b, C c, E e) AGG COUNT(*) WITHIN 1 min",
+        "QUERY three PATTERN SEQ(A a, B b, D d) AGG COUNT(*) WITHIN 1 min",
+    ],
+}
+
+
+def test_what_most_queries_share_is_drawn_and_leads_into_larger_pieces() -> None:
+    root = picture(plan_of(NESTED))
+    pieces = boxes(root, "piece")
+    assert set(pieces) == {"A, B ×3", "A, B, C ×2"}
+    assert mine(pieces["A, B ×3"]) == ["one", "two", "three"]
+    ways = {tooltip(e) for e in edges(root)}
+    assert "A, B is a part of A, B, C" in ways
+    assert "three has A, B, computed once: 110 events a second" in ways
+    assert "C into A, B, C: 1 events a second" in ways
+    assert not any(way.startswith("A into A, B, C:") for way in ways)  # that comes by way of A, B
+
+
+def test_colours_are_for_what_is_shared() -> None:
+    root = picture(plan_of(NESTED))
+    pieces = {label.split(" ×")[0]: box for label, box in boxes(root, "piece").items()}
+    colours = {label: stroke(box) for label, box in pieces.items()}
+    assert len(set(colours.values())) == len(colours)
+    for path in edges(root):
+        what = tooltip(path)
+        if "to-piece" in path.get("class", ""):
+            assert path.get("stroke") == colours[what.split(" into ")[1].split(":")[0]]
+        if "to-query" in path.get("class", ""):
+            assert path.get("stroke") == MUTED_COLOR
+    assert stroke(boxes(root, "query")["three"]) == colours["A, B"]
+    alone = picture(plan_of({**FIVE, "queries": FIVE["queries"][:1]}))
+    assert stroke(boxes(alone, "query")["one"]) is None
+
+
+def stroke(box: ET.Element) -> str | None:
+    """The colour of a box, where it has one of its own."""
+    found = {rect.get("stroke") for rect in box.iter(f"{SVG}rect")} - {None}
+    return found.pop() if found else None
+
+
+def test_types_and_queries_with_blanks_in_their_names_are_told_apart() -> None:
+    document = {
+        **FIVE,
+        "statistics": {},
+        "queries": [
+            'QUERY "my query" PATTERN SEQ("page view" v, page p) AGG COUNT(*) WITHIN 1 min',
+            "QUERY my PATTERN SEQ(page p, view w) AGG COUNT(*) WITHIN 1 min",
+        ],
+    }
+    root = picture(plan_of(document))
+    readers = {name: mine(box) for name, box in boxes(root, "type").items()}
+    assert readers == {
+        "page view": ["my%20query"],
+        "page": ["my%20query", "my"],
+        "view": ["my"],
+    }
+
+
+@pytest.mark.parametrize("document", [FIVE, NESTED, sequences(12), sequences(100)])
+def test_every_box_and_line_says_whose_it_is(document: dict[str, Any]) -> None:
+    plan = plan_of(document)
+    root = picture(plan)
+    for css in ("type", "piece", "query"):
+        for box in boxes(root, css).values():
+            assert mine(box), tooltip(box)
+            assert set(mine(box)) <= set(plan.queries)
+    assert all(mine(path) for path in edges(root))
+    ids = {box.get("data-piece", "").split()[0] for box in boxes(root, "piece").values()}
+    named = {id for e in root.iter() for id in e.get("data-piece", "").split()}
+    assert named == ids
+
+
+def test_many_queries_have_no_lines_and_groups_that_fold() -> None:
+    plan = plan_of(sequences(100))
+    root = picture(plan)
+    assert edges(root) == []
+    blocks = [g for g in root.iter(f"{SVG}g") if g.get("class") == "block"]
+    assert blocks
+    low = 0.0
+    for block in blocks:
+        y, height, folded = (
+            float(block.get(f"data-{key}", "")) for key in ("y", "height", "folded")
+        )
+        assert y >= low
+        assert 20 < folded <= min(height, 60)
+        low = y + height
+        for rect in block.iter(f"{SVG}rect"):
+            assert y <= float(rect.get("y", ""))
+            assert float(rect.get("y", "")) + float(rect.get("height", "")) <= low + 0.1
+    assert low < float(root.get("height", ""))
+
+
+def test_a_query_among_many_has_the_mark_of_each_piece_that_it_shares() -> None:
+    plan = plan_of(sequences(100))
+    root = picture(plan)
+    pieces = {box.get("data-piece", "").split()[0]: box for box in boxes(root, "piece").values()}
+    marked = 0
+    for name, box in boxes(root, "query").items():
+        through = box.get("data-piece", "").split()
+        marks = [r for r in box.iter(f"{SVG}rect") if "mark" in r.get("class", "").split()]
+        assert [r.get("stroke") for r in marks] == [stroke(pieces[id]) for id in through]
+        assert all(name in mine(pieces[id]) for id in through)
+        marked += bool(marks)
+    assert marked > 10
 
 
 def test_queries_that_run_alone_are_one_block_where_there_are_many() -> None:

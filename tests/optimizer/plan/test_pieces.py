@@ -7,8 +7,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.explain.layout import Flow, flows
-from optimizer.plan.lineage import SharedSteps, computed_once, cover, shared_steps_of, steps_of
+from optimizer.explain.blocks import Flow, flows
+from optimizer.plan.lineage import (
+    SharedSteps,
+    computed_once,
+    cover,
+    is_part,
+    shared_steps_of,
+    steps_of,
+    with_widest,
+)
 from optimizer.plan.plan import CountingGroup, Group
 from tests.optimizer.plan.test_plan import SHARED, plan_of
 
@@ -155,6 +163,25 @@ def test_the_piece_that_covers_most_comes_first() -> None:
     assert [piece.steps for piece in found.pieces] == [tuple("VBCD"), ("V", "B")]
     assert found.places == {"q1": ((0, 0),), "q2": ((0, 1),), "q3": ((0, 0),), "q5": ((1, 1),)}
     assert found.uncovered("q5", words["q5"]) == ["I"]
+
+
+@given(words(), st.integers(0, 6))
+def test_the_widest_pieces_are_added_to_a_cover_as_far_as_there_is_room(
+    words: dict[str, tuple[str, ...]], most: int
+) -> None:
+    pieces = common(words)
+    before = cover(pieces, words, most)
+    found = with_widest(before, pieces, words, most)
+    assert found.pieces[: len(before.pieces)] == before.pieces
+    assert len(found.pieces) <= max(most, len(before.pieces))
+    for name, places in found.places.items():
+        for at, number in places:
+            steps = found.pieces[number].steps
+            assert words[name][at : at + len(steps)] == steps
+    if len(found.pieces) < most:
+        for piece in pieces:  # who shares it sees it, or something larger that as many share
+            around = [other for other in found.pieces if is_part(piece.steps, other.steps)]
+            assert not around or any(set(piece.queries) <= set(o.queries) for o in around)
 
 
 def test_a_step_reads_its_type_and_those_that_it_negates() -> None:

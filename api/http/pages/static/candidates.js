@@ -1,6 +1,6 @@
 // What queries have in common, as a table that can be sorted and searched.
 
-import { $, cost, el, number, some } from "./dom.js";
+import { $, cost, el, number, some, unquoted } from "./dom.js";
 import { steps } from "./parts.js";
 import { Table } from "./table.js";
 
@@ -8,7 +8,7 @@ import { Table } from "./table.js";
 export function showCandidates(box, plan, chosen, light) {
   const unit = plan.cost.unit;
   const columns = [
-    { title: "Piece", value: (c) => c.pattern.join(" "), cell: (c) => steps(c.pattern) },
+    { title: "Piece", css: "piece", value: (c) => unquoted(c.pattern.join(" ")), cell: (c) => steps(c.pattern) },
     {
       title: "Queries", css: "n", numeric: true, value: (c) => c.queries.length,
       cell: (c) => el("span", { title: some(c.queries, 40) }, String(c.queries.length)),
@@ -26,17 +26,17 @@ export function showCandidates(box, plan, chosen, light) {
       title: "Chosen", value: (c) => (chosen.has(c.id) ? 0 : 1),
       cell: (c) => el("span", { class: chosen.has(c.id) ? "tag chosen" : "tag" }, chosen.has(c.id) ? "chosen" : "no"),
     },
-    { title: "Why", css: "why", cell: (c) => c.why },
+    { title: "Why", css: "why", cell: (c) => unquoted(c.why) },
   ];
   const table = new Table(box, columns, {
     one: "candidate", several: "candidates",
-    empty: "No two queries have a stretch of pattern in common that could be shared.",
+    empty: "No two queries have anything in common that could be shared.",
     hover: (candidate) => light(candidate && candidate.queries),
   });
   const filter = $("#filter");
   const which = $("#which");
   const texts = new Map(plan.candidates.map((c) =>
-    [c.id, [...c.pattern, ...c.queries, c.kind, c.why].join(" ").toLowerCase()]));
+    [c.id, unquoted([...c.pattern, ...c.queries, c.kind, c.why].join(" ")).toLowerCase()]));
   const draw = () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     table.show(plan.candidates.filter((c) => {

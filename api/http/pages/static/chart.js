@@ -19,7 +19,7 @@ export function ticks(low, high, many) {
 
 /**
  * A chart that can be given other points: `draw(series)`, each { name, hue, points: [[x, y], …] }.
- * `dots` is for points that are what matters, and lines only lead the eye; `x` and `y` make texts of values; values of y begin at 0.
+ * With `dots` only those series are joined by a line that are `joined`; `x` and `y` make texts of values; values of y begin at 0.
  */
 export class Chart {
   constructor(box, title, { x = number, y = number, dots = false } = {}) {
@@ -90,7 +90,7 @@ export class Chart {
     const dots = svg("path", { class: `dots ${css}`, d: at.map((place) => `M${place}h0`).join("") });
     const thin = this.dots ? " thin" : "";
     const line = svg("path", { class: `line${thin} ${css}`, d: `M${at.join("L")}` });
-    if (this.dots) return css === "rest" ? [dots] : [line, dots];
+    if (this.dots) return each.joined ? [line, dots] : [dots];
     return at.length > 60 ? [line] : [line, dots];
   }
 

@@ -23,16 +23,17 @@ if (box) {
     }
   };
   const places = document.querySelectorAll("[data-picture]");
+  const isAlike = box.dataset.alike === "yes";
   const [a, b] = await Promise.all([
     get(`/v1/plans/${box.dataset.a}`),
     get(`/v1/plans/${box.dataset.b}`),
     ...Array.from(places, draw),
   ]);
-  $("#differences").replaceChildren(...differences(a, b));
+  if (isAlike) $("#differences").replaceChildren(...differences(a, b));
 }
 
 function differences(a, b) {
-  if (a.id === b.id) return [el("p", {}, "It is the same plan twice.")];
+  if (a.id === b.id) return [el("p", {}, "Both are the same plan.")];
   const found = [];
   const [inA, inB] = [new Set(a.queries), new Set(b.queries)];
   named(found, "Queries only in the first", a.queries.filter((name) => !inB.has(name)));
@@ -40,7 +41,7 @@ function differences(a, b) {
   pieces(found, "Shared only in the first", chosen(a), chosen(b));
   pieces(found, "Shared only in the second", chosen(b), chosen(a));
   runs(found, a, b);
-  if (!found.length) found.push(el("p", {}, "The same queries run in the same way, and the same is shared; costs and statistics may differ."));
+  if (!found.length) found.push(el("p", {}, "The same queries run in the same way and share the same pieces. Costs and statistics may differ."));
   return found;
 }
 
@@ -77,7 +78,7 @@ function runs(found, a, b) {
     rows.push(el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, said(first)), el("td", {}, said(second))));
   }
   if (!rows.length) return;
-  found.push(el("h3", {}, `${counted(rows.length, "query runs", "queries run")} in another way`));
+  found.push(el("h3", {}, `${counted(rows.length, "query runs", "queries run")} differently`));
   found.push(el("div", { class: "scroll" },
     el("table", { class: "list" },
       el("thead", {}, el("tr", {}, ["Query", "In the first", "In the second"].map((title) => el("th", { scope: "col" }, title)))),

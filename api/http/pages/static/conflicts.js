@@ -1,12 +1,13 @@
 // The conflict graph: candidates that exclude each other, pushed apart until they can be told.
 
-import { cost, counted, el, some, svg } from "./dom.js";
+import { cost, counted, el, some, svg, unquoted } from "./dom.js";
 import { hideTip, showTip, showTipBeside } from "./tip.js";
 
 const MOST = 60; // that are drawn: the chosen ones first, then those with the most to say
 const ROUNDS = 260;
 const WIDTH = 1000;
 const HEIGHT = 460;
+const LETTER = 6.8; // the width of a letter in a label
 const LABELLED = 14; // up to so many, all are; of more, the chosen ones
 
 export function showConflicts(box, plan, chosen) {
@@ -85,10 +86,11 @@ function drawing(nodes, links, plan, chosen) {
     link.line = svg("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y });
     root.append(link.line);
   }
+  const taken = nodes.map(({ x, y }) => ({ left: x - 6, right: x + 6, top: y - 6, bottom: y + 6 }));
   nodes.forEach((node, i) => {
     const { candidate } = node;
     const about = [
-      candidate.pattern.join(" → "),
+      unquoted(candidate.pattern.join(" → ")),
       `${counted(candidate.queries.length, "query", "queries")}: ${some(candidate.queries)}`,
       `saves ${cost(candidate.benefit, plan.cost.unit)}; excludes ${candidate.conflicting ?? candidate.conflicts.length}`,
       candidate.why,
@@ -97,9 +99,7 @@ function drawing(nodes, links, plan, chosen) {
     const isChosen = chosen.has(candidate.id);
     node.group = svg("g", { class: isChosen ? "chosen" : null, tabindex: i ? "-1" : "0", role: "img", "aria-label": about },
       svg("circle", { cx: node.x, cy: node.y, r: radius }),
-      nodes.length <= LABELLED || isChosen
-        ? svg("text", { x: node.x, y: node.y + radius + 12, "text-anchor": "middle" }, short(candidate.pattern.join("→")))
-        : null);
+      nodes.length <= LABELLED || isChosen ? label(node, radius, taken) : null);
     const light = (on) => {
       root.classList.toggle("lit", on);
       root.querySelectorAll(".on").forEach((each) => each.classList.remove("on"));
@@ -133,6 +133,28 @@ function drawing(nodes, links, plan, chosen) {
   });
   for (const { group } of nodes.filter(({ candidate }) => chosen.has(candidate.id))) root.append(group); // on top
   return root;
+}
+
+/** A candidate's pattern beside its circle, where no other label or circle is; null where there is no room. */
+function label({ x, y, candidate }, radius, taken) {
+  const words = short(unquoted(candidate.pattern.join("→")));
+  const wide = words.length * LETTER;
+  const spots = [
+    { x, y: y + radius + 12, anchor: "middle", left: x - wide / 2 },
+    { x, y: y - radius - 5, anchor: "middle", left: x - wide / 2 },
+    { x: x + radius + 5, y: y + 4, anchor: "start", left: x + radius + 5 },
+    { x: x - radius - 5, y: y + 4, anchor: "end", left: x - radius - 5 - wide },
+  ];
+  for (const spot of spots) {
+    const box = { left: spot.left, right: spot.left + wide, top: spot.y - 10, bottom: spot.y + 3 };
+    const isOutside = box.left < 0 || box.right > WIDTH || box.top < 0 || box.bottom > HEIGHT;
+    const isTaken = taken.some((each) =>
+      box.left < each.right && each.left < box.right && box.top < each.bottom && each.top < box.bottom);
+    if (isOutside || isTaken) continue;
+    taken.push(box);
+    return svg("text", { x: spot.x, y: spot.y, "text-anchor": spot.anchor }, words);
+  }
+  return null;
 }
 
 const short = (text) => (text.length > 30 ? `${text.slice(0, 29)}…` : text);

@@ -10,7 +10,7 @@ function filled(node, attributes, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
@@ -118,6 +118,10 @@ export function bytes(value) {
   const step = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(value, 1)) / 3));
   return `${precise.format(value / 1000 ** step)} ${units[step]}`;
 }
+
+/** A pattern with its names as they are, without quotes around those that have blanks. */
+export const unquoted = (pattern) =>
+  pattern.replace(/'(?:[^']|'')*'|"((?:[^"]|"")+)"/g, (all, name) => name?.replaceAll('""', '"') ?? all);
 
 /** Names in a line: the first of them, and how many more there are. */
 export function some(names, most = 8) {

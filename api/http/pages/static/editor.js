@@ -106,7 +106,7 @@ function show() {
 }
 
 function placeOf({ line, column }) {
-  if (line === null) return "somewhere";
+  if (line === null) return "in the file";
   return column === null ? `line ${line}` : `line ${line}, column ${column}`;
 }
 
@@ -131,14 +131,14 @@ async function check() {
     complain(problem, null);
     if (isGood) {
       const what = `${counted(content.queries, "query", "queries")} over ${counted(content.types, "event type")}`;
-      say(given === saved ? `${what}; this is what is saved` : `${what}, no mistakes`, "good");
+      say(given === saved ? `${what}, saved` : `${what}, no errors`, "good");
     } else {
-      say(`${counted(findings.length, "mistake")} to mend`, "wrong");
+      say(`${counted(findings.length, "error")} to correct`, "wrong");
     }
   } catch (error) {
     if (error.name === "AbortError") return;
     isGood = false;
-    say("It could not be checked", "wrong");
+    say("The text could not be checked", "wrong");
     complain(problem, error);
   }
   save.disabled = !isGood || given === saved;

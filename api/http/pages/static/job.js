@@ -4,18 +4,19 @@ import { $, bytes, call, complain, counted, el, get, number, seconds, some } fro
 import { Chart } from "./chart.js";
 import { Operators } from "./operators.js";
 import { Results } from "./results.js";
+import { term } from "./terms.js";
 
 const LOOK = 1000; // milliseconds between looks at what the process has measured
 const OVER = ["succeeded", "failed", "cancelled"];
 const STAGES = {
-  read: "looking at the events", start: "starting Spark", run: "running", write: "writing results",
-  finish: "giving the rows that wait",
+  read: "reading the events", start: "starting Spark", run: "running", write: "writing results",
+  finish: "reporting open windows",
 };
 const DULL = ["waiting", "starting", "over"]; // stages that a status says as well
 const PARTS = { read: "Reading", start: "Starting", run: "Running", write: "Writing" };
 const WAYS_OUT = [
   [/no file|cannot find|No such file/i, "Check the source: its path is as the service sees it, on its own machine."],
-  [/no column/i, "The events have other columns than the workload's stream names: mend the stream, or take other events."],
+  [/no column/i, "The events have other columns than the workload's stream names: correct the stream, or take other events."],
   [/not enough memory|memory/i, "Take fewer events, a narrower window, or the local engine, which works in slices."],
   [/not under a folder/i, "Move the file there, or start the service with --root and its folder."],
 ];
@@ -68,7 +69,7 @@ function show() {
 function stageOf({ status, stage, position }) {
   if (status === "queued") return position ? `Waiting, ${position === 1 ? "next" : `place ${position}`} in the queue` : "Waiting";
   if (status === "running") return sentence(stageText(stage));
-  return { succeeded: "Done", failed: "It failed", cancelled: "It was cancelled" }[status] ?? status;
+  return { succeeded: "Done", failed: "Failed", cancelled: "Cancelled" }[status] ?? status;
 }
 
 const stageText = (stage) => (stage === "start" && job?.engine === "local" ? "starting" : STAGES[stage] ?? stage);
@@ -105,9 +106,9 @@ function showNumbers() {
   const rows = job.rows ? allRows(job) : last.rows;
   if (rows !== undefined) facts.push(["Rows", number(rows)]);
   if (last.state) facts.push(["State", bytes(last.state)]);
-  if (job.stream?.waiting) facts.push(["Waiting", counted(job.stream.waiting, "event")]);
-  if (job.stream?.late) facts.push(["Too late", counted(job.stream.late, "event")]);
-  if (job.skipped) facts.push(["No events", counted(job.skipped, "row")]);
+  if (job.stream?.waiting) facts.push(["Waiting for earlier events", counted(job.stream.waiting, "event")]);
+  if (job.stream?.late) facts.push(["Dropped, too late", counted(job.stream.late, "event")]);
+  if (job.skipped) facts.push(["Skipped, not readable", counted(job.skipped, "row")]);
   for (const [name, value] of Object.entries(job.options ?? {})) {
     facts.push([sentence(name.replace("_", " ")), typeof value === "number" ? number(value) : value]);
   }
@@ -115,12 +116,19 @@ function showNumbers() {
   const until = job.stream?.until ?? measures.findLast((each) => (each.until ?? null) !== null)?.until ?? null;
   if (until !== null) facts.push([OVER.includes(job.status) ? "Last watermark" : "Watermark", timeText(until)]);
   for (const [stage, passed] of Object.entries(job.seconds ?? {})) facts.push([PARTS[stage] ?? sentence(stage), seconds(passed)]);
-  if (job.stream?.restarts) facts.push(["Started again", counted(job.stream.restarts, "time")]);
+  if (job.stream?.restarts) facts.push(["Restarted", counted(job.stream.restarts, "time")]);
   if (job.files) facts.push(["Written to", job.files.join(", ")]);
-  $("#numbers").replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  $("#numbers").replaceChildren(...facts.map(([name, value]) =>
+    el("div", { class: value.length > 20 ? "long" : null }, el("dt", {}, NAMED[name] ? term(NAMED[name], name) : name), el("dd", {}, value))));
 }
 
-const timeText = (value) => (typeof value === "number" ? value.toLocaleString("en") : value.replace("T", " "));
+const NAMED = { Watermark: "watermark", "Last watermark": "watermark", State: "state" };
+
+/** A time of the stream to the millisecond: `2025-03-01 12:50:26.234 UTC`. */
+function timeText(value) {
+  if (typeof value === "number") return value.toLocaleString("en");
+  return value.replace("T", " ").replace(/(\.\d{3})\d+/, "$1").replace(/(\+00:00|Z)$/, " UTC");
+}
 
 function showCharts() {
   if (samples.length > 1 && measures.length < 2) {
@@ -246,7 +254,7 @@ function follow() {
     // The browser tries again by itself, and goes on behind the last event.
     if (events.readyState === EventSource.CLOSED) {
       stop();
-      complain($("#problem"), new Error("The service no longer says how the job does; load the page again."));
+      complain($("#problem"), new Error("The connection to the service was lost; load the page again."));
     }
   };
 }
@@ -269,9 +277,9 @@ $("#change")?.addEventListener("submit", async (event) => {
   complain($("#problem"), null);
   try {
     const { content } = await call("PATCH", `/v1/jobs/${id}`, { body: { plan: form.elements.plan.value } });
-    const said = [["kept", content.kept], ["begun afresh", content.afresh], ["gone", content.removed]]
+    const said = [["kept", content.kept], ["started anew", content.afresh], ["removed", content.removed]]
       .filter(([, names]) => names?.length).map(([word, names]) => `${word}: ${some(names)}`);
-    $("[role=status]", form).textContent = `From its next batch: ${said.join("; ")}`;
+    $("[role=status]", form).textContent = `From the next batch on: ${said.join("; ")}`;
     await look();
   } catch (error) {
     complain($("#problem"), error);

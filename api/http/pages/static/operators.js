@@ -2,6 +2,7 @@
 
 import { $, bytes, cost, counted, el, get, number } from "./dom.js";
 import { Table } from "./table.js";
+import { term } from "./terms.js";
 
 const MANY = 1000; // operators, of which there is no news with every look
 const SELDOM = 5; // looks
@@ -35,7 +36,7 @@ function kindOf({ kind, unplanned }) {
 /** What windows hold in bytes, or how many events wait; queries that share it are named by number. */
 function held({ state, queries }) {
   if (!state) return "–";
-  if ((state.bytes ?? null) === null) return state.events ? `${counted(state.events, "event")} wait` : "none waits";
+  if ((state.bytes ?? null) === null) return state.events ? `${counted(state.events, "event")} waiting` : "none waiting";
   const others = state.queries > queries ? `, of ${counted(state.queries, "query", "queries")}` : "";
   return `${bytes(state.bytes)}, ${counted(state.events, "event")}${others}`;
 }
@@ -85,7 +86,7 @@ function showSums(list, { operators, cpu_seconds, predicted_seconds, unclaimed_s
     ["CPU of all operators", time(claimed)],
     ["Predicted", time(predicted_seconds)],
     ["Ratio", times(ratio(claimed, predicted_seconds))],
-    ["Claimed by no operator", over ? `${time(unclaimed_seconds)}${share}` : "known at the end"],
+    [term("claimed", "Claimed by no operator"), over ? `${time(unclaimed_seconds)}${share}` : "known at the end"],
   ];
   list.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }

@@ -27,3 +27,7 @@ for (const time of document.querySelectorAll("time[datetime]")) {
   time.title = time.textContent;
   time.textContent = shown.format(new Date(time.dateTime));
 }
+
+import { setUpTerms } from "./terms.js";
+
+setUpTerms();

@@ -1,6 +1,7 @@
 // What a plan is made of: groups with their reasons, and the operators that run.
 
-import { cost, counted, el, number, some } from "./dom.js";
+import { cost, counted, el, number, some, unquoted } from "./dom.js";
+import { explained, term } from "./terms.js";
 
 const OPEN = 3; // groups that are shown in full at first
 const LISTED = 60;
@@ -9,7 +10,7 @@ const FEW = 12;
 /** Steps of a pattern, with arrows between them. */
 export function steps(pattern) {
   return el("span", { class: "steps-of code" },
-    pattern.flatMap((step, i) => (i ? [el("i", {}, "→"), el("span", {}, step)] : [el("span", {}, step)])));
+    pattern.flatMap((step, i) => [i ? el("i", {}, "→") : null, el("span", {}, unquoted(step))]));
 }
 
 /** A list that shows the first, and the rest when asked. */
@@ -26,7 +27,7 @@ function inPortions(box, items, make, portion = LISTED) {
   add();
 }
 
-export function showGroups(box, plan) {
+export function showGroups(box, plan, known) {
   box.classList.add("groups");
   const groups = [...plan.groups].sort((a, b) => b.queries.length - a.queries.length);
   inPortions(box, groups, (group, i) =>
@@ -34,9 +35,9 @@ export function showGroups(box, plan) {
       el("summary", {},
         el("span", { class: "names" }, some(group.queries, 6)),
         el("span", { class: "quiet" }, [counted(group.queries.length, "query", "queries"), saving(group.cost)].filter(Boolean).join(", ")),
-        el("span", { class: "tag" }, ENGINES[group.engine] ?? group.engine),
+        el("span", { class: "tag" }, term(group.engine, ENGINES[group.engine] ?? group.engine)),
         el("span", { class: "tag" }, DEVICES[group.device] ?? group.device ?? "CPU")),
-      el("div", { class: "body" }, el("p", {}, group.why), segments(group), trees(group))));
+      el("div", { class: "body" }, el("p", {}, explained(unquoted(group.why), known)), segments(group), trees(group))));
 }
 
 const ENGINES = { "deferred-trees": "trees chosen on the events", stepwise: "one component after the other" };
@@ -63,13 +64,13 @@ function segments(group) {
 }
 
 const ESTIMATED = {
-  "deferred-trees": "Which trees find the matches is decided on the events, when these are there. Costs and rows are estimated with:",
+  "deferred-trees": "The order of joins is decided on the events, when the job runs. Costs and rows are estimated with:",
   stepwise: "Costs and rows are estimated with:",
 };
 const WAYS = {
   push: "push: events are joined as they come",
-  pull: "pull: only events that the last component can follow are joined",
-  "pass-down": "pass-down: only events that fit the last component, its conditions included, are joined",
+  pull: "pull: events wait until an event comes that can end a match",
+  "pass-down": "pass-down: as pull, and only events that fit the conditions on the last event are joined",
 };
 
 /** The trees of a group's queries, each with how events come to its joins. */

@@ -1,10 +1,11 @@
-// The plan's picture, brought to life: tooltips, one query's way, the keyboard, its size.
+// The plan's picture, brought to life: tooltips, one query's way, folded groups, the keyboard, its size.
 
 import { get } from "./dom.js";
 import { hideTip, showTip, showTipBeside } from "./tip.js";
 
 const HUES = 8;
 const STEP = 1.25;
+const UNFOLDED = 420; // pixels of groups that are shown in full at first
 
 /** Whether a colour such as #8695a4 is hardly one. */
 function isGrey(colour) {
@@ -12,7 +13,9 @@ function isGrey(colour) {
   return Math.max(...parts) - Math.min(...parts) < 40;
 }
 
-const queriesOf = (node) => node.dataset.query.split(" ");
+const words = (text) => (text ? text.split(" ") : []);
+const queriesOf = (node) => words(node.dataset.query).map(decodeURIComponent);
+const piecesOf = (node) => words(node.dataset.piece);
 
 /** A picture in a box; `picked` hears which query is chosen, or null. */
 export class Picture {
@@ -32,7 +35,8 @@ export class Picture {
     this.box.replaceChildren(this.svg);
     this.box.removeAttribute("aria-busy");
     this.size = { width: Number(root.getAttribute("width")), height: Number(root.getAttribute("height")) };
-    this.fit(this.least);
+    this.setUpGroups();
+    this.fitWidth();
     this.listen();
   }
 
@@ -45,25 +49,75 @@ export class Picture {
       if (!isGrey(colour) && !colours.has(colour)) colours.set(colour, colours.size % HUES);
       node.classList.add(`hue-${colours.get(colour) ?? "none"}`);
       node.removeAttribute("stroke");
+      node.removeAttribute("fill");
     }
     this.nodes = [];
     for (const title of this.svg.querySelectorAll("title")) {
       const owner = title.parentElement;
-      const about = title.textContent;
+      owner.about = title.textContent;
       title.remove();
-      owner.about = about;
-      if (owner.tagName !== "g") continue;
-      owner.setAttribute("aria-label", about);
-      owner.setAttribute("role", owner.classList.contains("query") ? "button" : "img");
-      owner.setAttribute("tabindex", "-1");
-      this.nodes.push(owner);
+      if (owner.tagName === "g") this.addNode(owner, owner.about, owner.classList.contains("query") ? "button" : "img");
     }
     this.nodes[0]?.setAttribute("tabindex", "0");
     this.svg.setAttribute("role", "group");
     this.svg.setAttribute("aria-label", "Event types, what is computed once, and queries");
   }
 
-  // --- light -----------------------------------------------------------------------------------
+  /** Something that the keyboard reaches. */
+  addNode(node, label, role) {
+    node.setAttribute("aria-label", label);
+    node.setAttribute("role", role);
+    node.setAttribute("tabindex", "-1");
+    this.nodes.push(node);
+  }
+
+  // --- groups that can be folded to one line -----------------------------------------------------
+
+  setUpGroups() {
+    this.height = this.size.height;
+    this.groups = [...this.svg.querySelectorAll("g.block")].map((node) => ({
+      node, title: node.querySelector(".title"), panel: node.querySelector(".panel"),
+      height: Number(node.dataset.height), less: Number(node.dataset.height) - Number(node.dataset.folded),
+    }));
+    if (!this.groups.length) return;
+    let left = UNFOLDED;
+    for (const group of [...this.groups].sort((a, b) => shared(b) - shared(a))) {
+      group.panelHeight = Number(group.panel.getAttribute("height"));
+      this.addNode(group.title, group.title.textContent, "button");
+      left -= group.height;
+      group.isFolded = left < 0;
+    }
+    this.arrange();
+  }
+
+  /** Put groups below each other, as high as they are now. */
+  arrange() {
+    let up = 0;
+    for (const { node, title, panel, panelHeight, less, isFolded } of this.groups) {
+      node.setAttribute("transform", `translate(0 ${-up})`);
+      node.classList.toggle("folded", isFolded);
+      title.setAttribute("aria-expanded", String(!isFolded));
+      title.firstElementChild.textContent = `${isFolded ? "▸" : "▾"} ${title.getAttribute("aria-label")}`;
+      panel.setAttribute("height", panelHeight - (isFolded ? less : 0));
+      if (isFolded) up += less;
+    }
+    this.size.height = this.height - up;
+    this.svg.setAttribute("viewBox", `0 0 ${this.size.width} ${this.size.height}`);
+    if (this.scale) this.zoom(this.scale);
+  }
+
+  fold(title) {
+    const group = this.groups.find((each) => each.title === title);
+    group.isFolded = !group.isFolded;
+    this.arrange();
+  }
+
+  foldAll(isFolded) {
+    for (const group of this.groups) group.isFolded = isFolded;
+    this.arrange();
+  }
+
+  // --- light -------------------------------------------------------------------------------------
 
   /** Light up what belongs to these queries; nothing in particular without any. */
   light(names) {
@@ -77,33 +131,22 @@ export class Picture {
 
   /** A piece with what it reads and who reads it. */
   lightPiece(piece) {
-    const [label] = piece.about.split("\n");
-    const readers = new Set(queriesOf(piece));
-    this.lightWhere((node) => {
-      if (node === piece) return true;
-      if (node.classList.contains("query")) return readers.has(node.dataset.query);
-      const { about = "" } = node;
-      return node.classList.contains("edge") &&
-        (about.includes(` into ${label}:`) || about.includes(` in ${label}:`) ||
-          about.includes(` has ${label},`) || about.startsWith(`${label}, computed once`));
-    });
+    const [id] = piecesOf(piece); // its own comes first
+    this.lightWhere((node) => piecesOf(node).includes(id));
   }
 
   lightWhere(isOn) {
     this.svg.classList.add("lit");
-    const types = new Set();
-    for (const node of this.svg.querySelectorAll("[data-query]")) {
-      const on = isOn(node);
-      node.classList.toggle("on", on);
-      if (on && node.about && node.classList.contains("edge")) types.add(node.about.split(" ")[0]);
-    }
-    for (const node of this.svg.querySelectorAll("g.type")) {
-      node.classList.toggle("on", types.has(node.about?.split(":")[0]));
+    for (const node of this.svg.querySelectorAll(".edge, g.type, g.piece, g.query, g.title")) {
+      node.classList.toggle("on", isOn(node));
+      node.classList.remove("near");
     }
   }
 
+  /** Choose a query, and show those that share something with it; gives whether it is drawn. */
   pick(name) {
-    const node = this.nodes.find((each) => each.classList.contains("query") && each.dataset.query === name);
+    if (!this.svg) return name === null;
+    const node = this.nodes.find((each) => each.classList.contains("query") && queriesOf(each)[0] === name);
     if (name !== null && !node) return false;
     this.chosen = name;
     for (const each of this.nodes) {
@@ -111,31 +154,32 @@ export class Picture {
       if (each.classList.contains("query")) each.setAttribute("aria-pressed", String(each === node));
     }
     this.light(name === null ? null : [name]);
-    this.picked(name, node?.about ?? "");
+    if (node) this.show(node);
+    this.picked(name);
     return true;
+  }
+
+  /** Unfold the group of a chosen query, and mark those that share a piece with it. */
+  show(node) {
+    const group = this.groups.find((each) => each.node.contains(node));
+    if (group?.isFolded) this.fold(group.title);
+    const mine = new Set(piecesOf(node));
+    for (const each of this.svg.querySelectorAll("g.query:not(.on)")) {
+      each.classList.toggle("near", piecesOf(each).some((piece) => mine.has(piece)));
+    }
   }
 
   hover(node) {
     if (this.chosen !== null) return;
     if (node?.classList.contains("piece")) this.lightPiece(node);
-    else if (node?.dataset?.query) this.light(queriesOf(node));
-    else if (node?.classList.contains("type")) this.light(this.readers(node.about.split(":")[0]));
+    else if (node?.dataset?.query && !node.classList.contains("title")) this.light(queriesOf(node));
     else this.light(null);
   }
 
-  /** The queries that read a type, as the lines from it say. */
-  readers(type) {
-    const found = new Set();
-    for (const edge of this.svg.querySelectorAll(".edge[data-query]")) {
-      if (edge.about?.startsWith(`${type} `)) queriesOf(edge).forEach((name) => found.add(name));
-    }
-    return [...found];
-  }
-
-  // --- pointer and keyboard --------------------------------------------------------------------
+  // --- pointer and keyboard ----------------------------------------------------------------------
 
   listen() {
-    const owner = (event) => event.target.closest?.("g, path.edge");
+    const owner = (event) => event.target.closest?.("g.type, g.piece, g.query, g.title, path.edge");
     this.svg.addEventListener("pointermove", (event) => {
       const node = owner(event);
       if (node?.about) showTip(node.about, event.clientX, event.clientY);
@@ -147,13 +191,13 @@ export class Picture {
       this.hover(null);
     });
     this.svg.addEventListener("click", (event) => {
-      const node = owner(event);
-      const name = node?.classList.contains("query") ? node.dataset.query : null;
-      this.pick(name === this.chosen ? null : name);
+      const node = owner(event) ?? event.target.closest?.("g.block")?.querySelector(".title");
+      if (node?.classList.contains("title") && this.groups.length) this.fold(node);
+      else this.toggle(node);
     });
     this.svg.addEventListener("focusin", (event) => {
       if (!event.target.matches(":focus-visible")) return;
-      showTipBeside(event.target.about, event.target);
+      if (event.target.about) showTipBeside(event.target.about, event.target);
       this.hover(event.target);
     });
     this.svg.addEventListener("focusout", () => {
@@ -163,18 +207,25 @@ export class Picture {
     this.svg.addEventListener("keydown", (event) => this.key(event));
   }
 
+  /** Choose a query's box, or no query where it was chosen or is none. */
+  toggle(node) {
+    const name = node?.classList.contains("query") ? queriesOf(node)[0] : null;
+    this.pick(name === this.chosen ? null : name);
+  }
+
   key(event) {
     const here = document.activeElement;
     switch (event.key) {
       case "Enter":
       case " ":
-        if (here.classList.contains("query")) {
-          this.pick(here.dataset.query === this.chosen ? null : here.dataset.query);
-        }
+        if (here.classList.contains("title")) this.fold(here);
+        else if (here.classList.contains("query")) this.toggle(here);
         break;
       case "Escape":
         hideTip();
+        if (this.chosen === null) return; // leaves the full window
         this.pick(null);
+        event.stopPropagation();
         break;
       case "ArrowUp":
       case "ArrowDown":
@@ -200,11 +251,11 @@ export class Picture {
     let best = null;
     let least = Infinity;
     for (const node of this.nodes) {
-      if (node === from) continue;
+      if (node === from || node.closest(".folded .inside")) continue;
       const there = middle(node);
       const along = sign * (sideways ? there.x - here.x : there.y - here.y);
       const across = Math.abs(sideways ? there.y - here.y : there.left - here.left);
-      if (along <= 1 || (!sideways && across > 60)) continue;
+      if (along <= 1 || (!sideways && !this.groups.length && across > 60)) continue;
       const far = along + across * (sideways ? 2 : 3);
       if (far < least) [best, least] = [node, far];
     }
@@ -215,17 +266,23 @@ export class Picture {
     best.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  // --- size ------------------------------------------------------------------------------------
+  // --- size --------------------------------------------------------------------------------------
 
   zoom(factor) {
-    this.scale = Math.min(3, Math.max(0.15, factor));
+    this.scale = Math.min(3, Math.max(0.1, factor));
     this.svg.setAttribute("width", this.size.width * this.scale);
     this.svg.setAttribute("height", this.size.height * this.scale);
   }
 
   /** As wide as the box, as long as it can be read. */
-  fit(least) {
-    this.zoom(Math.max(least, Math.min(1.1, this.box.clientWidth / this.size.width)));
+  fitWidth() {
+    this.zoom(Math.max(this.least, Math.min(1.1, this.box.clientWidth / this.size.width)));
+  }
+
+  /** All of it within the box and the window. */
+  fit() {
+    const tall = this.box.closest(".full-window") ? this.box.clientHeight : innerHeight * 0.85;
+    this.zoom(Math.min(1.4, this.box.clientWidth / this.size.width, tall / this.size.height));
   }
 
   larger() {
@@ -236,3 +293,6 @@ export class Picture {
     this.zoom(this.scale / STEP);
   }
 }
+
+/** How many queries of a group share something. */
+const shared = ({ node }) => node.querySelectorAll(".query[data-piece]").length;

@@ -1,68 +1,90 @@
 // A plan's page.
 
-import { $, complain, counted, el, get, some } from "./dom.js";
+import { $, complain, el, get } from "./dom.js";
 import { showCandidates } from "./candidates.js";
 import { showConflicts } from "./conflicts.js";
+import { Finder } from "./find.js";
 import { showGroups, showOperators } from "./parts.js";
 import { Picture } from "./picture.js";
+import { showQuery } from "./query_panel.js";
+import { glossary } from "./terms.js";
 
 const id = $("#plan").dataset.id;
 const way = $("#way");
 const find = $("#find");
+const section = $("#picture-section");
 
-let plan = null;
-
-const picture = new Picture($("#picture"), (name, about) => {
+/** Show a query's panel, or none; `name` need not be in the picture. */
+function panel(name) {
   way.hidden = name === null;
-  find.value = name ?? "";
   if (name === null) return;
-  const [, ...lines] = about.split("\n");
-  showWay(name, `${lines.slice(0, 2).join(" · ")}\n${lines.slice(2).join("\n")}`.trim());
+  showQuery(way, id, name, clear).catch((error) => {
+    const alert = el("p", { class: "alert", role: "alert" });
+    way.replaceChildren(alert);
+    complain(alert, error);
+  });
+}
+
+const picture = new Picture($("#picture"), (name) => {
+  if (document.activeElement !== find) find.value = name ?? "";
+  panel(name);
 });
 
-function showWay(name, text) {
-  way.hidden = false;
-  way.replaceChildren(
-    el("strong", { class: "code" }, name),
-    el("button", { type: "button", onclick: () => picture.pick(null) }, "Show all"),
-    el("p", {}, text),
-  );
+function clear() {
+  picture.pick(null);
+  panel(null);
+  find.value = "";
 }
 
-/** What the plan says of a query that has no place in the picture. */
-function inWords(name) {
-  const group = plan.groups.find(({ queries }) => queries.includes(name));
-  const parts = (group.uses?.[name] ?? []).map((n) => group.segments[n].join(", "));
-  const others = group.queries.length - 1;
-  return [
-    `One of many that are not drawn: ${group.engine}, ${others ? `with ${counted(others, "other query", "other queries")}` : "alone"}`,
-    parts.length ? `made of ${parts.join(" + ")}` : group.why,
-  ].join("\n");
-}
+const finder = new Finder(find, $("#found"), {
+  choose: (name) => {
+    if (!picture.pick(name)) { // it is one of very many, and not drawn
+      picture.pick(null);
+      panel(name);
+    }
+    $(".picked", picture.box)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  },
+  light: (names) => picture.svg && picture.light(names),
+});
+
+// --- the size of the picture ---------------------------------------------------------------------
 
 for (const button of document.querySelectorAll("[data-zoom]")) {
   button.addEventListener("click", () => {
     if (button.dataset.zoom === "in") picture.larger();
     else if (button.dataset.zoom === "out") picture.smaller();
-    else picture.fit(0.15);
+    else picture.fit();
   });
 }
 
-find.addEventListener("input", () => {
-  if (!find.value) picture.pick(null);
-  else if (picture.pick(find.value)) {
-    $(".picked", picture.svg)?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  } else if (plan?.queries.includes(find.value)) {
-    const name = find.value;
-    picture.pick(null);
-    find.value = name;
-    showWay(name, inWords(name));
-  }
+$("#folds").addEventListener("click", (event) => {
+  const isFolded = event.target.textContent === "Fold all";
+  picture.foldAll(isFolded);
+  event.target.textContent = isFolded ? "Unfold all" : "Fold all";
 });
+
+const full = $("#full");
+
+function fillWindow(isFull) {
+  section.classList.toggle("full-window", isFull);
+  document.body.classList.toggle("still", isFull); // does not scroll behind it
+  full.setAttribute("aria-pressed", String(isFull));
+  full.textContent = isFull ? "Back to the page" : "Full window";
+  if (isFull) picture.fit();
+  else picture.fitWidth();
+}
+
+full.addEventListener("click", () => fillWindow(!section.classList.contains("full-window")));
+section.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && section.classList.contains("full-window")) fillWindow(false);
+});
+
+// --- what is on the page -------------------------------------------------------------------------
 
 async function drawn() {
   try {
     await picture.load(id);
+    $("#folds").hidden = !picture.groups.length;
   } catch (error) {
     const alert = el("p", { class: "alert", role: "alert" });
     $("#picture").replaceChildren(alert);
@@ -71,15 +93,16 @@ async function drawn() {
 }
 
 async function listed() {
-  plan = await get(`/v1/plans/${id}`);
-  $("#query-names").replaceChildren(...plan.queries.map((name) => el("option", { value: name })));
-  showGroups($("#groups"), plan);
+  const [plan, known] = await Promise.all([get(`/v1/plans/${id}`), glossary()]);
+  const outputs = plan.operators.filter(({ kind }) => kind === "output").map(({ detail }) => [detail.query, detail.pattern]);
+  const patterns = new Map(outputs);
+  finder.queries = plan.queries.map((name) => [name, patterns.get(name) ?? ""]);
+  showGroups($("#groups"), plan, known);
   const chosen = new Set(plan.chosen);
   const light = (names) => picture.svg && picture.chosen === null && picture.light(names);
   showCandidates($("#candidates"), plan, chosen, light);
   showConflicts($("#conflicts"), plan, chosen);
   showOperators($("#operators"), plan);
-  document.title = `${some(plan.queries, 3)} · ${document.title}`;
 }
 
 await Promise.all([drawn(), listed()]);

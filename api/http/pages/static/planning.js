@@ -26,7 +26,7 @@ export function setUpPlanning(isSaved) {
     button.disabled = true;
     complain(alert, null);
     try {
-      if (!isSaved()) throw new Error("Save the text first: what is planned is what is stored.");
+      if (!isSaved()) throw new Error("Save the text first: only saved text is planned.");
       stage.textContent = "Planning …";
       const { status, content, headers } = await call("POST", `/v1/workloads/${form.dataset.id}/plans`, {
         body: wanted(form),
@@ -70,7 +70,7 @@ function wanted(form) {
     device: fields.device.value,
   };
   if (fields.statistics.value === "sample") {
-    if (!fields.sample.value.trim()) throw new Error("Say which file the sample is.");
+    if (!fields.sample.value.trim()) throw new Error("Name the file of the sample.");
     body.sample = { path: fields.sample.value.trim() };
     body.on_error = fields.on_error.value;
     if (fields.disorder.value.trim()) body.disorder = fields.disorder.value.trim();
@@ -82,7 +82,7 @@ function wanted(form) {
 function rates(text) {
   const found = {};
   for (const line of text.split("\n").filter((each) => each.trim())) {
-    const parts = line.match(/^\s*([^:=\s]+)\s*[:=\s]\s*([0-9.eE+-]+)\s*$/);
+    const parts = line.match(/^\s*"?(.+?)"?\s*[:=\s]\s*([0-9.eE+-]+)\s*$/);
     if (!parts || !(Number(parts[2]) >= 0)) {
       throw new Error(`“${line.trim()}” is not a type and its events per second, such as View: 27`);
     }

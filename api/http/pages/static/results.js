@@ -6,6 +6,7 @@ import { Chart } from "./chart.js";
 const PAGE = 25;
 const DRAWN = 5000; // rows of a query that go into its charts
 const SERIES = 5; // keys that get a colour
+const MOST_KEYS = 100; // keys that can be chosen
 const MOST_CHARTS = 6;
 
 export class Results {
@@ -15,6 +16,7 @@ export class Results {
     this.key = "";
     this.offset = 0;
     this.kind = job.rows.aggregates || !job.rows.matches ? "aggregates" : "matches";
+    this.drawnKey = "";
   }
 
   async begin() {
@@ -97,19 +99,36 @@ export class Results {
     const wanted = this.query || this.job.rows.aggregates ? this.query || (await this.first()) : null;
     if (this.kind !== "aggregates" || !wanted) {
       box.replaceChildren();
+      $("#drawn-keys").hidden = true;
       return;
     }
     const asked = new URLSearchParams({ query: wanted, limit: DRAWN });
     const found = await get(`/v1/jobs/${this.job.id}/results?${asked}`);
     box.replaceChildren();
+    this.showKeys(found.aggregates);
     const aggregates = [...new Set(found.aggregates.map((row) => row.aggregate))].slice(0, MOST_CHARTS);
     const isText = typeof found.aggregates[0]?.time === "string";
     for (const aggregate of aggregates) {
       const rows = found.aggregates.filter((row) => row.aggregate === aggregate && row.value !== null);
-      const chart = new Chart(box, `${wanted}: ${aggregate}`, { x: isText ? moment : number, dots: true });
+      const chart = new Chart(box, `${wanted}: ${aggregate}`, { x: isText ? moment : plain, dots: true });
       const part = found.total.aggregates > DRAWN ? `first ${number(DRAWN)} of ${number(found.total.aggregates)} rows` : "";
-      chart.draw(byKey(rows, isText), part);
+      chart.draw(byKey(rows, isText, this.drawnKey), part);
     }
+  }
+
+  /** The keys whose values can be drawn by themselves, those with the most rows first. */
+  showKeys(rows) {
+    const keys = [...groupByKey(rows)].sort((a, b) => b[1].length - a[1].length).map(([name]) => name);
+    if (!keys.includes(this.drawnKey)) this.drawnKey = "";
+    $("#drawn-keys").hidden = keys.length < 2;
+    const every = keys.length > SERIES ? `the ${SERIES} keys with the most rows` : "all keys";
+    const select = $("#drawn-key");
+    select.onchange = () => {
+      this.drawnKey = select.value;
+      this.chart().catch((error) => complain($("#problem"), error));
+    };
+    select.replaceChildren(...[["", every], ...keys.slice(0, MOST_KEYS).map((name) => [name, name])].map(([value, text]) =>
+      el("option", { value, selected: value === this.drawnKey }, text)));
   }
 
   /** The first query that has aggregates. */
@@ -119,17 +138,29 @@ export class Results {
   }
 }
 
+const plain = (value) => Math.round(value).toLocaleString("en");
 const moment = (value) => new Date(value).toISOString().slice(0, 19).replace("T", " ");
 
-/** A series for each of the keys with the most rows; the others together, behind them. */
-function byKey(rows, isText) {
+function groupByKey(rows) {
   const keys = new Map();
   for (const row of rows) {
     const name = row.key ? keyText(row.key) : "";
     if (!keys.has(name)) keys.set(name, []);
-    keys.get(name).push([isText ? Date.parse(row.time) : row.time, row.value]);
+    keys.get(name).push(row);
   }
-  const sorted = [...keys].sort((a, b) => b[1].length - a[1].length);
+  return keys;
+}
+
+/**
+ * A series for each of the keys with the most rows, the others together behind them; or of one key alone. Only what
+ * belongs to one key that was asked for, or to a query without keys, is joined by a line.
+ */
+function byKey(rows, isText, wanted) {
+  const place = (row) => [isText ? Date.parse(row.time) : row.time, row.value];
+  const keys = [...groupByKey(rows)].map(([name, mine]) => [name, mine.map(place).sort((a, b) => a[0] - b[0])]);
+  const alone = keys.length === 1 ? keys[0] : keys.find(([name]) => wanted && name === wanted);
+  if (alone) return [{ name: alone[0], points: alone[1], hue: 0, joined: true }];
+  const sorted = keys.sort((a, b) => b[1].length - a[1].length);
   const rest = sorted.slice(SERIES).flatMap(([, points]) => points);
   const series = sorted.slice(0, SERIES).map(([name, points], hue) => ({ name, points, hue }));
   if (rest.length) series.unshift({ name: `${sorted.length - SERIES} other keys`, points: rest, hue: null });

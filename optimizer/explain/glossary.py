@@ -1,0 +1,286 @@
+"""The words of plans and reports that a reader may not know, each with what it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word and its meaning; `phrases` are other ways in which sentences of a plan write it."""
+
+    id: str
+    name: str
+    section: str
+    meaning: str
+    phrases: tuple[str, ...] = ()
+
+
+QUERIES, ENGINES, SHARING, COSTS, RUNNING = (
+    "Queries",
+    "Engines",
+    "Sharing",
+    "Costs",
+    "Running",
+)
+
+TERMS = (
+    Term(
+        "symbol",
+        "symbol",
+        QUERIES,
+        "An event type together with conditions on the event's own attributes, such as "
+        "Payment[amount > 500]. Each is tested once for all queries.",
+        ("symbols",),
+    ),
+    Term(
+        "aggregates",
+        "aggregates",
+        QUERIES,
+        "Rows with a count, a sum or the like over all matches of a window: what AGG asks for. The "
+        "matches themselves are never made.",
+    ),
+    Term(
+        "matches",
+        "matches",
+        QUERIES,
+        "Rows with the events that fit a pattern: what RETURN asks for.",
+    ),
+    Term(
+        "window",
+        "window, slide",
+        QUERIES,
+        "The window is the time, or the number of events, within which a match must lie (WITHIN). "
+        "The slide is how often aggregates are reported (SLIDE).",
+    ),
+    Term(
+        "key",
+        "key, partition",
+        QUERIES,
+        "The attributes that divide the stream (PARTITION BY): events with different values are "
+        "never in one match, and can be worked on apart from each other.",
+        ("partition key",),
+    ),
+    Term(
+        "product",
+        "product",
+        ENGINES,
+        "Counts matches with one counter for every distinct stretch of the "
+        "queries' patterns, and slides these counters along with the window. Queries of one key, "
+        "window and slide share whatever stretches they have in common.",
+        ("the sliding product", "sliding product"),
+    ),
+    Term(
+        "panes",
+        "panes",
+        ENGINES,
+        "Cuts the stream where windows begin or end, counts in each of these panes once, "
+        "and puts windows together from panes. Queries with different windows can share.",
+        ("products of panes",),
+    ),
+    Term(
+        "aseq",
+        "A-Seq",
+        ENGINES,
+        "Counts matches with a row of counters for each event that can begin a match. Cheap where "
+        "such events are rare. Queries share the preparation of events, and no counters.",
+        ("aseq",),
+    ),
+    Term(
+        "pretree",
+        "PreTree",
+        ENGINES,
+        "Counts matches with counters for each event that can begin a match, in a tree of what "
+        "patterns begin with: queries that begin alike share the counters of their beginnings.",
+        ("pretree",),
+    ),
+    Term(
+        "chopconnect",
+        "Chop-Connect",
+        ENGINES,
+        "Chops patterns into segments: a segment that several queries have is counted once, and "
+        "the counts of segments are connected to those of whole patterns.",
+        ("chopconnect",),
+    ),
+    Term(
+        "trees",
+        "trees",
+        ENGINES,
+        "Matches are made by joining events two sets at a time, in the order of a tree. Parts that "
+        "the trees of several queries have in common are joined once.",
+        ("a tree of joins",),
+    ),
+    Term(
+        "deferred-trees",
+        "deferred-trees",
+        ENGINES,
+        "Matches are made by joining events two sets at a time. The order of joins is chosen when "
+        "the run has seen some events, because rates or keys were only assumed for the plan.",
+        ("trees chosen on the events", "a tree of joins that is chosen on the events"),
+    ),
+    Term(
+        "stepwise",
+        "stepwise",
+        ENGINES,
+        "Matches are made by adding one component of the pattern after the other: for patterns "
+        "that no tree can take.",
+        ("one component after the other", "joining one component after the other"),
+    ),
+    Term(
+        "starts",
+        "starts",
+        ENGINES,
+        "Events that can begin a match and whose window is still open. A-Seq, PreTree and "
+        "Chop-Connect keep counters for each of them.",
+        ("active starts",),
+    ),
+    Term(
+        "visiting-events",
+        "visiting events",
+        ENGINES,
+        "Going through the events that a group reads, one by one, without what is done at each: "
+        "done once for all queries of the group.",
+        ("preparing events", "the same events"),
+    ),
+    Term(
+        "group",
+        "group",
+        SHARING,
+        "Queries that one engine runs together.",
+    ),
+    Term(
+        "piece",
+        "shared piece",
+        SHARING,
+        "A stretch of pattern that several queries have, computed once for all of them.",
+    ),
+    Term(
+        "candidate",
+        "candidate",
+        SHARING,
+        "A stretch of pattern that several queries have and that could be computed once. The "
+        "solver chooses among candidates.",
+    ),
+    Term(
+        "benefit",
+        "benefit",
+        SHARING,
+        "How much less the whole plan costs with a candidate than without it. Below zero, sharing "
+        "it would cost more than it saves.",
+    ),
+    Term(
+        "conflict",
+        "conflict",
+        SHARING,
+        "Two candidates that would take the same step of the same query: at most one of them can "
+        "be used.",
+    ),
+    Term(
+        "kinds",
+        "prefix, suffix, substring",
+        SHARING,
+        "Where the candidate stands in its queries: at the beginning of their patterns, at the "
+        "end, or anywhere. “events” means that only reading and preparing events is shared.",
+        ("prefix cache", "suffix cluster", "shared middle"),
+    ),
+    Term(
+        "bit-marking",
+        "bit-marking",
+        SHARING,
+        "Queries with the same positive part and different negations share the joins of that part; "
+        "each match is marked with the queries whose negations it passes.",
+    ),
+    Term(
+        "solver",
+        "solver",
+        SHARING,
+        "What chooses among candidates. Greedy is quick; CP-SAT and exhaustive search look for the "
+        "best choice and can prove it, within a limit of time.",
+        ("greedy",),
+    ),
+    Term(
+        "optimal",
+        "optimal",
+        SHARING,
+        "It is proven that no other choice of what to share costs less, by the plan's own costs.",
+    ),
+    Term(
+        "feasible",
+        "feasible",
+        SHARING,
+        "A plan that runs and gives the right results, but for which it is not proven that no "
+        "other choice of what to share would cost less. The gap says how much that could be.",
+    ),
+    Term(
+        "gap",
+        "gap",
+        SHARING,
+        "How far the plan can be from the best one: the difference between what sharing saves here "
+        "and the most that it could save.",
+    ),
+    Term(
+        "cost",
+        "cost",
+        COSTS,
+        "CPU time that the plan is expected to take for each second of the stream, on one core. "
+        "“Query by query” is what the same queries take if nothing is shared.",
+    ),
+    Term(
+        "measured",
+        "cost model",
+        COSTS,
+        "“measured” counts what the kernels take, in time, by costs of single operations. “aseq” "
+        "counts operations per window by the equations of the A-Seq thesis.",
+        ("default costs", "cost model measured"),
+    ),
+    Term(
+        "assumed",
+        "assumed",
+        COSTS,
+        "Rates, selectivities and numbers of keys that nobody gave and no sample showed: default "
+        "values stand for them, so costs are rough. A sample of events makes them better.",
+    ),
+    Term(
+        "load",
+        "part of a core",
+        COSTS,
+        "The cost as a part of one core at the stream's rate, and how many events a second one "
+        "core could take at most, with the same mix of events.",
+    ),
+    Term(
+        "operator",
+        "operator",
+        RUNNING,
+        "A step of the work: reading, testing conditions, dividing by key, counting or joining, "
+        "writing rows. Each has a cost, and takes and gives rows.",
+    ),
+    Term(
+        "watermark",
+        "watermark",
+        RUNNING,
+        "The time up to which a stream has been worked on: no event before it is taken any more, "
+        "and the windows that end before it have been reported.",
+    ),
+    Term(
+        "state",
+        "state",
+        RUNNING,
+        "What a stream must remember between two batches: the events that open windows still reach "
+        "back to.",
+    ),
+    Term(
+        "fallback",
+        "fallback",
+        RUNNING,
+        "Something that the run did in another way than planned, because the data or a device did "
+        "not allow it. The results are the same.",
+    ),
+    Term(
+        "claimed",
+        "claimed by no operator",
+        RUNNING,
+        "CPU time of the run that belongs to no operator of the plan, such as starting up.",
+    ),
+)
+BY_ID = {term.id: term for term in TERMS}
+ENGINE_MEANINGS = {term.id: term.meaning for term in TERMS if term.section == ENGINES}
