@@ -559,8 +559,9 @@ def test_a_stream_is_told_to_go_on_with_another_plan(page: Browser, tmp_path: Pa
 
 
 def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path) -> None:
-    """With the local engine, on events whose one row is plain to see."""
-    (tmp_path / "events.csv").write_text("ts,kind,user,amount\n1,Login,a,0\n2,Payment,a,5.5\n")
+    """With the local engine, on events whose one row is plain to see; one of the lines is none."""
+    lines = ["ts,kind,user,amount", "1,Login,a,0", ",Login,a,0", "2,Payment,a,5.5"]
+    (tmp_path / "events.csv").write_text("\n".join(lines) + "\n")
     settings = Settings(tmp_path / "own", roots=(tmp_path,))
     with serving(create_app(settings)) as address:
         page.open(f"{address}/workloads/new")
@@ -572,13 +573,21 @@ def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path
         page.click("a.button[href^='/jobs/new']")
         page.until(lambda: page.count("#files option") == 1)
         page.fill("#launch [name=source]", str(tmp_path / "events.csv"))
+        assert page.run("return document.querySelector('#launch [name=slice]').disabled")
         page.fill("#launch [name=engine]", "local")
+        page.fill("#launch [name=on_error]", "skip")
+        page.fill("#launch [name=slice]", "1000")
         page.click("#launch button[type=submit]")
         page.until(lambda: "/jobs/job-" in page.address)
         page.reads("#status", "succeeded")
         page.reads("#rows .pager", "2 rows")
+        names, values = page.texts("#numbers dt"), page.texts("#numbers dd")
+        numbers = dict(zip(names, values, strict=True)).items()
+        assert page.texts("#query option") == ["all queries", "first · 2 rows"]
+        assert page.run("return document.querySelector('#notes').hidden")
         rows = page.texts("#rows tbody td")
         page.open("about:blank")  # before the service is gone
+    assert numbers >= {"No events": "1 row", "On error": "skip", "Slice": "1,000"}.items()
     assert rows == [
         *["first", "user=a", "2", "COUNT(*)", "1"],
         *["first", "user=a", "2", "SUM(p.amount)", "5.5"],
