@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 ROWS_AT_ONCE = 100_000
+LINES_AT_ONCE = 20_000  # of JSON, whose texts are several times as large as the rows
 
 
 Charged = Callable[[str], AbstractContextManager[object]]  # of a kind of rows
@@ -309,7 +310,7 @@ def _write_jsonl(rows: pa.RecordBatchReader, path: Path) -> None:
     """Key and match are JSON already, so they stand in the line as the objects that they are."""
     with path.open("wb") as out:
         for table in _pieces(rows):
-            for batch in table.to_batches():
+            for batch in table.to_batches(LINES_AT_ONCE):
                 for line in json_rows(batch, after="}\n"):
                     out.write(line.as_buffer())
 
