@@ -22,8 +22,8 @@ from workloads.errors import Diagnostic, WorkloadError
 
 router = APIRouter(prefix="/pages")
 
-ENDINGS = (".parquet", ".csv", ".jsonl", ".json", ".ndjson")
-ENDINGS += (".csv.gz", ".csv.zst", ".jsonl.gz", ".jsonl.zst")
+_PACKED = (".csv.gz", ".csv.zst", ".jsonl.gz", ".jsonl.zst")
+ENDINGS = (".parquet", ".csv", ".jsonl", ".json", ".ndjson", *_PACKED)
 MOST_FILES = 300
 MOST_LOOKED_AT = 5_000  # entries of folders, so that a large tree does not hold anyone up
 DEPTH = 4

@@ -353,7 +353,7 @@ def test_times_in_a_format_are_read_as_the_local_engine_reads_them(
     lines = [";".join(map(str, row.values())) for row in table.to_pylist()]
     path = tmp_path / "e.csv.zst"
     text = "\n".join([";".join(table.column_names), *lines])
-    path.write_bytes(pa.compress(text, "zstd", asbytes=True))
+    path.write_bytes(pa.compress(text.encode(), "zstd", asbytes=True))
     here = run_local(WRITTEN, from_table(table, WRITTEN.stream))
     wanted = Counter(map(repr, here.aggregates.drop_columns(["time"]).to_pylist()))
     assert wanted
