@@ -7,6 +7,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from engines.spark.batch.targets import (
     target_for,
 )
 from engines.spark.runtime import code_archive as shipping
+from engines.spark.stream.source import open_live_source
 from optimizer.bind.binder import load_bound
 from tests.differential.test_slices import multiset
 from tests.running import How, run_local
@@ -355,7 +357,7 @@ def test_times_in_a_format_are_read_as_the_local_engine_reads_them(
     lines = [";".join(map(str, row.values())) for row in table.to_pylist()]
     path = tmp_path / "e.csv.zst"
     text = "\n".join([";".join(table.column_names), *lines])
-    path.write_bytes(pa.compress(text, "zstd", asbytes=True))
+    path.write_bytes(pa.compress(text.encode(), "zstd", asbytes=True))
     here = run_local(WRITTEN, from_table(table, WRITTEN.stream))
     wanted = Counter(map(repr, here.aggregates.drop_columns(["time"]).to_pylist()))
     assert wanted
@@ -381,3 +383,15 @@ def test_a_folder_of_a_table_at_an_address_is_refused(
     (tmp_path / "_delta_log").mkdir()
     with pytest.raises(EventsError, match=r"table \(Delta\).*table:NAME"):
         open_table(spark, f"file://{tmp_path}", STREAM)
+
+
+def test_a_live_stream_is_no_folder_of_a_table_and_declares_times_in_its_format(
+    tmp_path: Path,
+) -> None:
+    stream = replace(WRITTEN.stream, attributes={"user": "int"})
+    live = open_live_source(str(tmp_path), stream)
+    assert live.schema.field("ts").type == pa.timestamp("s")
+    assert live.tick == 10**9
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(EventsError, match=r"table \(Delta\)"):
+        open_live_source(str(tmp_path), stream)
