@@ -188,7 +188,7 @@ def delete_job(
     if job.is_over:
         raise ProblemError(
             "job-over",
-            f"the job {id} is {job.status}, and is kept with its results; "
+            f"the job {id} is over ({job.status}), and is kept with its results; "
             f"DELETE /v1/jobs/{id}?results=delete deletes both",
         )
     return _shown(jobs, jobs.cancel(id), 202)
