@@ -345,7 +345,8 @@ class PlanText:
     def queries(self) -> Iterator[str]:
         """For each query that shares: what, and with whom."""
         shares = self._shares()
-        sharing, alone = [], []
+        sharing: list[str] = []
+        alone: list[str] = []
         for name in self.plan.queries:
             group = self.ways.groups[name]
             counted = len(group.queries) > 1 and isinstance(group, CountingGroup)

@@ -140,14 +140,14 @@ def test_a_long_or_in_a_sequence_is_planned() -> None:
 
 
 LARGE = {
-    "2,000 queries": (sequences(2_000, 6, 40), COUNT),
-    "60 of 100 components": (sequences(60, 100, 40), COUNT),
+    "1,000 queries": (sequences(1_000, 6, 40), COUNT),
+    "30 of 100 components": (sequences(30, 100, 40), COUNT),
     "10 of 600 components": (sequences(10, 600, 40), COUNT),
     "200 that return matches": (sequences(200, 6, 40), RETURN),
     "10 of 100 components that return matches": (sequences(10, 100, 40), RETURN),
     "100 with negations": (sequences(100, 6, 40, negations=True), RETURN),
-    "40 that are equal but for their last of 300": (
-        [f"SEQ({components(299)}, L{i} l)" for i in range(40)],
+    "20 that are equal but for their last of 200": (
+        [f"SEQ({components(199)}, L{i} l)" for i in range(20)],
         COUNT,
     ),
 }
