@@ -18,7 +18,7 @@ from optimizer.bind.binder import bind
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS, UnitCosts
 from optimizer.engines import engine
 from optimizer.ir.automaton import countable
-from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.ir.query import Aggregation, BoundWorkload, Query, events
 from optimizer.plan.operators import operators
 from optimizer.plan.plan import (
     Cost,
@@ -44,7 +44,7 @@ from sharing.matching.nodes import NodeProblem
 from sharing.matching.plan import detected, tree_problems
 from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest
 from sharing.solvers.candidates import DEFAULT, Options
-from workloads.errors import SheafError, UnsupportedError
+from workloads.errors import SheafError, TooLargeError, UnsupportedError
 from workloads.workload import Statistics as Written
 from workloads.workload import Workload, to_document
 
@@ -54,6 +54,7 @@ LATE = (
     "planning was cut short when its time was up: there may be more that queries could share; give "
     "it more time, or plan fewer queries"
 )
+MAX_JOINED = 60_000  # components of all queries whose matches are constructed
 ROUNDED = 1e-12  # of a sum, in which the order of its terms shows
 
 
@@ -266,6 +267,7 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
     queries = workload.queries
     off = None if request.counting else "counting is switched off"
     uncounted = {q.name: why for q in queries if (why := countable(q) or off) is not None}
+    _check_size([q for q in queries if q.name in uncounted])
     by_trees = refusal if request.shape != "stepwise" else lambda query: "trees are switched off"
     treeless = {
         q.name: why for q in queries if q.name in uncounted and (why := by_trees(q)) is not None
@@ -278,6 +280,16 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
         uncounted,
         treeless,
     )
+
+
+def _check_size(constructed: Sequence[Query]) -> None:
+    """Raise where queries that construct their matches have too many components together."""
+    number = sum(1 for query in constructed for _ in events(query.pattern))
+    if number > MAX_JOINED:
+        raise TooLargeError(
+            f"the queries whose matches are constructed have {number:,} components together, and "
+            f"at most {MAX_JOINED:,} are planned at once; split the workload"
+        )
 
 
 def _solved(workload: BoundWorkload, candidates: CandidateSets, request: PlanRequest) -> PlanPart:

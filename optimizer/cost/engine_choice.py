@@ -4,10 +4,11 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from optimizer.cost.counting import CountedQueries, Lengths
+from optimizer.cost.substrings import PieceNumbers
 from optimizer.cost.unit_costs import NAMES, Operations, UnitCosts, nanoseconds
 from optimizer.engines import COUNTING, CountingEngine, counting_engine, label, takes
 from optimizer.ir.automaton import Symbols
@@ -160,20 +161,25 @@ class Costs:
     def __init__(self, group: CountedQueries, engine: str, unit_costs: UnitCosts) -> None:
         self._group, self._unit_costs = group, unit_costs
         self._engine = counting_engine(engine)
-        self._counted: set[tuple[tuple[Symbol, Symbols], ...]] = set()
+        self._counted: set[tuple[int, int]] = set()
+        self._steps: dict[Hashable, int] = {}
 
     def of(self, steps: PatternSteps) -> float:
         """What the counters of a piece take, but for those of pieces that were asked for before."""
-        whole = tuple(steps)
+        pieces = PieceNumbers(steps, self._steps)
         found = 0.0
-        for start in range(len(whole)):
-            for end in range(start + 1, len(whole) + 1):
-                part = whole[start:end]
+        for start in range(len(steps)):
+            for end in range(start + 1, len(steps) + 1):
+                part = pieces.of(start, end)
                 if part not in self._counted and self._engine.has_counter(start, end):
                     self._counted.add(part)
-                    found += self.counter(part)
+                    ends = steps[start:end] if end - start < 3 else (steps[start], steps[end - 1])
+                    found += self.counter(ends)
         return found
 
     def counter(self, stretch: PatternSteps) -> float:
-        """What the counter of all of a stretch takes, without those of its parts."""
+        """What the counter of all of a stretch takes, without those of its parts.
+
+        No engine looks at more of it than its first and its last step.
+        """
         return self._engine.counter(stretch, self._group, self._unit_costs.each)

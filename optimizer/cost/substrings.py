@@ -268,7 +268,7 @@ def _cleared(words: Iterable[tuple[tuple[Symbol, ...], tuple[Symbols, ...]]]) ->
     first: set[tuple[Symbol, Hashable]] = set()
     letters: dict[Hashable, int] = {}
     for symbols, gaps in words:
-        piece = _Pieces([*_alternating(gaps, symbols)], letters)
+        piece = PieceNumbers([*_alternating(gaps, symbols)], letters)
         for j, gap in enumerate(gaps):
             for negated in gap:
                 for i in range(j + 1):
@@ -293,7 +293,7 @@ def _alternating(gaps: Sequence[Symbols], symbols: Sequence[Symbol]) -> Iterator
 _MODULUS, _BASE = 2**89 - 1, 0x5DEECE66D1F2B3A4957
 
 
-class _Pieces:
+class PieceNumbers:
     """The pieces of one row of letters as numbers, the same for equal pieces of any row."""
 
     def __init__(self, row: Sequence[Hashable], letters: dict[Hashable, int]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import panes as operations_of
 from optimizer.cost.unit_costs import Operations
-from optimizer.engines.spec import Device, Segments, Steps, Stretch, common, longest, words_of
+from optimizer.engines.spec import Device, Segments, Steps, Stretch, longest_common, words_of
 from optimizer.ir.automaton import countable
 from optimizer.ir.query import Query
 
@@ -46,7 +46,7 @@ def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
 
 def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
     """Every stretch that several queries have, and that is no part of a longer one of theirs."""
-    return longest(common(words_of(segments)))
+    return longest_common(words_of(segments))
 
 
 def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:

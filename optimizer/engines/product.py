@@ -12,8 +12,7 @@ from optimizer.engines.spec import (
     Segments,
     Steps,
     Stretch,
-    common,
-    longest,
+    longest_common,
     one_setting,
     words_of,
 )
@@ -51,7 +50,7 @@ def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
 
 def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
     """Every stretch that several queries have, and that is no part of a longer one of theirs."""
-    return longest(common(words_of(segments)))
+    return longest_common(words_of(segments))
 
 
 def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal as OneOf
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.unit_costs import Operations
@@ -88,30 +88,53 @@ def words_of(segments: Segments) -> dict[str, Steps]:
     }
 
 
-def common(words: Mapping[str, Sequence[str]]) -> Shared:
-    """Stretches of two steps or more that several queries have, shorter ones first.
+class _Common(NamedTuple):
+    """A stretch that several queries have: which, and where the first of them has it."""
 
-    By their length, and none is looked at whose parts are not common (Apriori).
+    queries: tuple[str, ...]
+    name: str
+    position: int
+
+
+def longest_common(words: Mapping[str, Sequence[str]]) -> Shared:
+    """Stretches of two steps or more that several queries have, shorter ones first; without those
+    that are part of a longer one for the same queries.
+
+    By their length, and none is looked at whose parts are not common (Apriori). A stretch is known
+    by the numbers of its two parts, which are a step shorter.
     """
     shared: Shared = {}
-    alive = {name: set(range(len(word))) for name, word in words.items()}
-    size = 2
-    while True:
-        level: dict[Steps, dict[str, list[int]]] = {}
-        for name, word in words.items():
-            for at in sorted(alive[name]):
-                if at + 1 in alive[name]:
-                    places = level.setdefault(tuple(word[at : at + size]), {})
-                    places.setdefault(name, []).append(at)
-        alive = {name: set() for name in words}
-        for piece, places in level.items():
-            if len(places) > 1:
-                shared[piece] = tuple(places)
-                for name, positions in places.items():
-                    alive[name].update(positions)
-        if not any(alive.values()):
-            return shared
+    numbers: dict[str, dict[int, Hashable]] = {
+        name: dict(enumerate(word)) for name, word in words.items()
+    }
+    before: dict[Hashable, _Common] = {}
+    size = 1
+    while any(numbers.values()):
         size += 1
+        level: dict[tuple[Hashable, Hashable], dict[str, list[int]]] = {}
+        for name, at in numbers.items():
+            for position, number in at.items():
+                if position + 1 in at:
+                    places = level.setdefault((number, at[position + 1]), {})
+                    places.setdefault(name, []).append(position)
+        numbers = {name: {} for name in words}
+        found: dict[Hashable, _Common] = {}
+        inner: set[Hashable] = set()
+        for parts, places in level.items():
+            if len(places) > 1:
+                queries = tuple(places)
+                inner.update(p for p in parts if p in before and before[p].queries == queries)
+                name = queries[0]
+                found[len(found)] = _Common(queries, name, places[name][0])
+                for other, positions in places.items():
+                    numbers[other] |= dict.fromkeys(positions, len(found) - 1)
+        for number, piece in before.items():
+            if number not in inner:
+                _, name, at_ = piece
+                shared[tuple(words[name][at_ : at_ + size - 1])] = piece.queries
+        numbers = {name: dict(sorted(at.items())) for name, at in numbers.items()}
+        before = found
+    return shared
 
 
 def beginnings(words: Mapping[str, Sequence[str]]) -> Shared:

@@ -58,7 +58,7 @@ class QuerySteps:
 
 Ints: TypeAlias = NDArray[np.int64]
 FEWEST_QUERIES = 2
-MAX_PLACES = 300_000  # at which candidates stand, all together
+MAX_CANDIDATE_STEPS = 1_000_000  # of all candidates, at all their places
 
 
 class LetterText(NamedTuple):
@@ -325,15 +325,15 @@ def mine(
     Where all places of a substring begin (or end) their queries it is called a prefix (or suffix).
     Further `kinds` give further candidates: "prefix" and "suffix" serve only those queries that
     begin or end with a substring; "bitmark" those with the same symbols whatever they negate. The
-    shorter ones come first, and none are longer than those with which there are `MAX_PLACES`.
+    shorter ones come first, and those too long for `MAX_CANDIDATE_STEPS` are left out.
     """
     of = tuple(queries)
     text = interned([(query.setting, step) for step in query.steps] for query in of)
     found = [_none(of)]
     number, complete = 0, True
     for level in levels(text):
-        number += len(level.places)
-        if number > MAX_PLACES:
+        number += len(level.places) * level.length
+        if number > MAX_CANDIDATE_STEPS:
             complete = False
             break
         every = _served(of, text, level)

@@ -60,6 +60,8 @@ MAX_OBSTACLES = 100  # lines
 MOST_READINGS = 16  # of one query's ORs
 MOST_KINDS = 60  # ways in which queries have one stretch
 MOST_PAIRS = 200_000
+MOST_STEPS = 500_000  # of stretches that are looked at, at all their places
+MOST_PLACES = 1_000_000  # of stretches that are found
 
 
 class _Step(NamedTuple):
@@ -163,8 +165,19 @@ def find_obstacles(
     text = interned([step.event.symbol.type for step in s.steps] for s in sequences)
     found: list[Obstacle] = []
     seen: set[tuple[int, int]] = set()
-    for level in reversed(list(levels(text))):
+    known: list[Level] = []
+    number = 0
+    for level in levels(text):
+        number += len(level.places)
+        if number > MOST_PLACES:
+            break
+        known.append(level)
+    left = MOST_STEPS
+    for level in reversed(known):
         for places in _stretches(level):
+            left -= len(places) * level.length
+            if left < 0:
+                return found
             kinds = _kinds(places, level.length, text, sequences, queries, groups, of_query)
             found += _apart(places, level.length, kinds, text, sequences, queries, seen)
             if len(found) >= limit or len(seen) > MOST_PAIRS:

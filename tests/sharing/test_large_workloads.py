@@ -22,8 +22,10 @@ from optimizer.explain.text import render_text
 from optimizer.ir.automaton import countable
 from optimizer.plan.plan import Plan
 from optimizer.trees.sequence_search import BLOCK_ITEMS
+from sharing import planner
 from sharing.matching import nodes
 from sharing.planner import LATE, CostsError, PlanOptions, plan
+from workloads.errors import TooLargeError
 from workloads.loading import load_workload
 
 HANG_SECONDS = 60.0
@@ -140,14 +142,14 @@ def test_a_long_or_in_a_sequence_is_planned() -> None:
 
 
 LARGE = {
-    "2,000 queries": (sequences(2_000, 6, 40), COUNT),
-    "60 of 100 components": (sequences(60, 100, 40), COUNT),
+    "1,000 queries": (sequences(1_000, 6, 40), COUNT),
+    "30 of 100 components": (sequences(30, 100, 40), COUNT),
     "10 of 600 components": (sequences(10, 600, 40), COUNT),
     "200 that return matches": (sequences(200, 6, 40), RETURN),
     "10 of 100 components that return matches": (sequences(10, 100, 40), RETURN),
     "100 with negations": (sequences(100, 6, 40, negations=True), RETURN),
-    "40 that are equal but for their last of 300": (
-        [f"SEQ({components(299)}, L{i} l)" for i in range(40)],
+    "20 that are equal but for their last of 200": (
+        [f"SEQ({components(199)}, L{i} l)" for i in range(20)],
         COUNT,
     ),
 }
@@ -171,6 +173,15 @@ def test_a_plan_that_left_nodes_out_does_not_claim_to_be_the_best(
     made = planned(document)
     assert made.status == "feasible"
     assert made.bound > made.objective
+
+
+def test_too_many_components_to_join_are_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planner, "MAX_JOINED", 40)
+    assert planned(workload(sequences(4, 10, 40), RETURN))
+    with pytest.raises(TooLargeError, match="have 50 components together, and at most 40"):
+        planned(workload(sequences(5, 10, 40), RETURN))
 
 
 def test_when_the_time_is_up_the_rest_is_planned_quickly_and_the_plan_says_so() -> None:
