@@ -238,7 +238,7 @@ def _completed(key: str, named: tuple[tuple[str, str | None], ...]) -> str:
 
 
 # An event's text may have a thousand characters or so, and a column of texts takes 2**31.
-EVENTS_AT_ONCE = 1_000_000
+EVENTS_AT_ONCE = 250_000
 # Fewer rows than one in so many of the table are sorted, and not looked up in its length.
 FEW_DISTINCT_VALUES = 50
 HANDFUL = 2_000  # rows that are written as often as they come: to find out costs more

@@ -356,7 +356,7 @@ _WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], None]] = {
 }
 
 
-RUN_BYTES = 128 * 2**20  # that are sorted in memory
+RUN_BYTES = 80 * 2**20  # that are sorted in memory
 MERGE_BATCH_ROWS = 16_384  # of each run that a merge holds in memory
 FAN_IN = 32  # runs that are merged at once
 
