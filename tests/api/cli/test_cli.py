@@ -254,7 +254,7 @@ def test_a_run_without_rows_says_which_types_never_occur(
     assert note == "note: no event has 'Login' in the column 'kind'; did you mean 'login'?"
     assert json.loads(report)["rows"] == {"aggregates": 0, "matches": 0}
     workload.write_text(workload.read_text().replace("Login", "login"))
-    assert "note" not in sheaf("run", workload, "--events", tmp_path / "e.csv").stderr
+    assert "note:" not in sheaf("run", workload, "--events", tmp_path / "e.csv").stderr
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
