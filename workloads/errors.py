@@ -13,6 +13,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 
 class SheafError(Exception):
@@ -170,3 +171,31 @@ def did_you_mean(name: str, known: Iterable[str], alike: float = 0.6) -> str | N
     by_lower = {k.lower(): k for k in islice(close_in_length, _MAX_COMPARED)}
     close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=alike)
     return f"did you mean '{by_lower[close[0]]}'?" if close else None
+
+
+def in_file(finding: Diagnostic, file: str | None, place: Place | None) -> Diagnostic:
+    """The finding about a query with its line in the workload's file, where that is known.
+
+    Of a text in quotes, or folded, it is the line on which the query begins.
+    """
+    if place is None or finding.line is None:
+        return replace(finding, file=file)
+    line = place.line + finding.line - 1 if place.literal else place.line
+    return replace(finding, file=file, file_line=line)
+
+
+def shown(value: Any) -> str:
+    """A value as an error message has it: in quotes where it is a text, and not too long."""
+    return short(repr(value))
+
+
+def short(text: str) -> str:
+    """The text, cut where it is too long for a message."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def opening_remedy(error: OSError) -> str:
+    """What to do about a file that cannot be opened."""
+    if isinstance(error, PermissionError):
+        return "allow the user who runs this to read it"
+    return "check the path"

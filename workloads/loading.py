@@ -15,7 +15,17 @@ from typing import Any, get_args
 from workloads import document as doc
 from workloads import syntax as ex
 from workloads.document import Document, DocumentError
-from workloads.errors import Diagnostic, Place, QueryError, WorkloadError, did_you_mean
+from workloads.errors import (
+    Diagnostic,
+    Place,
+    QueryError,
+    WorkloadError,
+    did_you_mean,
+    in_file,
+    opening_remedy,
+    short,
+    shown,
+)
 from workloads.limits import MAX_DOCUMENT_CHARACTERS, MAX_QUERIES
 from workloads.parser import parse_condition, parse_query
 from workloads.syntax import UNITS, Query
@@ -68,7 +78,7 @@ def read_workload(
             return None, reader.findings
         text = found.decode()
     except OSError as error:
-        reader.report(f"cannot read the workload: {error.strerror}", _remedy(error))
+        reader.report(f"cannot read the workload: {error.strerror}", opening_remedy(error))
         return None, reader.findings
     except UnicodeDecodeError as error:
         line = found.count(b"\n", 0, error.start) + 1
@@ -134,7 +144,7 @@ class _Reader:
             return None, self.findings
         for key, place in self.document.repeated:
             self.report_at(
-                f"the key {_shown(key)} stands twice in one map",
+                f"the key {shown(key)} stands twice in one map",
                 "only one can hold: leave one out",
                 place,
             )
@@ -163,7 +173,7 @@ class _Reader:
         queries, places = self._queries(document)
         name = document.get("name", "workload")
         if not isinstance(name, str):
-            self.report(f"the workload's name is {_shown(name)}, not a text", _QUOTE, ("name",))
+            self.report(f"the workload's name is {shown(name)}, not a text", _QUOTE, ("name",))
         if stream is None:
             return None, self.findings
         partial = self._partial_limit(document.get("limits"))
@@ -180,7 +190,7 @@ class _Reader:
         most, on_limit = document.get("partial_matches"), document.get("on_limit", "stop")
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             self.report(
-                f"limits.partial_matches is {_shown(most)}, not a number from 1 on",
+                f"limits.partial_matches is {shown(most)}, not a number from 1 on",
                 "it is how many partial matches of one key an operator of a query may hold",
                 ("limits", "partial_matches"),
             )
@@ -189,7 +199,7 @@ class _Reader:
             if on_limit == known:
                 return PartialLimit(most, known)
         self.report(
-            f"limits.on_limit is {_shown(on_limit)}",
+            f"limits.on_limit is {shown(on_limit)}",
             f"write {' or '.join(get_args(OnLimit))}",
             ("limits", "on_limit"),
         )
@@ -201,7 +211,7 @@ class _Reader:
         for key in document:
             if key not in keys:
                 self.report(
-                    f"{where} has no key {_shown(key)}; known are {', '.join(keys)}",
+                    f"{where} has no key {shown(key)}; known are {', '.join(keys)}",
                     did_you_mean(str(key), keys) or "leave it out",
                     (*path, key),
                     key=True,
@@ -211,7 +221,7 @@ class _Reader:
         document, at = whole.get("stream"), ("stream",)
         if not isinstance(document, Mapping):
             if not _misspelled("stream", whole):
-                wrong = "is missing" if document is None else f"is {_shown(document)}, not a map"
+                wrong = "is missing" if document is None else f"is {shown(document)}, not a map"
                 self.report(f"'stream' {wrong}", "add 'stream: {time: ts, type: kind}'", at)
             return None
         columns = ("time", "unit", "format", "type", "sequence", "types", "attributes")
@@ -221,7 +231,7 @@ class _Reader:
             value = document.get(key)
             if value is not None and not isinstance(value, str):
                 self.report(
-                    f"stream.{key} is {_shown(value)}, not the name of a column",
+                    f"stream.{key} is {shown(value)}, not the name of a column",
                     _QUOTE,
                     (*at, key),
                 )
@@ -241,7 +251,7 @@ class _Reader:
         unit = document.get("unit", "ms")
         if str(unit) not in NANOSECONDS:
             self.report(
-                f"stream.unit is {_shown(unit)}; known are {', '.join(NANOSECONDS)}",
+                f"stream.unit is {shown(unit)}; known are {', '.join(NANOSECONDS)}",
                 did_you_mean(str(unit), NANOSECONDS)
                 or "it is the unit of integers in the time column",
                 (*at, "unit"),
@@ -270,7 +280,7 @@ class _Reader:
             return text
         except TimeFormatError as error:
             self.report(
-                f"stream.format is {_shown(text)}: {error}",
+                f"stream.format is {shown(text)}: {error}",
                 "write it such as '%d/%m/%Y %H:%M:%S'",
                 at,
             )
@@ -285,7 +295,7 @@ class _Reader:
         if is_mark and named not in '"\r\n\0' and not named.isalnum():
             return str(named)
         self.report(
-            f"stream.delimiter is {_shown(mark)}",
+            f"stream.delimiter is {shown(mark)}",
             "write one character that is no letter, digit or quote, such as ';' or '|', or tab",
             at,
         )
@@ -312,7 +322,7 @@ class _Reader:
                 types[str(name)] = _event_condition(str(text))
             except QueryError as error:
                 found = error.diagnostic(str(text), None)
-                found = replace(found, message=f"type {_shown(name)}: {found.message}")
+                found = replace(found, message=f"type {shown(name)}: {found.message}")
                 self.findings.append(self._in_value(found, (*at, name)))
                 types[str(name)] = ex.Literal(False)  # queries that use it are not to blame
         return types
@@ -347,7 +357,7 @@ class _Reader:
             kind = _KINDS.get(str(word).lower())
             if kind is None:
                 self.report(
-                    f"stream.attributes: {_shown(name)} has the unknown type {_shown(word)}; known "
+                    f"stream.attributes: {shown(name)} has the unknown type {shown(word)}; known "
                     "are int, float, string, bool, time",
                     did_you_mean(str(word), _KINDS) or "write one of these",
                     (*at, name),
@@ -367,7 +377,7 @@ class _Reader:
         except (ValueError, IndexError, OverflowError):
             pass
         self.report(
-            f"stream.lateness is {_shown(value)}", "write an amount and a unit, such as 10 s", at
+            f"stream.lateness is {shown(value)}", "write an amount and a unit, such as 10 s", at
         )
         return None
 
@@ -479,7 +489,7 @@ class _Reader:
                 numbers[str(name)] = number
             else:
                 self.report(
-                    f"statistics.{key}: {str(name)[:60]} is {_shown(value)}, not a number "
+                    f"statistics.{key}: {str(name)[:60]} is {shown(value)}, not a number "
                     f"{range_text}",
                     "leave it out, or write such a number",
                     (*at, name),
@@ -510,7 +520,7 @@ class _Reader:
             place = self.document.places.get((*at, number - 1))
             if not isinstance(text, str):
                 self.report(
-                    f"query {number} is {_shown(text)}, not a text",
+                    f"query {number} is {shown(text)}, not a text",
                     "write it as a block: '- |', and its lines below, indented",
                     (*at, number - 1),
                 )
@@ -527,7 +537,7 @@ class _Reader:
             if query.name in numbers:
                 twice = QueryError(
                     f"query {number} has the name of query {numbers[query.name]}: "
-                    f"{_short(query.name)}",
+                    f"{short(query.name)}",
                     query.span,
                     "give each query a name of its own",
                 )
@@ -538,24 +548,6 @@ class _Reader:
             queries.append(query)
             places.append(place)
         return tuple(queries), tuple(places)
-
-
-def _remedy(error: OSError) -> str:
-    """What to do about a file that cannot be opened."""
-    if isinstance(error, PermissionError):
-        return "allow the user who runs this to read it"
-    return "check the path"
-
-
-def in_file(finding: Diagnostic, file: str | None, place: Place | None) -> Diagnostic:
-    """The finding about a query with its line in the workload's file, where that is known.
-
-    Of a text in quotes, or folded, it is the line on which the query begins.
-    """
-    if place is None or finding.line is None:
-        return replace(finding, file=file)
-    line = place.line + finding.line - 1 if place.literal else place.line
-    return replace(finding, file=file, file_line=line)
 
 
 def _event_condition(text: str) -> ex.Expression:
@@ -591,15 +583,6 @@ def _misspelled(key: str, document: Mapping[str, Any]) -> bool:
 
 
 _QUOTE = "a text that looks like a number, a truth value or null needs quotes"
-
-
-def _shown(value: Any) -> str:
-    """A value as an error message has it: in quotes where it is a text, and not too long."""
-    return _short(repr(value))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _finite(value: Any) -> float | None:

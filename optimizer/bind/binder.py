@@ -37,8 +37,8 @@ from optimizer.ir.query import (
 )
 from workloads import syntax as ex
 from workloads import syntax as sx
-from workloads.errors import Diagnostic, QueryError, Span, WorkloadError, did_you_mean
-from workloads.loading import in_file, read_workload
+from workloads.errors import Diagnostic, QueryError, Span, WorkloadError, did_you_mean, in_file
+from workloads.loading import read_workload
 from workloads.workload import AttributeKind, Stream, Workload
 
 # A suggestion is looked for among all names there are, which takes time where these are many.
