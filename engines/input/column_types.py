@@ -149,6 +149,10 @@ def usual_lines(sample: bytes, stream: Stream) -> bytes:
             found.append((row, classes))
             for name, kind in classes.items():
                 votes.setdefault(name, Counter())[kind] += 1
+    for count in (votes.get(stream.time, Counter()), votes.get(stream.sequence or "", Counter())):
+        for kind in ("list", "dict", "bool"):  # which no time is
+            if len(count) > 1:
+                count.pop(kind, None)
     usual = {name: count.most_common(1)[0][0] for name, count in votes.items()}
     declared = {"int": "number", "float": "number", "bool": "bool", "string": "text"}
     usual |= {n: declared[k] for n, k in stream.attributes.items() if k in declared}
