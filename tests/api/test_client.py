@@ -113,7 +113,7 @@ def test_a_job_is_launched_waited_for_and_read(client: Client, tmp_path: Path) -
     with pytest.raises(ClientError, match=r"\.csv, \.parquet, \.arrow"):
         client.download(job.id, tmp_path / "rows.xlsx")
     client.delete_job(job.id)
-    with pytest.raises(ServiceError, match="no such"):
+    with pytest.raises(ServiceError, match="Not found: there is no job"):
         client.job(job.id)
 
 

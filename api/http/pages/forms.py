@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
-from api.http.problems import ProblemError
+from api.http.problems import decoded, place_in_text
 from api.http.routes.state import computing, handed, jobs, roots, settings
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
@@ -22,8 +22,8 @@ from workloads.errors import Diagnostic, WorkloadError
 
 router = APIRouter(prefix="/pages")
 
-_PACKED = (".csv.gz", ".csv.zst", ".jsonl.gz", ".jsonl.zst")
-ENDINGS = (".parquet", ".csv", ".jsonl", ".json", ".ndjson", *_PACKED)
+PACKED = (".csv.gz", ".csv.zst", ".jsonl.gz", ".jsonl.zst")
+ENDINGS = (".parquet", ".csv", ".jsonl", ".json", ".ndjson", *PACKED)
 MOST_FILES = 300
 MOST_LOOKED_AT = 5_000  # entries of folders, so that a large tree does not hold anyone up
 DEPTH = 4
@@ -33,10 +33,7 @@ DEPTH = 4
 async def check(request: Request) -> dict[str, Any]:
     """Every mistake in a workload's text, at its line and column there; nothing is kept."""
     body = await request.body()
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        raise ProblemError("invalid-json", f"byte {error.start} is not UTF-8") from error
+    text = decoded(body)
     most = settings(request).max_queries
 
     def checked() -> CheckedWorkload:
@@ -48,7 +45,9 @@ async def check(request: Request) -> dict[str, Any]:
         bound, _ = await run_in_threadpool(checked)
     except WorkloadError as error:
         lines = text.splitlines()
-        return {"ok": False, "findings": [placed(found, lines) for found in error.diagnostics]}
+        findings = [placed(found, lines) for found in error.diagnostics]
+        findings.sort(key=lambda found: (found["line"] or 0, found["column"] or 0))
+        return {"ok": False, "findings": findings}
     types = {event.symbol.type for query in bound.queries for event in events(query.pattern)}
     return {
         "ok": True,
@@ -61,13 +60,7 @@ async def check(request: Request) -> dict[str, Any]:
 
 def placed(found: Diagnostic, lines: list[str]) -> dict[str, Any]:
     """A finding with its line and column in the whole text, as far as they can be told."""
-    line, column = found.file_line, None
-    if found.source is not None and found.source.strip() and found.column is not None:
-        if line is None:  # a query that is not in block style: where its words are
-            line = next((n for n, text in enumerate(lines, 1) if found.source in text), None)
-        if line is not None and line <= len(lines):
-            start = lines[line - 1].find(found.source)
-            column = start + found.column if start >= 0 else None
+    line, column = place_in_text(found, lines)
     return {
         "message": found.message,
         "hint": found.hint,
