@@ -76,7 +76,7 @@ def _year(nanoseconds: int) -> int:
 
 def _years(low: int, high: int) -> str:
     first, last = (f"{year:,}" if year >= 10_000 else str(year) for year in (low, high))
-    return f"in {first}" if first == last else f"from {first} to {last}"
+    return f"in the year {first}" if first == last else f"in the years {first} to {last}"
 
 
 def _is_recent(nanoseconds: int) -> bool:

@@ -38,7 +38,7 @@ def test_times_that_no_unit_makes_sense_of() -> None:
     (note,) = notes_about_times(10**12, 10**16, 9, pa.int64(), Stream(time="ts", unit="s"))
     assert "is `unit: s` right" in note
     (note,) = notes_about_times(10**12, 10**12 + 9, 9, pa.timestamp("s"), Stream(time="ts"))
-    assert "lie in 33,658" in note
+    assert "lie in the year 33,658" in note
 
 
 def test_events_of_one_time() -> None:
