@@ -110,7 +110,7 @@ function showNumbers() {
   if (job.stream?.late) facts.push(["Dropped, too late", counted(job.stream.late, "event")]);
   if (job.skipped) facts.push(["Skipped, not readable", counted(job.skipped, "row")]);
   for (const [name, value] of Object.entries(job.options ?? {})) {
-    facts.push([sentence(name.replace("_", " ")), typeof value === "number" ? number(value) : value]);
+    facts.push([sentence(name.replace("_", " ")), typeof value === "number" ? value.toLocaleString("en") : value]);
   }
   if (last.held && !last.state) facts.push(["Held for windows", counted(last.held, "event")]);
   const until = job.stream?.until ?? measures.findLast((each) => (each.until ?? null) !== null)?.until ?? null;
