@@ -145,7 +145,7 @@ def test_what_comes_late_in_the_stream_is_not_missed(workload: Path, clean: Path
 def test_an_empty_file_is_said_to_be_one(workload: Path, tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text(HEADER)
     result = run("run", workload, "--events", tmp_path / "none.csv", "--query", "coupon")
-    assert report_of(result)["notes"] == ["no event was read"]
+    assert report_of(result)["notes"] == [f"'{tmp_path / 'none.csv'}' has no events"]
 
 
 def test_plan_and_check_say_it_before_a_run(workload: Path, clean: Path) -> None:

@@ -47,6 +47,17 @@ def with_chunks_of(chunk: int, row_limit: int | None = None) -> RunContext:
     return RunContext(RunOptions(row_limit=row_limit, limits=Limits(chunk=chunk)))
 
 
+def first_of_each(table: pa.Table, shown: int | None) -> list[str]:
+    """The first rows of each query of a table that is sorted."""
+    taken: Counter[str] = Counter()
+    found = []
+    for query, row in zip(table["query"].to_pylist(), texts(table), strict=True):
+        taken[query] += 1
+        if shown is None or taken[query] <= shown:
+            found.append(row)
+    return found
+
+
 @given(
     cases(MIXED, queries=3) | cases(PLAIN_NEGATIONS) | cases(DENSE, nested=True),
     st.sampled_from(WAYS),
@@ -68,7 +79,7 @@ def test_the_first_rows_of_chunks_are_those_of_all(
     assert first.first is not None
     for kind in ("aggregates", "matches"):
         table = getattr(expected, kind)
-        assert texts(getattr(first.first, kind)) == texts(table.slice(0, shown))
+        assert texts(getattr(first.first, kind)) == first_of_each(table, shown)
         assert getattr(first, kind) == table.num_rows
     whole = Counter(expected.aggregates["query"].to_pylist())
     assert +rows == whole + Counter(expected.matches["query"].to_pylist())
@@ -211,7 +222,8 @@ def test_a_run_writes_as_many_rows_as_it_may(slice_rows: int | None, tmp_path: P
         assert report.ledger.stopped.keys() == {"q"}
         assert report.numbers == (0, 1_000 + matches_of(table, "few"))
     assert report.first is not None
-    assert report.first.matches.num_rows == 20
+    few = min(20, matches_of(table, "few"))
+    assert report.first.matches.num_rows == 20 + few
     assert pyarrow.parquet.read_table(out).num_rows == 1_000 + matches_of(table, "few")
 
 

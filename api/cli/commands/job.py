@@ -236,7 +236,10 @@ def log(id: JobId, server: Server = None) -> None:
 
 @job.command("cancel")
 def cancel(id: JobId, server: Server = None) -> None:
-    """End a job that waits or runs; one that is over stays as it is, with its results."""
+    """End a job that waits or runs.
+
+    One that is over stays as it is, with its results.
+    """
     with connected(server) as client:
         found = client.cancel(id)
     if found.status != "cancelled" and found.finished is not None:
@@ -248,7 +251,10 @@ def delete(
     ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs that are over.")],
     server: Server = None,
 ) -> None:
-    """Delete jobs that are over, with their results; files in sinks stay."""
+    """Delete jobs that are over, with their results.
+
+    Files in sinks stay.
+    """
     with connected(server) as client:
         for id in ids:
             client.delete_job(id)

@@ -61,7 +61,10 @@ def show(id: Id, version: Version = None, server: Server = None, as_json: Json =
 
 @workload.command("text")
 def text(id: Id, version: Version = None, server: Server = None) -> None:
-    """A workload as YAML, comments and all: as it was posted, unless that was JSON."""
+    """A workload as YAML, comments and all.
+
+    As it was posted, unless that was JSON.
+    """
     with connected(server) as client:
         typer.echo(client.workload_text(id, version), nl=False)
 
@@ -71,7 +74,10 @@ def delete(
     ids: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="Ids of workloads.")],
     server: Server = None,
 ) -> None:
-    """Delete workloads in all their versions, and their plans; refused while jobs need them."""
+    """Delete workloads and their plans.
+
+    All versions go. Refused while jobs need them, also those that are over.
+    """
     with connected(server) as client:
         for id in ids:
             client.delete_workload(id)
@@ -82,7 +88,10 @@ def delete_plan(
     ids: Annotated[list[str], typer.Argument(metavar="PLAN...", help="Ids of plans.")],
     server: Server = None,
 ) -> None:
-    """Delete plans; refused while jobs need them, also those that are over."""
+    """Delete plans.
+
+    Refused while jobs need them, also those that are over.
+    """
     with connected(server) as client:
         for id in ids:
             client.delete_plan(id)
