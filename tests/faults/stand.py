@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +80,11 @@ class Stand:
 
         return self.until(posted)
 
+    def over(self, job: str) -> Any:
+        """A job that is over; None before."""
+        now = self.ask(f"/v1/jobs/{job}")
+        return now if now and now["finished"] else None
+
     def until(self, found: Callable[[], Any]) -> Any:
         """What it gives as soon as it gives something."""
         deadline = time.monotonic() + PATIENCE
@@ -139,13 +144,17 @@ def _kind(pid: int) -> str:
 
 
 @contextmanager
-def stand(folder: Path) -> Iterator[Stand]:
-    """A service that runs, on PostgreSQL where that is installed; nothing is left at the end."""
+def stand(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Stand]:
+    """A service that runs, on PostgreSQL where that is installed; nothing is left at the end.
+
+    Its environment has what is in `more` besides.
+    """
     with postgresql_server() as database, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
         environment = {**os.environ, "SHEAF_MASTERS": CLUSTER, "SHEAF_STREAM_RESTARTS": "50"}
+        environment |= more or {}
         if database is not None:
             environment["SHEAF_STORE"] = database.new_database()
         made = Stand(folder, database, port, environment)

@@ -100,8 +100,8 @@ def test_a_stream_gives_every_row_once(tmp_path: Path, master: str, share: float
         running.until(lambda: told() and (state()["stream"]["until"] or 0) >= until)
         assert state()["stream"]["events"] == table.num_rows
         with running.client as client:
-            client.delete(f"/v1/jobs/{job}")
-        over = running.until(lambda: (now := state()) and now["finished"] and now)
+            client.post(f"/v1/jobs/{job}/cancel")
+        over = running.until(lambda: running.over(job))
         assert over["status"] == "cancelled"
         assert over["stream"]["late"] == 0
         wanted = expected(table, until)
@@ -128,12 +128,7 @@ def test_jobs_over_stored_events_end_as_they_say(tmp_path: Path) -> None:
             time.sleep(chance.random() * (25 if engine == "spark" else 2.5))
             what = chance.choice(("driver", "jvm", "python", "service", "database"))
             killed += running.kill(what, job)
-
-            def over(job: str = job) -> Any:
-                now = running.ask(f"/v1/jobs/{job}")
-                return now and now["finished"] and now
-
-            done = running.until(over)
+            done = running.until(lambda job=job: running.over(job))
             outcomes[done["status"]] += 1
             if done["status"] == "succeeded":
                 assert found(running, job) == wanted
@@ -142,7 +137,7 @@ def test_jobs_over_stored_events_end_as_they_say(tmp_path: Path) -> None:
                 assert done["reason"], done
                 assert "Traceback" not in done["reason"]
         again = running.post("/v1/jobs", {**body, "engine": "local"})["id"]
-        assert running.until(lambda: over(again))["status"] == "succeeded"
+        assert running.until(lambda: running.over(again))["status"] == "succeeded"
         assert found(running, again) == wanted
         print(json.dumps({"batch": dict(outcomes), "killed": running.killed}))
 
