@@ -13,6 +13,11 @@ from optimizer.ir.query import Query
 
 NAME = "aseq"
 LABEL = "A-Seq"
+MEANING = (
+    "Counts matches with a row of counters for each event that can begin a match. Cheap where such "
+    "events are rare. Queries share the preparation of events, and no counters."
+)
+PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = "counted together: they have one key, window and slide, and events are prepared once"
 FEWEST = 1

@@ -14,6 +14,11 @@ from optimizer.engines.spec import Device, Segments, Steps, Stretch, equal_segme
 
 NAME = "chopconnect"
 LABEL = "Chop-Connect"
+MEANING = (
+    "Chops patterns into segments: a segment that several queries have is counted once, and the "
+    "counts of segments are connected to those of whole patterns."
+)
+PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = (
     "counted together: they have one key, window and slide, and segments that they share are "

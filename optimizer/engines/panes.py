@@ -13,6 +13,11 @@ from optimizer.ir.query import Query
 
 NAME = "panes"
 LABEL = "products of panes"
+MEANING = (
+    "Cuts the stream where windows begin or end, counts in each of these panes once, and puts "
+    "windows together from panes. Queries with different windows can share."
+)
+PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = (
     "counted together by panes, whatever their windows and slides, so each distinct piece of their "

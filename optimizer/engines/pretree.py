@@ -15,6 +15,11 @@ from optimizer.engines.spec import Device, Segments, Steps, beginnings, longest,
 
 NAME = "pretree"
 LABEL = "PreTree"
+MEANING = (
+    "Counts matches with counters for each event that can begin a match, in a tree of what "
+    "patterns begin with: queries that begin alike share the counters of their beginnings."
+)
+PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = (
     "counted together: they have one key, window and slide, and what they begin with is counted "

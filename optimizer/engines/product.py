@@ -21,6 +21,12 @@ from optimizer.ir.query import Query
 
 NAME = "product"
 LABEL = "the sliding product"
+MEANING = (
+    "Counts matches with one counter for every distinct stretch of the queries' patterns, and "
+    "slides these counters along with the window. Queries of one key, window and slide share "
+    "whatever stretches they have in common."
+)
+PHRASES: tuple[str, ...] = ("sliding product",)
 DEVICES: tuple[Device, ...] = ("cpu", "opencl")
 TOGETHER = (
     "counted together: they have one key, window and slide, so each distinct piece of their "

@@ -18,10 +18,15 @@ Stretch: TypeAlias = Sequence[tuple[Symbol, Symbols]]  # symbols, and what is ne
 
 
 class Engine(Protocol):
-    """What every engine says of itself."""
+    """What every engine says of itself.
+
+    `LABEL` and `PHRASES` are how sentences call it, and `MEANING` is what it does, for people.
+    """
 
     NAME: str
     LABEL: str
+    MEANING: str
+    PHRASES: tuple[str, ...]
     DEVICES: tuple[Device, ...]
 
     def refusal(self, query: Query) -> str | None:

@@ -9,6 +9,14 @@ from optimizer.ir.query import Query
 
 NAME = "stepwise"
 LABEL = "joining one component after the other"
+MEANING = (
+    "Matches are made by adding one component of the pattern after the other: for patterns that no "
+    "tree can take."
+)
+PHRASES: tuple[str, ...] = (
+    "one component after the other",
+    "joining one component after the other",
+)
 DEVICES: tuple[Device, ...] = ("cpu",)
 
 

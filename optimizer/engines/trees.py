@@ -10,6 +10,11 @@ from optimizer.trees.search import refusal as refusal_of_trees
 
 NAME = "trees"
 LABEL = "a tree of joins"
+MEANING = (
+    "Matches are made by joining events two sets at a time, in the order of a tree. Parts that the "
+    "trees of several queries have in common are joined once."
+)
+PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu", "opencl")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optimizer.engines import ENGINES, Engine
+
 
 @dataclass(frozen=True)
 class Term:
@@ -16,13 +18,22 @@ class Term:
     phrases: tuple[str, ...] = ()
 
 
-QUERIES, ENGINES, SHARING, COSTS, RUNNING = (
+QUERIES, RUNS, SHARING, COSTS, RUNNING = (
     "Queries",
     "Engines",
     "Sharing",
     "Costs",
     "Running",
 )
+
+
+def _of_engine(engine: Engine) -> Term:
+    """An engine under the name by which people know it."""
+    name = engine.LABEL if engine.LABEL[0].isupper() else engine.NAME
+    known = dict.fromkeys((engine.NAME, engine.LABEL, *engine.PHRASES))
+    phrases = tuple(phrase for phrase in known if phrase != name)
+    return Term(engine.NAME, name, RUNS, engine.MEANING, phrases)
+
 
 TERMS = (
     Term(
@@ -61,75 +72,11 @@ TERMS = (
         "never in one match, and can be worked on apart from each other.",
         ("partition key",),
     ),
-    Term(
-        "product",
-        "product",
-        ENGINES,
-        "Counts matches with one counter for every distinct stretch of the "
-        "queries' patterns, and slides these counters along with the window. Queries of one key, "
-        "window and slide share whatever stretches they have in common.",
-        ("the sliding product", "sliding product"),
-    ),
-    Term(
-        "panes",
-        "panes",
-        ENGINES,
-        "Cuts the stream where windows begin or end, counts in each of these panes once, "
-        "and puts windows together from panes. Queries with different windows can share.",
-        ("products of panes",),
-    ),
-    Term(
-        "aseq",
-        "A-Seq",
-        ENGINES,
-        "Counts matches with a row of counters for each event that can begin a match. Cheap where "
-        "such events are rare. Queries share the preparation of events, and no counters.",
-        ("aseq",),
-    ),
-    Term(
-        "pretree",
-        "PreTree",
-        ENGINES,
-        "Counts matches with counters for each event that can begin a match, in a tree of what "
-        "patterns begin with: queries that begin alike share the counters of their beginnings.",
-        ("pretree",),
-    ),
-    Term(
-        "chopconnect",
-        "Chop-Connect",
-        ENGINES,
-        "Chops patterns into segments: a segment that several queries have is counted once, and "
-        "the counts of segments are connected to those of whole patterns.",
-        ("chopconnect",),
-    ),
-    Term(
-        "trees",
-        "trees",
-        ENGINES,
-        "Matches are made by joining events two sets at a time, in the order of a tree. Parts that "
-        "the trees of several queries have in common are joined once.",
-        ("a tree of joins",),
-    ),
-    Term(
-        "deferred-trees",
-        "deferred-trees",
-        ENGINES,
-        "Matches are made by joining events two sets at a time. The order of joins is chosen when "
-        "the run has seen some events, because rates or keys were only assumed for the plan.",
-        ("trees chosen on the events", "a tree of joins that is chosen on the events"),
-    ),
-    Term(
-        "stepwise",
-        "stepwise",
-        ENGINES,
-        "Matches are made by adding one component of the pattern after the other: for patterns "
-        "that no tree can take.",
-        ("one component after the other", "joining one component after the other"),
-    ),
+    *map(_of_engine, ENGINES),
     Term(
         "starts",
         "starts",
-        ENGINES,
+        RUNS,
         "Events that can begin a match and whose window is still open. A-Seq, PreTree and "
         "Chop-Connect keep counters for each of them.",
         ("active starts",),
@@ -137,7 +84,7 @@ TERMS = (
     Term(
         "visiting-events",
         "visiting events",
-        ENGINES,
+        RUNS,
         "Going through the events that a group reads, one by one, without what is done at each: "
         "done once for all queries of the group.",
         ("preparing events", "the same events"),
@@ -283,4 +230,3 @@ TERMS = (
     ),
 )
 BY_ID = {term.id: term for term in TERMS}
-ENGINE_MEANINGS = {term.id: term.meaning for term in TERMS if term.section == ENGINES}

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optimizer.engines import label
-from optimizer.explain.glossary import ENGINE_MEANINGS
+from optimizer.engines import engine, label
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
 from optimizer.plan.plan import CountingGroup, Group, Operator, Plan
 
@@ -483,9 +482,9 @@ class PlanText:
 
     def terms(self) -> Iterator[str]:
         """What the engines do that the plan names."""
-        engines = dict.fromkeys(group.engine for group in self.plan.groups)
-        known = [(label(name), ENGINE_MEANINGS.get(name)) for name in engines]
-        lines = [f"  {name}: {meaning}" for name, meaning in known if meaning]
+        named = dict.fromkeys(group.engine for group in self.plan.groups)
+        known = [each for name in named if (each := engine(name)) is not None]
+        lines = [f"  {each.LABEL}: {each.MEANING}" for each in known]
         if lines:
             yield "what the engines do"
             yield from lines

@@ -49,7 +49,10 @@ def test_a_store_that_is_damaged_while_it_is_used_is_said_to_be(tmp_path: Path) 
 def test_a_stream_whose_account_is_damaged_says_so(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with service(data, COMMAND) as client:
-        id = posted_stream(client, "waits")["id"]
+        source = tmp_path / "waits"
+        source.mkdir()
+        (source / "first.csv").write_text("ts,action,user,item,price\n1,view,u,i,1\n")
+        id = posted_stream(client, str(source))["id"]
         job_that(client, id, lambda job: (job["stream"] or {}).get("batches"))
         account = data / "jobs" / id / "account.json"
         damage(account, 20)

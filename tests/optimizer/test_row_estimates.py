@@ -128,11 +128,11 @@ def test_the_length_of_a_long_file_is_that_of_its_sample_and_the_rest(
     else:
         pyarrow.parquet.write_table(payments(400_000), path, row_group_size=20_000)
     workload = load_workload(document("SEQ(pay a, fail b) RETURN a WITHIN 1 min"))
-    found = sample_files(workload, path, rows=100_000)
+    found = sample_files(workload, path, rows=100_000).statistics
     assert found is not None
     # Text is read ahead of what is sampled, so that the rest seems shorter than it is.
     assert 150_000 < found.events < 450_000
     assert found.events / found.span == pytest.approx(1.0, rel=0.01)
-    whole = sample_files(workload, path, rows=500_000)
+    whole = sample_files(workload, path, rows=500_000).statistics
     assert whole is not None
     assert (whole.events, whole.span) == (400_000, 399_999.0)

@@ -21,6 +21,8 @@ from engines import devices
 from engines.input.batches import FileSource
 from engines.input.event_table import Faults, from_table
 from engines.limits import BadRowError, EventsError, ResultsError
+from engines.local.run import event_chunks
+from engines.program import RunContext
 from engines.results.tables import Results
 from engines.spark.batch import landing, splits, tasks
 from engines.spark.batch.job import JobError, SpreadSettings, run_batch
@@ -229,9 +231,9 @@ def test_nothing_is_left_of_a_job_that_fails(
 
 def test_a_folder_that_an_executor_cannot_write_to_is_named(tmp_path: Path) -> None:
     files = landing.SortedFiles(str(tmp_path / "none"), ".parquet")
-    rows = run_local(WORKLOAD, from_table(events(), STREAM))
+    rows = event_chunks(PROGRAM, from_table(events(), STREAM), RunContext())
     with pytest.raises(ResultsError, match="that the driver and all workers share"):
-        list(files.landed(iter([rows]), landing.Report(0)))
+        list(files.landed(rows, landing.Report(0)))
 
 
 # --- code and devices ----------------------------------------------------------------------------

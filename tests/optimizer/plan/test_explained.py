@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optimizer.engines import ENGINES
-from optimizer.explain.glossary import BY_ID, ENGINE_MEANINGS, TERMS
+from optimizer.explain.glossary import BY_ID, TERMS
 from optimizer.explain.query_text import obstacles_of, query_facts, render_query
 from optimizer.explain.text import PlanText, core_load, load, render_text, unquoted
 from optimizer.plan.plan import PlanError
@@ -51,7 +51,7 @@ def test_names_are_shown_without_their_quotes_and_texts_as_they_are() -> None:
 
 
 def test_every_engine_has_a_meaning_and_phrases_lead_to_one_term() -> None:
-    assert {engine.NAME for engine in ENGINES} <= set(ENGINE_MEANINGS)
+    assert {engine.NAME for engine in ENGINES} <= set(BY_ID)
     assert len(BY_ID) == len(TERMS)
     own = [{p.lower() for p in (*t.name.split(", "), *t.phrases)} for t in TERMS]
     phrases = [phrase for found in own for phrase in found]
