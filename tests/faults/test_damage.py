@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from api.store.database import StoreError
 from tests.api.jobs.test_stream_jobs import COMMAND, posted_stream, service
 from tests.api.service import finished, is_problem, job_that, posted_plan
+from tests.engines.spark.test_spark_stream import document, sample
 
 
 def damage(file: Path, start: int) -> None:
@@ -60,3 +65,34 @@ def test_a_stream_whose_account_is_damaged_says_so(tmp_path: Path) -> None:
         assert client.get(f"/v1/jobs/{id}/operators").status_code == 200
         client.delete(f"/v1/jobs/{id}")
         assert finished(client, id)["status"] == "cancelled"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", ["offsets", "commits", "state", "sources"])
+def test_a_stream_does_not_go_on_from_a_damaged_checkpoint(tmp_path: Path, part: str) -> None:
+    """What Spark keeps for itself: it goes on rightly, or says what is wrong and does not."""
+    table = sample(400)
+    events = tmp_path / "events"
+    events.mkdir()
+    pq.write_table(table.slice(0, 200), events / "0.parquet")
+    workload = tmp_path / "workload.json"
+    workload.write_text(json.dumps(document()))
+    command = [sys.executable, "-c", "from api.cli.main import main; main()", "run", str(workload)]
+    command += ["--engine", "spark", "--stream", "--once", "--device", "cpu", "--buckets", "2"]
+    command += ["--events", str(events), "--checkpoint", str(tmp_path / "state")]
+    command += ["--out", str(tmp_path / "out")]
+    first = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert first.returncode == 0, first.stderr
+    kept = [f for f in (tmp_path / "state" / "spark" / part).rglob("*") if f.is_file()]
+    assert kept
+    for file in kept:
+        if file.suffix == ".crc":
+            file.unlink()
+        else:
+            damage(file, 3)
+    pq.write_table(table.slice(200), events / "1.parquet")
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 1, second.stderr
+    assert "Traceback" not in second.stderr
+    assert "checkpoint" in second.stderr

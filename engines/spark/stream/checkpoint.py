@@ -263,8 +263,14 @@ def _last_watermark(checkpoint: str) -> int | None:
     batch = last_batch(checkpoint)
     if batch < 0:
         return None
-    text = (Path(spark_folder(checkpoint)) / "commits" / str(batch)).read_text()
-    watermark = int(json.loads(text.splitlines()[-1])["nextBatchWatermarkMs"])
+    file = Path(spark_folder(checkpoint)) / "commits" / str(batch)
+    try:
+        watermark = int(json.loads(file.read_text().splitlines()[-1])["nextBatchWatermarkMs"])
+    except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
+        raise StateError(
+            f"the checkpoint '{checkpoint}' is damaged: '{file}' cannot be read; put back a copy, "
+            "or start with a new checkpoint"
+        ) from error
     return watermark if watermark > 0 else None
 
 

@@ -181,6 +181,7 @@ class StreamJob:
         self._session, self._options, self._lock = session, options, lock
         self._account = _Account(told)
         self._tries = MAX_TRIES
+        self._gone_on_from = -1  # the last batch before it began
         self._current: tuple[Program, LiveSource, RunOptions, QueryGroups]
         self.query: StreamingQuery
         self.takeover: Takeover
@@ -202,10 +203,22 @@ class StreamJob:
                 self._begin(*self._current)
                 return seconds is None and self.wait()
             self._lock.close()
-            raise JobError(said(error)) from error
+            raise JobError(said(error) + self._doubt(said(error))) from error
         if ended:
             self._lock.close()
         return ended
+
+    def _doubt(self, why: str) -> str:
+        """That the checkpoint may be what is wrong, where Spark could do nothing with it."""
+        at = self._options.checkpoint
+        if not why.startswith("Spark: ") or self._gone_on_from < 0:
+            return ""
+        if last_batch(at) > self._gone_on_from:
+            return ""
+        return (
+            f"; it could do nothing with the checkpoint '{at}'. If that happens again, the "
+            "checkpoint is damaged: put back a copy, or start with a new one (rows so far stay)"
+        )
 
     def stop(self, patience: float = 0) -> None:
         """End it, after the batch that is running if that takes no more than so many seconds.
@@ -252,6 +265,7 @@ class StreamJob:
     ) -> None:
         options, self._current = self._options, (program, source, run_options, groups)
         workload = program.workload
+        self._gone_on_from = last_batch(options.checkpoint)
         takeover = _begun(self._session, program, source, options)
         buckets = _buckets(program, source, takeover.manifest, run_options)
         sink = _sink(workload, options)
