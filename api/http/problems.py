@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
 from api.jobs.roots import NoEventsError, OutsideRootsError
@@ -293,6 +293,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(DBAPIError)
     async def store(_: Request, error: DBAPIError) -> JSONResponse:
+        if isinstance(error, DataError):  # such as a text with the character 0, on PostgreSQL
+            why = str(error.orig).strip().splitlines()[0]
+            return problem_response("invalid-request", f"this cannot be stored: {why}")
         # SQLite says of a damaged file no more than that it is an error of the database.
         is_away = isinstance(error, OperationalError | InterfaceError)
         if not is_away and type(error) is not DatabaseError:
@@ -300,6 +303,10 @@ def install(app: FastAPI) -> None:
         why = str(error.orig).strip().splitlines()[0]
         log.error("the store failed: %s", why)
         return problem_response("unavailable", f"the store cannot be used now: {why}")
+
+    @app.exception_handler(UnicodeEncodeError)
+    async def half(_: Request, error: UnicodeEncodeError) -> JSONResponse:
+        return problem_response("invalid-request", "it has half a character in it, as \\ud800 is")
 
     @app.exception_handler(OSError)
     async def machine(_: Request, error: OSError) -> JSONResponse:

@@ -409,3 +409,18 @@ def test_statistics_of_keys_ties_and_the_whole_stream_are_taken(client: httpx.Cl
     assert (plan["statistics"]["ties"], plan["statistics"]["events"]) == (0.1, 50)
     wrong = client.post(url, json={"statistics": {"keys": {"user": {"cardinality": 0}}}})
     assert wrong.status_code == 422
+
+
+@pytest.mark.parametrize("odd", ["\\ud800", "a\\u0000b"])
+def test_text_that_cannot_be_stored_is_no_error_of_the_services(
+    address: str, tmp_path: Path, odd: str
+) -> None:
+    """Half a character, and the character 0, which PostgreSQL does not take."""
+    settings = Settings(tmp_path / "data", store=address, roots=(tmp_path,))
+    (tmp_path / "events.csv").write_text("ts\n1\n")
+    body = f'{{"plan": "{odd}", "source": "{tmp_path / "events.csv"}"}}'
+    with serving(create_app(settings)) as at, httpx.Client(base_url=at) as client:
+        headers = {"content-type": "application/json"}
+        found = client.post("/v1/jobs", content=body, headers=headers)
+        assert found.status_code in (404, 422), found.text
+        assert client.get("/v1/plans/a%00b").status_code in (404, 422)
