@@ -250,11 +250,13 @@ def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bo
 def may_pass(error: Exception) -> bool:
     """Whether trying again makes sense: what is wrong with the input stays wrong."""
     from engines.spark.batch.job import JobError
+    from engines.spark.runtime.jvm import JvmKilledError
     from engines.spark.runtime.session import NoSessionError
 
     if isinstance(error, JobError):  # what it passes on from our own code begins otherwise
         return str(error).startswith(("Spark: ", "py4j", "ConnectionError", "MemoryError"))
-    return isinstance(error, NoSessionError) or not isinstance(error, SheafError)
+    passing = (NoSessionError, JvmKilledError)
+    return isinstance(error, passing) or not isinstance(error, SheafError)
 
 
 def reason_of(error: Exception) -> str:

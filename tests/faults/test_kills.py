@@ -83,7 +83,8 @@ def test_a_stream_gives_every_row_once(tmp_path: Path, master: str, share: float
 
         def told() -> Any:
             job_now = state()
-            assert job_now is None or job_now["finished"] is None, job_now
+            if job_now is not None and job_now["finished"] is not None:
+                raise AssertionError(f"{job_now['status']}: {job_now['reason']}; {running.killed}")
             return job_now is not None and (job_now["stream"] or {}).get("batches")
 
         running.until(told)

@@ -27,6 +27,10 @@ class JvmStartError(SheafError):
     """The JVM ended before it was up, with the end of what it said."""
 
 
+class JvmKilledError(JvmStartError):
+    """The JVM was killed before it was up; another may do better."""
+
+
 _PROCESSES: list[subprocess.Popen[bytes]] = []  # the JVM that this process started, if any
 
 
@@ -45,8 +49,13 @@ def start_jvm(settings: Mapping[str, str], folder: Path, log: Path) -> None:
         before = output.tell()
         process = _started(settings, folder, output)
     while not (folder / CONNECTION).is_file():
-        if process.poll() is not None:
+        if (code := process.poll()) is not None:
             said = log.read_bytes()[before:].decode(errors="replace").strip()
+            if code < 0 or not said:
+                raise JvmKilledError(
+                    "Spark's JVM ended while it started, and did not say why, as when it is killed "
+                    "because the machine has no memory left; run it again"
+                )
             raise JvmStartError(_why(said))
         time.sleep(START_POLL_SECONDS)
     SparkContext._ensure_initialized(gateway=_connected(folder / CONNECTION))
