@@ -10,6 +10,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -439,7 +440,8 @@ def workload_text(chance: random.Random, known: list[str]) -> tuple[str, str]:
 
 def _written(document: Any, chance: random.Random, ending: str) -> str:
     if ending == ".json":
-        return json.dumps(document, ensure_ascii=bool(chance.randrange(2)))
+        with suppress(ValueError):  # a part that was put into itself can only be said in YAML
+            return json.dumps(document, ensure_ascii=bool(chance.randrange(2)))
     style = chance.choice(("|", None, '"', "'", ">"))
     flow = chance.choice((False, False, None, True))
     return yaml.dump(
