@@ -107,7 +107,7 @@ function showNumbers() {
   if (rows !== undefined) facts.push(["Rows", number(rows)]);
   if (last.state) facts.push(["State", bytes(last.state)]);
   if (job.stream?.waiting) facts.push(["Waiting for earlier events", counted(job.stream.waiting, "event")]);
-  if (job.stream?.late) facts.push(["Dropped, too late", counted(job.stream.late, "event")]);
+  if (job.stream?.late) facts.push(["Too late, kept aside", counted(job.stream.late, "event")]);
   if (job.skipped) facts.push(["Skipped, not readable", counted(job.skipped, "row")]);
   for (const [name, value] of Object.entries(job.options ?? {})) {
     facts.push([sentence(name.replace("_", " ")), typeof value === "number" ? value.toLocaleString("en") : value]);
