@@ -13,7 +13,7 @@ from tests.benchmarks.devices import by_device
 from tests.benchmarks.experiment2 import by_group
 from tests.benchmarks.length import by_length
 from tests.benchmarks.live import by_live
-from tests.benchmarks.measuring import Measured, Row, Said, Size
+from tests.benchmarks.measuring import Goal, Measured, Row, Said, Size
 from tests.benchmarks.model import by_model
 from tests.benchmarks.neel import by_nesting
 from tests.benchmarks.negation import by_negation
@@ -26,6 +26,7 @@ from tests.benchmarks.queries import by_queries
 from tests.benchmarks.service import by_load
 from tests.benchmarks.spark import by_spark
 from tests.benchmarks.sql import by_sql
+from tests.benchmarks.whole import by_whole
 from tests.benchmarks.window import by_window
 from tests.benchmarks.zstream import by_tree
 
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "spark": by_spark,
     "live": by_live,
     "service": by_load,
+    "whole": by_whole,
 }
 
-__all__ = ["BENCHMARKS", "Measured", "Row", "Said", "Size", "by_stream"]
+__all__ = ["BENCHMARKS", "Goal", "Measured", "Row", "Said", "Size", "by_stream", "by_whole"]

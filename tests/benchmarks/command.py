@@ -33,7 +33,13 @@ def bench(
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
             "model, plan-fidelity, queries, sql, devices, zstream, odense, passdown, neel, "
-            "detection, spark, live, service, or stream for your own; all but that if none."
+            "detection, spark, live, service, whole, or stream for your own; all but that if none."
+        ),
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ROW]...", help="For whole: only these of its rows, such as shop or stocks."
         ),
     ] = None,
     events: Annotated[
@@ -50,24 +56,32 @@ def bench(
     small: Annotated[bool, typer.Option("--small", help="A few seconds, to see that it works.")] = (
         False
     ),
+    full: Annotated[
+        bool, typer.Option("--full", help="For whole: 20 M events on Spark and for memory.")
+    ] = False,
 ) -> None:
     """Measure; every ratio compares times of one run, and variants that differ in results fail."""
-    from tests.benchmarks import tables
+    from tests.benchmarks import by_whole, tables
+    from workloads.errors import SheafError
 
     benchmarks = _chosen(name, events, workload, small)
+    if name == "whole":
+        benchmarks = {name: (_about(by_whole), partial(by_whole, _size(small), rows or (), full))}
+    elif rows or full:
+        raise SheafError("rows and --full are for the benchmark 'whole'")
     form = "json" if as_json else form
     if form == "markdown":
         typer.echo(f"{_machine()} {tables.UNITS}\n")
     elif form == "text":
         typer.echo(f"{_machine()}\n{tables.UNITS}")
-    for chosen, (text, rows) in benchmarks.items():
+    for chosen, (text, found) in benchmarks.items():
         if form == "json":
-            lines: Iterator[str] = map(tables.as_json, rows())
+            lines: Iterator[str] = map(tables.as_json, found())
         elif form == "markdown":
-            lines = tables.as_markdown(chosen, text, rows())
+            lines = tables.as_markdown(chosen, text, found())
         else:
             typer.echo(f"\n{chosen}: {text}")
-            lines = tables.as_text(rows())
+            lines = tables.as_text(found())
         for line in lines:
             typer.echo(line)
 
@@ -79,7 +93,7 @@ def _chosen(
     from tests.benchmarks import BENCHMARKS, by_stream
     from workloads.errors import SheafError, did_you_mean
 
-    size: OneOf["small", "full"] = "small" if small else "full"
+    size = _size(small)
     if name == "stream" or events is not None or workload is not None:
         if name not in (None, "stream") or events is None or workload is None:
             raise SheafError("--events and --workload go together, with the benchmark 'stream'")
@@ -90,6 +104,10 @@ def _chosen(
         raise SheafError(f"no benchmark is called '{name}'; {hint}")
     names = BENCHMARKS if name is None else [name]
     return {n: (_about(BENCHMARKS[n]), partial(BENCHMARKS[n], size)) for n in names}
+
+
+def _size(small: bool) -> OneOf["small", "full"]:
+    return "small" if small else "full"
 
 
 def _about(benchmark: Callable[..., object]) -> str:

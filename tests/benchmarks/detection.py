@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.matching import AllSought, all_sought, stocks, warm_up_matching
 from tests.benchmarks.measuring import Measured, Row, Said, Size, measure
 from tests.benchmarks.queries import called
 from tests.benchmarks.streams import TYPES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NAME = "detection"
 WIDTH = 60
@@ -92,11 +96,16 @@ def _events(number: int, size: Size) -> int:
     return _EVENTS[number] if size == "full" else 500
 
 
-def _asked(texts: list[str], events: int) -> AllSought:
+def priced_events(number: int) -> pa.Table:
+    """Events of all types, some of them more frequent, with a price."""
     from workloads.generators import Attribute, Uniform
 
     rates = dict.fromkeys(_OFTEN, 10.0) | dict.fromkeys(_SELDOM, 3.0)
-    return all_sought(texts, stocks(rates, events, {"price": Attribute(Uniform(0, 1))}))
+    return stocks(rates, number, {"price": Attribute(Uniform(0, 1))})
+
+
+def _asked(texts: list[str], events: int) -> AllSought:
+    return all_sought(texts, priced_events(events))
 
 
 def _finding(title: str, case: str, texts: list[str], events: int, size: Size) -> Measured:

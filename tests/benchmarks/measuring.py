@@ -90,7 +90,28 @@ class Said:
     numbers: Mapping[str, float | None]
 
 
-Row: TypeAlias = Measured | Said
+@dataclass(frozen=True)
+class Goal:
+    """What a workload is to reach, and what was measured: both are ratios.
+
+    `numbers` are what the ratio follows from.
+    """
+
+    benchmark: str
+    workload: str
+    text: str
+    target: float
+    measured: float
+    at_least: bool = True
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Is it reached?"""
+        return self.measured >= self.target if self.at_least else self.measured <= self.target
+
+
+Row: TypeAlias = Measured | Said | Goal
 
 
 def measure(

@@ -72,9 +72,9 @@ def by_spark(size: Size) -> Iterator[Row]:
         case = _Case(folder, 20_000_000 if full else 20_000, 50 if full else 5)
         case.run_locally()
         if full:
-            with _session("local[1]") as session:
+            with running_session("local[1]") as session:
                 case.run_job(session, "local[1]")
-        with _session("local[2]") as session:
+        with running_session("local[2]") as session:
             case.run_job(session, "local[2]")
             yield from case.rows()
             yield from _against_others(session, folder, size)
@@ -103,7 +103,7 @@ class _Case:
     def run_job(self, session: SparkSession, master: str) -> None:
         self._measure(
             master,
-            lambda: _run_job(session, self._plan, self._path, self._folder, master, self._spent),
+            lambda: run_job(session, self._plan, self._path, self._folder, master, self._spent),
         )
 
     def _measure(self, name: str, run: Callable[[], Path]) -> None:
@@ -138,12 +138,13 @@ def _run_locally(plan: Plan, path: Path, folder: Path, spent: Spent) -> Path:
     return out
 
 
-def _run_job(
+def run_job(
     session: SparkSession, plan: Plan, path: Path, folder: Path, name: str, spent: Spent
 ) -> Path:
     """A job of a session that goes on; `engines.run.run` would start one for each."""
     from engines.input.event_table import column_kinds
     from engines.program import program_of
+    from engines.run import kinds_of
     from engines.spark.batch.job import run_batch
     from engines.spark.batch.source import open_source
     from engines.spark.batch.targets import FileTarget
@@ -152,7 +153,7 @@ def _run_job(
     out = folder / "spark.parquet"
     source = open_source(str(path), load_workload(plan.document).stream)
     program = program_of(plan, column_kinds(source.schema))
-    done = run_batch(session, program, source, FileTarget(str(out), True, False))
+    done = run_batch(session, program, source, FileTarget(str(out), *kinds_of(plan)))
     spent.cpu[name] = done.seconds["cpu"]
     spent.read[name] = spent.read.get(name, 0) + done.read
     return out
@@ -173,7 +174,7 @@ def _against_others(session: SparkSession, folder: Path, size: Size) -> Iterator
         frame = session.table("events")
         variants = {
             "Spark job": Variant(
-                partial(_run_job, session, plan, path, folder, "job", Spent()), _found
+                partial(run_job, session, plan, path, folder, "job", Spent()), _found
             ),
             "pandas by key": Variant(by_pandas(frame, width).toArrow, _found_counts),
         }
@@ -217,7 +218,7 @@ def _against_many(session: SparkSession, folder: Path, events: int, size: Size) 
         document, spent = _sequences(number), Spent()
         together = planned_for(document, path)
         apart = [planned_for(document | {"queries": [text]}, path) for text in document["queries"]]
-        one = partial(_run_job, session, together, path, folder, "one job", spent)
+        one = partial(run_job, session, together, path, folder, "one job", spent)
         each = partial(_run_apart, session, apart, path, folder, spent)
         variants = {"one job": Variant(one, _found), "a job each": Variant(each, _found_all)}
         seconds: dict[str, float] = {}
@@ -243,7 +244,7 @@ def _run_apart(
 ) -> list[Path]:
     found = []
     for i, plan in enumerate(plans):
-        out = _run_job(session, plan, path, folder, "a job each", spent)
+        out = run_job(session, plan, path, folder, "a job each", spent)
         found.append(out.rename(folder / f"apart-{i}.parquet"))
     return found
 
@@ -274,7 +275,7 @@ def _sequences(number: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _session(master: str) -> Iterator[SparkSession]:
+def running_session(master: str) -> Iterator[SparkSession]:
     """A session that has run something."""
     from engines.spark.runtime.session import spark_session
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from tests.benchmarks.measuring import Measured, Row, Said
+from tests.benchmarks.measuring import Goal, Measured, Row, Said
 
 _CASE = 34  # characters
 _CELL = 19
@@ -16,10 +16,15 @@ UNITS = (
 )
 
 
+_GOALS = ("workload", "what", "target", "measured", "")
+
+
 def as_json(row: Row) -> str:
     """One line."""
     if isinstance(row, Said):
         return json.dumps(asdict(row))
+    if isinstance(row, Goal):
+        return json.dumps(asdict(row) | {"holds": row.holds})
     derived = {"events_per_second": row.events_per_second, "ratios": row.ratios}
     return json.dumps(asdict(row) | derived)
 
@@ -30,6 +35,10 @@ def as_text(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         if isinstance(row, Said):
             yield f"  {row.text}"
+            continue
+        if isinstance(row, Goal):
+            case = f"{row.workload}: {row.text}"
+            yield f"  {case:<72}{_target(row):>16}{row.measured:>10.2f}{_verdict(row):>10}"
             continue
         columns = _columns(row)
         if table != (row.table, *columns):
@@ -61,6 +70,14 @@ def as_markdown(name: str, text: str, rows: Iterable[Row]) -> Iterator[str]:
             yield from ["", row.text]
             current = ()
             continue
+        if isinstance(row, Goal):
+            if current != _GOALS:
+                yield from _ended(notes)
+                yield from ["", f"| {' | '.join(_GOALS)} |", "|---" * len(_GOALS) + "|"]
+                current = _GOALS
+            cells = [row.workload, row.text, _target(row), f"{row.measured:.2f}", _verdict(row)]
+            yield f"| {' | '.join(cells)} |"
+            continue
         columns = _columns(row)
         if current[:1] != (row.table,) or not set(columns) <= set(current[1:]):
             yield from _ended(notes)
@@ -76,6 +93,14 @@ def as_markdown(name: str, text: str, rows: Iterable[Row]) -> Iterator[str]:
         notes += [f"{row.case}, {name}: {why}" for name, why in row.skipped.items()]
     yield from _ended(notes)
     yield ""
+
+
+def _target(row: Goal) -> str:
+    return f"{'at least' if row.at_least else 'at most'} {row.target:g}"
+
+
+def _verdict(row: Goal) -> str:
+    return "holds" if row.holds else "missed"
 
 
 def _ended(notes: list[str]) -> Iterator[str]:

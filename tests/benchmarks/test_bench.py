@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results, aggregate_schema, match_schema
-from tests.benchmarks import BENCHMARKS, Measured, Said, service, sql, tables
+from tests.benchmarks import BENCHMARKS, Goal, Measured, Said, service, sql, tables
 from tests.benchmarks.chopconnect import crossing
 from tests.benchmarks.command import app
 from tests.benchmarks.found import Found, found_results, found_rows
@@ -22,8 +22,9 @@ from tests.benchmarks.memory import WHY_NOT, can_measure, peak_memory
 from tests.benchmarks.planned import StageClock, planned, stored, with_product
 from tests.benchmarks.streams import TICKERS, constructed, sequence, uniform
 from tests.benchmarks.ways import WAYS, make_case
+from tests.benchmarks.whole_runs import Cost, Done, interleaved
 
-OWN_SESSION = ("spark", "live")  # they start Spark, of which a process has one
+OWN_SESSION = ("spark", "live", "whole")  # they start Spark, of which a process has one
 
 
 @pytest.mark.slow
@@ -281,6 +282,48 @@ def test_json_has_what_was_measured_and_what_follows():
     assert row["ratios"] == {"slow": 250.0}
     assert row["memory"] == {"fast": 1500000}
     assert json.loads(tables.as_json(ROWS[2]))["numbers"] == {"factor": 2.0}
+
+
+GOALS = (
+    Goal("b", "shop", "shared against one by one", 3, 2.5),
+    Goal("b", "shop", "times of pyarrow", 6, 5.25, at_least=False),
+)
+
+
+def test_a_goal_is_shown_with_its_target_and_whether_it_holds():
+    assert [goal.holds for goal in GOALS] == [False, True]
+    lines = [line.split() for line in tables.as_text(GOALS)]
+    assert [line[-4:] for line in lines] == [
+        ["least", "3", "2.50", "missed"],
+        ["most", "6", "5.25", "holds"],
+    ]
+    assert list(tables.as_markdown("b", "What it is.", GOALS))[3:] == [
+        "",
+        "| workload | what | target | measured |  |",
+        "|---|---|---|---|---|",
+        "| shop | shared against one by one | at least 3 | 2.50 | missed |",
+        "| shop | times of pyarrow | at most 6 | 5.25 | holds |",
+        "",
+    ]
+    assert json.loads(tables.as_json(GOALS[0]))["holds"] is False
+
+
+def test_whole_runs_must_give_the_same_rows():
+    def giving(rows):
+        return lambda: Done(Cost(1, 1), rows)
+
+    alike = {"shared": giving({"q": 2}), "one by one": giving({"q": 2}), "pyarrow": giving({})}
+    assert set(interleaved(alike, "small")) == set(alike)
+    with pytest.raises(BenchmarkError, match="one by one gives other numbers of rows"):
+        interleaved({"shared": giving({"q": 2}), "one by one": giving({"q": 3})}, "small")
+
+
+def test_an_unknown_row_of_whole_runs_is_said():
+    result = CliRunner().invoke(app, ["bench", "whole", "shpo"])
+    assert result.exit_code == 1
+    assert "did you mean 'shop'?" in result.output
+    result = CliRunner().invoke(app, ["bench", "length", "shop"])
+    assert result.exit_code == 1
 
 
 def test_a_crossing_lies_between_what_was_measured():

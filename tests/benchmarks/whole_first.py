@@ -1,0 +1,90 @@
+"""Whole runs in processes of their own: what start-up, first use, memory and threads cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.measuring import BenchmarkError, Goal, Row
+from tests.benchmarks.whole_runs import NAME, Asked, Cost
+
+_MEMORY = 600.0  # MB
+_QUERY = "stream: {time: ts, unit: ms, type: type}\nqueries:\n  - %s\n"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a process cost, and the most memory that it held, in bytes."""
+
+    cost: Cost
+    memory: int
+
+
+def command(arguments: Sequence[str], folder: Path, **settings: str) -> Process:
+    """A `sheaf` command as users start it, in its own process."""
+    program = str(Path(sys.executable).with_name("sheaf"))
+    began = time.perf_counter()
+    child = subprocess.Popen(
+        [program, *arguments],
+        cwd=folder,
+        env=os.environ | settings,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stderr is not None
+    said = child.stderr.read()
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise BenchmarkError(f"sheaf {' '.join(arguments)} failed: {said.decode()[-500:]}")
+    wall = time.perf_counter() - began
+    return Process(Cost(wall, used.ru_utime + used.ru_stime), used.ru_maxrss * 1024)
+
+
+def _generated(asked: Asked, events: int) -> str:
+    from workloads import bundled
+    from workloads.generators import write_events
+
+    path = asked.folder / f"shop-{events}.parquet"
+    if not path.exists():
+        write_events(bundled.stream("shop", events), path)
+    return str(path)
+
+
+def _run(asked: Asked, events: int, *more: str, **settings: str) -> Process:
+    out = str(asked.folder / "first.parquet")
+    arguments = ["run", "shop", "--events", _generated(asked, events), "--out", out, *more]
+    return command(arguments, asked.folder, **settings)
+
+
+def by_memory(asked: Asked) -> Iterator[Row]:
+    """The most memory that runs of `shop` hold."""
+    few = asked.events(1_000_000)
+    many = 20_000_000 if asked.is_largest else 4 * few
+    peaks = {events: _run(asked, events).memory / 1e6 for events in (few, many)}
+    yield Goal(NAME, "memory", f"MB of shop, {few:,} events", _MEMORY, peaks[few], False)
+    text = f"times as much for {many:,} events"
+    yield Goal(NAME, "memory", text, 1.1, peaks[many] / peaks[few], False)
+
+
+def by_first_use(asked: Asked) -> Iterator[Row]:
+    """The start of a command, from the shell; and the first run of all beside the second."""
+    rounds = 5 if asked.size == "full" else 1
+    query = asked.folder / "one.yaml"
+    query.write_text(_QUERY % "QUERY q PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 1 s")
+    events = asked.events(20_000, 1_000)
+    times: dict[str, list[float]] = {"check": [], "run": []}
+    for _ in range(rounds):
+        times["check"].append(command(["check", str(query)], asked.folder).cost.wall)
+        times["run"].append(_run(asked, events).cost.wall)
+    for name, text, target in (
+        ("check", "seconds to check one query", 0.4),
+        ("run", f"seconds to run shop over {events:,} events", 1.0),
+    ):
+        middle = sorted(times[name])[rounds // 2]
+        yield Goal(NAME, "start", text, target, middle, False)
