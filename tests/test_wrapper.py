@@ -24,7 +24,7 @@ case " $* " in
     for last do :; done
     mkdir -p "$last/bin" && cp "$0" "$last/bin/python"
     ;;
-  *" -m engines.spark.runtime.startup "*) echo startup >>"$CALLS" ;;
+  *" -m api.setup "*) echo startup >>"$CALLS" ;;
   *" -m pip "*)
     for last do :; done
     echo "$last" >>"$CALLS"
@@ -140,11 +140,11 @@ def test_a_changed_lock_sets_up_afresh(checkout: Checkout) -> None:
     assert not (checkout.folder / ".venv" / "old").exists()
 
 
-def test_a_changed_project_file_installs_the_project_alone(checkout: Checkout) -> None:
+def test_a_changed_project_file_installs_the_project_and_prepares_it(checkout: Checkout) -> None:
     checkout.run()
     (checkout.folder / "pyproject.toml").write_text("[project]\nname = 'sheaf'\n")
     assert checkout.run("plan")[:2] == (0, "<plan>")
-    assert checkout.installed() == [*ALL, "a checkout"]
+    assert checkout.installed() == [*ALL, "a checkout", "startup"]
 
 
 def test_a_folder_that_was_moved_is_set_up_afresh(checkout: Checkout, tmp_path: Path) -> None:

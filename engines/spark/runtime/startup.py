@@ -1,12 +1,11 @@
 """An archive of the classes Spark loads, which takes a third off the time it needs to start.
 
-Made once, by `python -m engines.spark.runtime.startup`: the JVM notes what a small job loads. It is
+Made once, by `python -m api.setup`: the JVM notes what a small job loads. It is
 a help and nothing else: without it, or if it does not fit, the JVM goes its usual way.
 """
 
 import os
 import subprocess
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,21 +66,3 @@ def _exercise(spark: "SparkSession", folder: str) -> None:
 
 def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
     return batches
-
-
-if __name__ == "__main__":
-    from kernels.chains import cpu as chains
-    from kernels.joins import cpu as joins
-    from kernels.panes import cpu as panes
-    from kernels.product import cpu as product
-    from kernels.reversible import cpu as reversible
-    from kernels.texts import cpu as texts
-
-    # The kernels are compiled here too, so that no first query waits for it. Nothing that fails
-    # here matters: everything works without, only later.
-    compiled = (product, reversible, panes, texts, joins, chains)
-    for prepare in (*(kernels.warm for kernels in compiled), make_archives):
-        try:
-            prepare()
-        except Exception:
-            traceback.print_exc()
