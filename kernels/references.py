@@ -8,6 +8,7 @@ from typing import Any
 
 from kernels.chains import reference as chains_reference
 from kernels.chopconnect import reference as chopconnect_reference
+from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
 from kernels.panes import reference as panes_reference
 from kernels.prefixes import reference as aseq_reference
@@ -32,6 +33,12 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "group_rows": joins_reference.group_rows,
         "count_chains": chains_reference.count_chains,
         "fill_chains": chains_reference.fill_chains,
+        "spread": folds_reference.spread,
+        "cut_panes": folds_reference.cut_panes,
+        "fold_panes": folds_reference.fold_panes,
+        "window_ranges": folds_reference.window_ranges,
+        "range_extremes": folds_reference.range_extremes,
+        "rounded_sums": folds_reference.rounded_sums,
         "number_texts": texts_reference.number_texts,
         "most_of_letters": windows_reference.most_of_letters,
         "boundaries": windows_reference.boundaries,

@@ -14,6 +14,7 @@ from typing import Any
 from kernels.chains import cpu as chains
 from kernels.chains import opencl as chains_opencl
 from kernels.chopconnect import cpu as chopconnect
+from kernels.folds import cpu as folds
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
 from kernels.panes import cpu as panes
@@ -47,6 +48,12 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "group_rows": {"numba": joins.group_rows},
         "count_chains": {"numba": chains.count_chains, "opencl": chains_opencl.count_chains},
         "fill_chains": {"numba": chains.fill_chains, "opencl": chains_opencl.fill_chains},
+        "spread": {"numba": folds.spread},
+        "cut_panes": {"numba": folds.cut_panes},
+        "fold_panes": {"numba": folds.fold_panes},
+        "window_ranges": {"numba": folds.window_ranges},
+        "range_extremes": {"numba": folds.range_extremes},
+        "rounded_sums": {"numba": folds.rounded_sums},
         "number_texts": {"numba": texts.number_texts},
         "most_of_letters": {"numba": windows.most_of_letters},
         "boundaries": {"numba": windows.boundaries},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from engines.account import Account
 from engines.columns.columns import Columns, Vector, evaluate, truth
 from engines.columns.layout import ArrangedEvents
 from engines.counting import aseq, chopconnect, pretree
+from engines.counting.folds import count_folds
+from engines.counting.pane_tables import WindowSpan
 from engines.counting.panes import count_panes
 from engines.counting.product import CountingPlan, CountResult, count, value_columns
 from engines.devices import DeviceRequest
@@ -110,12 +113,24 @@ def _panes(
     return count_panes(plan, arranged.columns, arranged.layout, widths, slides)
 
 
+def _folds(
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
+    tick = arranged.columns.events.tick
+    spans = [_Span.of(replace(unit, queries=(query,)), tick) for query in unit.queries]
+    windows = [WindowSpan(span.width, span.slide) for span in spans]
+    return count_folds(
+        unit.queries, arranged.columns, arranged.layout, windows, spans[0].is_count
+    )
+
+
 RUNNERS: Mapping[str, Runner] = {
     "product": _product,
     "aseq": _aseq,
     "pretree": _pretree,
     "chopconnect": _chopconnect,
     "panes": _panes,
+    "folds": _folds,
 }
 
 

@@ -41,6 +41,7 @@ ENGINES: Mapping[str, tuple[str, ...]] = {
     "pretree": ("tree_", "sorted_"),
     "chopconnect": ("chop_",),
     "panes": ("pane_",),
+    "folds": ("fold_",),
 }
 BEFORE_COUNTING = ("spoken", "watched", "keyed")
 

@@ -48,6 +48,11 @@ class Operations:
     pane_cells: float = 0.0  # counters of a new pane
     pane_pairs: float = 0.0  # a counter of one stretch times one of the next
     pane_windows: float = 0.0  # evaluations of a query
+    # Columns of single events, folded by panes (kernels/folds/cpu.py).
+    fold_events: float = 0.0  # of a symbol
+    fold_values: float = 0.0  # of its attributes
+    fold_panes: float = 0.0  # that the windows of a query go over
+    fold_rows: float = 0.0  # numbers of result rows
     # Prefix counters for every active START (kernels/prefixes/cpu.py).
     tree_events: float = 0.0  # looked at, once by each tree
     tree_nodes: float = 0.0  # that an event extends or clears
@@ -177,6 +182,10 @@ DEFAULTS = UnitCosts(
         pane_cells=2.16,
         pane_pairs=1.32,
         pane_windows=53,
+        fold_events=3.0,
+        fold_values=4.0,
+        fold_panes=8.0,
+        fold_rows=30.0,
         tree_events=27.8,
         tree_nodes=20.9,
         tree_laden=78.6,

@@ -11,6 +11,7 @@ from optimizer.engines import (
     aseq,
     chopconnect,
     deferred_trees,
+    folds,
     panes,
     pretree,
     product,
@@ -30,7 +31,7 @@ def _constructing(*modules: Engine) -> tuple[Engine, ...]:
 
 
 # Of equal costs, the first one is taken.
-COUNTING = _counting(product, aseq, pretree, chopconnect, panes)
+COUNTING = _counting(product, aseq, pretree, chopconnect, panes, folds)
 CONSTRUCTING = _constructing(trees, deferred_trees, stepwise)
 ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING)
 

@@ -25,6 +25,7 @@ CHOPPED = False
 ANY_WINDOW = False
 ANY_PIECE = False
 ROBUST = False
+APART = False
 
 
 def refusal(query: Query) -> str | None:

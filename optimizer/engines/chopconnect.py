@@ -29,6 +29,7 @@ CHOPPED = True
 ANY_WINDOW = False
 ANY_PIECE = False
 ROBUST = False
+APART = False
 
 
 def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:

@@ -28,6 +28,7 @@ CHOPPED = False
 ANY_WINDOW = True
 ANY_PIECE = True
 ROBUST = False
+APART = False
 
 
 def refusal(query: Query) -> str | None:

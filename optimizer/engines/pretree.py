@@ -30,6 +30,7 @@ CHOPPED = False
 ANY_WINDOW = False
 ANY_PIECE = False
 ROBUST = False
+APART = False
 
 
 def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:

@@ -37,6 +37,7 @@ CHOPPED = False
 ANY_WINDOW = False
 ANY_PIECE = True
 ROBUST = True
+APART = False
 
 
 def refusal(query: Query) -> str | None:

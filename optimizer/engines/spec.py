@@ -43,7 +43,8 @@ class CountingEngine(Engine, Protocol):
     for which it is looked at. `CHOPPED`: it takes queries in segments that were chosen before, and
     is of no use without any. `ANY_WINDOW`: its queries may differ in window and slide.
     `ANY_PIECE`: it counts every piece that queries have in common once. `ROBUST`: its cost hardly
-    depends on rates and keys, so that it may rest on assumed ones.
+    depends on rates and keys, so that it may rest on assumed ones. `APART`: queries that it takes
+    have nothing in common with those that it does not, and are looked at by themselves.
     """
 
     TOGETHER: str
@@ -52,6 +53,7 @@ class CountingEngine(Engine, Protocol):
     ANY_WINDOW: bool
     ANY_PIECE: bool
     ROBUST: bool
+    APART: bool
 
     def operations(self, group: CountedQueries, lengths: Lengths | None) -> Operations:
         """What it does in a second of stream; `lengths` are those of Chop-Connect's segments."""

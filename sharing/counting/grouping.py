@@ -254,11 +254,16 @@ class GroupAssigner:
         """Queries that could run together: where an engine takes any windows, those of a key."""
         found: dict[Hashable, list[Query]] = {}
         across = [engine for engine in self.engines if engine.ANY_WINDOW]
+        apart = [engine for engine in self.engines if engine.APART]
         for query in queries:
             place: Hashable = query.name
             if self.sharing:
                 wide = any(engine.refusal(query) is None for engine in across)
-                place = query.key if wide else setting_of(query)
+                own = next((e.NAME for e in apart if e.refusal(query) is None), None)
+                setting: Hashable = setting_of(query)
+                if wide and not query.window.is_count:
+                    setting = query.key, query.slide is None
+                place = own, setting
             found.setdefault(place, []).append(query)
         return found.values()
 

@@ -21,6 +21,7 @@ _KERNELS = {
     "product, taken back": ("reversible_",),
     "product, two stacks": ("stack_", "product_"),
     "panes": ("pane_",),
+    "folds of columns": ("fold_",),
     "A-Seq and PreTree": ("tree_",),
     "Chop-Connect": ("chop_",),
     "A-Seq, PreTree, Chop-Connect": ("sorted_",),

@@ -1,0 +1,234 @@
+"""Aggregate queries over single events: columns folded pane by pane, whatever the windows.
+
+A query of one component has its events for matches, so nothing is multiplied: a pane of events
+comes to a count, a sum, a minimum and a maximum, and a window to those of its panes
+(`kernels.folds.cpu`). Queries of one symbol share its panes, which are cut where any of their
+windows opens or closes, and each attribute is folded once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.columns.columns import Columns, Vector
+from engines.columns.layout import Layout
+from engines.counting.letters import CountResult, value_columns, wanted_values
+from engines.counting.pane_tables import WindowSpan, cuts_of
+from kernels.folds import cpu as kernel
+from kernels.folds.cpu import NO_NULLS, NONE, Digits
+from optimizer.ir.query import Query, Symbol, positive_events
+
+Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+
+NO_DIGITS = Digits(0, 1, 0)
+
+
+def count_folds(
+    queries: Sequence[Query],
+    columns: Columns,
+    layout: Layout,
+    spans: Sequence[WindowSpan],
+    is_count: bool,
+) -> CountResult:
+    """The rows of queries over single events, each with its own window and slide (0: per trigger).
+
+    Either all of them slide or none.
+    """
+    by_symbol: dict[Symbol, list[int]] = {}
+    for q, query in enumerate(queries):
+        (event,) = positive_events(query.pattern)
+        by_symbol.setdefault(event.symbol, []).append(q)
+    found: dict[int, _Rows] = {}
+    events = 0
+    for symbol, members in by_symbol.items():
+        stream = _SymbolEvents.of(columns, layout, symbol)
+        events += stream.size
+        panes = _panes(stream, layout, [spans[q] for q in members])
+        folded = _folds(panes, columns, [queries[q] for q in members])
+        windows: dict[WindowSpan, _Windows] = {}
+        for q in members:
+            if spans[q] not in windows:
+                windows[spans[q]] = _windows(panes, layout, spans[q], is_count)
+            found[q] = _Rows(windows[spans[q]], folded)
+    return _joined(queries, [found[q] for q in range(len(queries))], events)
+
+
+@dataclass(frozen=True, eq=False)
+class _SymbolEvents:
+    """The instances of a symbol: their rows, partition by partition; None are all of a layout."""
+
+    rows: Int64s | None
+    run: Int64s  # pointers to them by partition that has any
+    partition: Int64s  # by run
+    position: Int64s
+    source: Int64s  # rows of the table; none where they are those of the layout
+
+    @property
+    def size(self) -> int:
+        return len(self.position)
+
+    @staticmethod
+    def of(columns: Columns, layout: Layout, symbol: Symbol) -> _SymbolEvents:
+        mask = layout.taken(columns.instances(symbol))
+        if mask.all():
+            partitions = np.arange(len(layout.starts) - 1)
+            source = NONE if layout.untouched else layout.order
+            return _SymbolEvents(None, layout.starts, partitions, layout.position, source)
+        rows = np.flatnonzero(mask)
+        partition = layout.partition[rows]
+        starts = np.flatnonzero(np.diff(partition, prepend=-1))
+        return _SymbolEvents(
+            rows,
+            np.append(starts, len(rows)),
+            partition[starts],
+            layout.position[rows],
+            layout.order[rows],
+        )
+
+    def of_layout(self, places: Int64s) -> Int64s:
+        """The rows of the layout of some of them."""
+        return places if self.rows is None else self.rows[places]
+
+
+@dataclass(frozen=True, eq=False)
+class _Panes:
+    """Stretches of a symbol's events."""
+
+    events: _SymbolEvents
+    run: Int64s  # pointers to panes
+    row: Int64s  # pointers to events by pane
+
+    @cached_property
+    def first(self) -> Int64s:
+        return self.events.position[self.row[:-1]]
+
+    @cached_property
+    def last(self) -> Int64s:
+        return self.events.position[self.row[1:] - 1]
+
+
+def _panes(events: _SymbolEvents, layout: Layout, spans: Sequence[WindowSpan]) -> _Panes:
+    """Cut where windows open and close; without slides, one for the events of each moment."""
+    if spans[0].slide:
+        run, row = kernel.cut_panes(events.run, events.position, cuts_of(spans))
+        return _Panes(events, run, row)
+    block = layout.block[:-1] if events.rows is None else layout.block[events.rows]
+    changes = np.ones(len(block), bool)
+    np.not_equal(block[1:], block[:-1], out=changes[1:])
+    row = np.append(np.flatnonzero(changes), len(block))
+    return _Panes(events, np.searchsorted(row, events.run), row)
+
+
+class _Folded:
+    """Running totals of an attribute over panes, and its extremes in each."""
+
+    def __init__(self, panes: _Panes, vector: Vector, wanted: frozenset[str]) -> None:
+        values, nulls = vector.values, NO_NULLS if vector.nulls is None else vector.nulls
+        source, size = panes.events.source, panes.events.size
+        self.digits = NO_DIGITS
+        if vector.kind == "null":
+            values, nulls = np.zeros(len(values)), np.ones(len(values), bool)
+        elif vector.kind != "float":
+            values = values.astype(np.int64, copy=False)
+        if "sum" in wanted and vector.kind in ("float", "null"):
+            self.digits = kernel.digits_of(*kernel.spread(values, nulls, source), size)
+        elif "sum" in wanted:
+            self.digits = kernel.whole_digits_of(max(1, vector.bound), size)
+        extremes = bool(wanted & {"min", "max"})
+        found = kernel.fold_panes(values, nulls, source, panes.row, self.digits, extremes)
+        self.low, self.high = found.low, found.high
+        self._number = _running(found.number)
+        self._sums = [_running(digit) for digit in found.sums]
+
+    def number(self, low: Int64s, high: Int64s) -> Int64s:
+        """Values in ranges of panes."""
+        return self._number[high] - self._number[low]
+
+    def sums(self, low: Int64s, high: Int64s) -> Float64s:
+        """The sums of ranges of panes."""
+        differences = np.array([total[high] - total[low] for total in self._sums])
+        return kernel.rounded_sums(differences, self.digits)
+
+
+def _running(numbers: Int64s) -> Int64s:
+    totals = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(numbers, out=totals[1:])
+    return totals
+
+
+def _folds(panes: _Panes, columns: Columns, queries: Iterable[Query]) -> Mapping[str, _Folded]:
+    """Each attribute that queries aggregate, folded once."""
+    wanted: dict[str, set[str]] = {}
+    for query in queries:
+        for function, operand in wanted_values(query):
+            wanted.setdefault(operand.name, set()).add(function)
+    return {
+        name: _Folded(panes, columns.vector(name), frozenset(functions))
+        for name, functions in wanted.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """The windows of a width and slide that hold events: ranges of panes."""
+
+    low: Int64s
+    high: Int64s
+    boundary: Int64s
+    last: Int64s  # rows of the layout
+    counts: Int64s
+
+
+def _windows(panes: _Panes, layout: Layout, span: WindowSpan, is_count: bool) -> _Windows:
+    ends = layout.position[layout.starts[panes.events.partition + 1] - 1]
+    # A window counted in events ends with the stream; one in time is looked at until it is empty.
+    limit = ends if is_count else ends + span.width
+    low, high, boundary = kernel.window_ranges(panes.run, panes.first, panes.last, limit, *span)
+    last = panes.events.of_layout(panes.row[high] - 1)
+    if is_count and span.slide:
+        # The window may end with an event that is none of the symbol's.
+        last = layout.rows_until(layout.partition[last], boundary) - 1
+    return _Windows(low, high, boundary, last, panes.row[high] - panes.row[low])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What a query's rows are made of."""
+
+    windows: _Windows
+    folded: Mapping[str, _Folded]
+
+
+def _joined(queries: Sequence[Query], found: Sequence[_Rows], events: int) -> CountResult:
+    """The rows of all queries, one after the other."""
+    ends = np.cumsum([0, *(len(rows.windows.low) for rows in found)])
+    most = max(sum(2 if f == "sum" else 1 for f, _ in wanted_values(query)) for query in queries)
+    values = np.empty((int(ends[-1]), most))
+    for query, rows, start, end in zip(queries, found, ends[:-1], ends[1:], strict=True):
+        places, (low, high) = value_columns(query), (rows.windows.low, rows.windows.high)
+        for function, operand in wanted_values(query):
+            at, folded = places[function, operand.alias, operand.name], rows.folded[operand.name]
+            if function == "sum":
+                values[start:end, at] = folded.sums(low, high)
+                values[start:end, at + 1] = folded.number(low, high)
+            else:
+                column = folded.high if function == "max" else folded.low
+                values[start:end, at] = kernel.range_extremes(column, low, high, function == "max")
+    counts = np.concatenate([rows.windows.counts for rows in found])
+    return CountResult(
+        ends,
+        np.arange(len(counts)),
+        np.concatenate([rows.windows.last for rows in found]),
+        np.concatenate([rows.windows.boundary for rows in found]),
+        counts.view(np.uint64),
+        counts.astype(np.float64),
+        np.ones(len(counts), np.bool_),
+        values,
+        events,
+    )
