@@ -119,9 +119,7 @@ def _folds(
     tick = arranged.columns.events.tick
     spans = [_Span.of(replace(unit, queries=(query,)), tick) for query in unit.queries]
     windows = [WindowSpan(span.width, span.slide) for span in spans]
-    return count_folds(
-        unit.queries, arranged.columns, arranged.layout, windows, spans[0].is_count
-    )
+    return count_folds(unit.queries, arranged.columns, arranged.layout, windows, spans[0].is_count)
 
 
 RUNNERS: Mapping[str, Runner] = {

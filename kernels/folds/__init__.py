@@ -1,1 +1,1 @@
-"""Aggregates of single events: folds of columns, pane by pane, and windows put together of panes."""
+"""Aggregates of single events: columns folded by panes, and windows put together from these."""

@@ -18,7 +18,8 @@ def spread(values: np.ndarray, nulls: np.ndarray, source: np.ndarray) -> tuple[f
 
 def cut_panes(run: np.ndarray, position: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray]:
     """As `kernels.folds.cpu.cut_panes`."""
-    pane_run, row = [], []
+    pane_run: list[int] = []
+    row: list[int] = []
     for start, stop in zip(run[:-1].tolist(), run[1:].tolist(), strict=True):
         pane_run.append(len(row))
         before = None
@@ -38,7 +39,7 @@ def fold_panes(
     digits: Digits,
     extremes: bool,
 ) -> PaneFolds:
-    """As `kernels.folds.cpu.fold_panes`; the digits are those of the sum, and not sums of digits."""
+    """As `kernels.folds.cpu.fold_panes`; digits are those of the sum, and not sums of digits."""
     rows = _rows(values, source)
     number, sums, low, high = [], [], [], []
     for start, stop in zip(row[:-1].tolist(), row[1:].tolist(), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -130,7 +131,7 @@ def table_from(drawn):
 
 
 def exactly(rows):
-    """The rows as they are, values to the last bit; averages of integers are divided as doubles."""
+    """The rows as they are, values to the last bit."""
     return sorted(
         (
             (
@@ -202,7 +203,7 @@ def test_batches_of_a_live_stream_change_nothing(size):
     ticks = table["ts"].to_numpy()
     cuts = [0, *np.unique(np.searchsorted(ticks, ticks[size::size])).tolist(), len(ticks)]
     found, state = [], None
-    for low, high in zip(cuts, cuts[1:], strict=False):
+    for low, high in itertools.pairwise(cuts):
         live = LiveRun(program, 1_000_000)
         if state is not None:
             live.restore(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_columns_are_folded_as_by_the_reference(numbers, random, nulled, ordered
         return  # a sum that no double holds
     np.testing.assert_array_equal(mine, theirs)
     order = source.tolist() if source.size else range(len(values))
-    for total, (start, stop) in zip(mine, zip(row[:-1], row[1:], strict=True), strict=True):
+    for total, (start, stop) in zip(mine, itertools.pairwise(row), strict=True):
         parts = [numbers[r] for r in order[start:stop] if not (nulls.size and nulls[r])]
         assert total == (float(sum(parts)) if is_whole else math.fsum(parts))
 

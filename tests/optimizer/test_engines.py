@@ -18,10 +18,11 @@ QUERIES = {
     "slides": "SEQ(A a, B b) AGG COUNT(*) WITHIN 1 min SLIDE 10 s",
     "either": "SEQ(A a, OR(B b, C c)) AGG COUNT(*) WITHIN 1 min",
     "tied": "SEQ(A a, B b) WHERE a.x < b.x AGG COUNT(*) WITHIN 1 min",
+    "single": "A a AGG SUM(a.x) WITHIN 1 min",
 }
 BOUND = load_bound(
     {
-        "name": "four",
+        "name": "five",
         "stream": {"time": "ts", "unit": "ms", "type": "kind"},
         "queries": [f"QUERY {name} PATTERN {text}" for name, text in QUERIES.items()],
     }
@@ -30,7 +31,7 @@ BOUND = load_bound(
 
 def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
     names = [each.NAME for each in ENGINES]
-    assert len(set(names)) == len(names) == 8
+    assert len(set(names)) == len(names) == 9
     counting = {each.NAME for each in COUNTING}
     kinds = {group_type({"engine": name}) for name in names}
     assert kinds == set(get_args(Group))
@@ -42,14 +43,15 @@ def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
 @pytest.mark.parametrize(
     ("name", "takes_them"),
     [
-        ("product", ["chain", "slides", "either"]),
-        ("aseq", ["chain", "slides"]),
-        ("pretree", ["chain", "slides"]),
-        ("chopconnect", ["chain", "slides"]),
+        ("product", ["chain", "slides", "either", "single"]),
+        ("aseq", ["chain", "slides", "single"]),
+        ("pretree", ["chain", "slides", "single"]),
+        ("chopconnect", ["chain", "slides", "single"]),
         ("panes", ["slides"]),
-        ("trees", ["chain", "slides", "either", "tied"]),
-        ("deferred-trees", ["chain", "slides", "either", "tied"]),
-        ("stepwise", ["chain", "slides", "either", "tied"]),
+        ("folds", ["single"]),
+        ("trees", ["chain", "slides", "either", "tied", "single"]),
+        ("deferred-trees", ["chain", "slides", "either", "tied", "single"]),
+        ("stepwise", ["chain", "slides", "either", "tied", "single"]),
     ],
 )
 def test_an_engine_refuses_what_it_cannot_run(name: str, takes_them: list[str]) -> None:
