@@ -49,7 +49,7 @@ class PartialLimitError(SheafError):
 def row_limit_reason(query: str, limit: int) -> str:
     """Why a query is stopped that has more rows than it may give."""
     return (
-        f"query {query} is stopped: it has given {limit:,} rows, and the limit is {limit:,}; raise "
+        f"query {query} is stopped: it has more rows than the {limit:,} that it may give; raise "
         "--row-limit, shorten its window, partition it by a key, or add conditions"
     )
 

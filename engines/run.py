@@ -401,6 +401,7 @@ def _run_stream(
 ) -> RunReport:
     """Until there is nothing more, or until it is told to stop."""
     from engines.columns.occurrences import Occurrences
+    from engines.input.event_table import from_table
     from engines.spark.runtime.session import spark_session
     from engines.spark.stream.job import finish_stream, settings_for, start_stream
 
@@ -470,7 +471,8 @@ def _run_stream(
     report.seconds = stages.seconds
     report.cpu_seconds = sum(report.account.nanoseconds.values()) / 1e9
     report.about |= {"late": totals["late"], "batches": totals["batches"]}
-    report.notes += occurred.notes()
+    kind = from_table(live.schema.empty_table(), live.stream).time_type
+    report.notes += [*occurred.notes(), *occurred.time_notes(kind)]
     return report
 
 

@@ -87,13 +87,7 @@ def parse_condition(text: str) -> ex.Expression:
 
 
 def _parse(text: str, start: str) -> Any:
-    if len(text) > MAX_QUERY_CHARACTERS:
-        raise QueryError(
-            f"the {start} is {len(text):,} characters long; at most {MAX_QUERY_CHARACTERS:,} "
-            "are taken",
-            Span(0, 0),
-            "split it into several queries; Sheaf shares what they have in common",
-        )
+    _check_length(text, f"the {start}")
     _check_nesting(text)
     try:
         tree = _lark().parse(text, start=start)
@@ -108,9 +102,24 @@ def _parse(text: str, start: str) -> Any:
     except VisitError as error:
         raise error.orig_exc from None
     if start == "query":
-        return _assemble(text, built.children)
-    _check_depth(built.children[0])
-    return built.children[0]
+        made = _assemble(text, built.children)
+    else:
+        made = built.children[0]
+        _check_depth(made)
+    # Plans keep the printed form, which is longer than one without spaces, and read it again.
+    if len(text) > MAX_QUERY_CHARACTERS // 10:
+        printed = sx.print_query(made) if start == "query" else sx.print_expression(made)
+        _check_length(printed, f"the {start}, with all its spaces and brackets,")
+    return made
+
+
+def _check_length(text: str, what: str) -> None:
+    if len(text) > MAX_QUERY_CHARACTERS:
+        raise QueryError(
+            f"{what} is {len(text):,} characters long; at most {MAX_QUERY_CHARACTERS:,} are taken",
+            Span(0, 0),
+            "split it into several queries; Sheaf shares what they have in common",
+        )
 
 
 @cache

@@ -19,6 +19,11 @@ def check_sink(path: str | Path) -> None:
         )
     if not target.parent.is_dir():
         raise SheafError(f"there is no folder '{target.parent}' to write results to")
+    if os.statvfs(target.parent).f_flag & os.ST_RDONLY:
+        raise SheafError(
+            f"'{target}' cannot be written: its folder is on a read-only file system; choose "
+            "another, or mount it for writing"
+        )
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise SheafError(
             f"'{target}' cannot be written: permission denied for its folder; choose another, or "

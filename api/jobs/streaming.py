@@ -178,7 +178,7 @@ class StreamMonitor(Monitor):
             fallbacks=progress.fallbacks,
             trees=progress.decisions,
             seen=progress.seen,
-            notes=tuple(self._occurred.notes()),
+            notes=(*self._occurred.notes(), *self._occurred.time_notes(progress.time_type)),
         )
         self._account = self._account.add(batch)
         write_account(self._path, self._account)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from engines.columns.columns import Columns
 from engines.input.event_table import from_table
+from engines.input.time_sense import notes_about_times
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
@@ -66,6 +67,7 @@ class Occurrences:
     pairs: set[TypeAttribute] = field(default_factory=set)  # of which some value is not null
     names: set[str] = field(default_factory=set)  # that the column of types has
     events: int = 0
+    times: list[int] = field(default_factory=list)  # the first and the last tick, if told
 
     def __post_init__(self) -> None:
         self._asked = [_asked(query) for query in self.workload.queries]
@@ -99,6 +101,7 @@ class Occurrences:
             "types": sorted(self.types),
             "pairs": pairs,
             "names": sorted(self.names),
+            "times": self.times,
             "events": self.events,
         }
 
@@ -108,6 +111,14 @@ class Occurrences:
         self.pairs |= {(type_, name) for type_, name in seen.get("pairs", ())}
         self._remember(seen.get("names", ()))
         self.events += seen.get("events", 0)
+        if times := [*self.times, *seen.get("times", ())]:
+            self.times = [min(times), max(times)]
+
+    def time_notes(self, kind: pa.DataType | None) -> list[str]:
+        """What is odd about the times of all events, which are of this type."""
+        if not self.times or kind is None:
+            return []
+        return notes_about_times(self.times[0], self.times[1], self.events, kind, self.stream)
 
     def notes(self, among: str = "") -> list[str]:
         """A sentence for each thing that a query asks for and no event has had.
@@ -201,16 +212,19 @@ def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     types: set[str] = set()
     pairs: set[TypeAttribute] = set()
     names: set[str] = set()
+    times: list[int] = []
     events = 0
     for seen in parts:
         types.update(seen.get("types", ()))
         pairs.update((type_, name) for type_, name in seen.get("pairs", ()))
         names.update(seen.get("names", ()))
+        times += seen.get("times", ())
         events += seen.get("events", 0)
     return {
         "types": sorted(types),
         "pairs": [list(pair) for pair in sorted(pairs)],
         "names": sorted(names)[:MAX_NAMES],
+        "times": [min(times), max(times)] if times else [],  # the first and the last tick
         "events": events,
     }
 

@@ -18,7 +18,7 @@ from engines.counting.letters import CountingPlan, wanted_values
 from engines.counting.live import LiveCounter
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
-from engines.limits import StateError
+from engines.limits import StateError, row_limit_reason
 from engines.live.state_bytes import from_bytes, to_bytes
 from engines.local.run import SlicedRun, within_limit
 from engines.local.slices import Slice, appended, between
@@ -314,9 +314,9 @@ class LiveGenerations:
         context.given.clear()
         found = [run.add(events, until) for run in self._runs.values()]
         if limit is not None:
-            for name, number in context.given.items():
-                reason = context.ledger.stopped.pop(name, None) if number >= limit else None
-                if reason is not None:
+            for name in context.given:
+                if context.ledger.stopped.get(name) == row_limit_reason(name, limit):
+                    del context.ledger.stopped[name]
                     context.fallbacks.add(
                         f"{name}: of a batch, rows beyond the first {limit:,} of a bucket of keys "
                         "are left out (row limit)"

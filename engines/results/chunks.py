@@ -97,6 +97,17 @@ class AggregateChunk(RowChunk):
     def tables(self) -> Iterator[pa.Table]:
         yield self.rows
 
+    def head(self, number: int) -> AggregateChunk:
+        """The first windows as they were found, each with all of its aggregates."""
+        if len(self) <= number:
+            return self
+        item = np.asarray(pc.rank(self.rows.column("aggregate"), tiebreaker="dense"))
+        order = np.argsort(item, kind="stable")
+        sizes = np.bincount(item)[1:]
+        window = np.empty(len(item), np.int64)  # of each row, counted for each aggregate alone
+        window[order] = np.arange(len(item)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self.take(np.flatnonzero(window < number // len(sizes)))
+
     def first(self, number: int) -> pa.Table:
         return least_rows(self.rows, AGGREGATE_ORDER, number)
 

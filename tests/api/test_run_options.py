@@ -474,3 +474,22 @@ def test_a_stream_that_is_started_again_remembers_what_has_occurred(tmp_path: Pa
     account = read_account(attempt.job.account)
     assert list(account.notes) == NOTES
     assert account.by_query == BY_QUERY
+
+
+def test_a_stream_says_whether_the_times_of_its_events_make_sense(tmp_path: Path) -> None:
+    """Of all batches together, also where another process read the earlier ones."""
+    attempt = Attempt(tmp_path / "job/attempts/1")
+    attempt.path.mkdir(parents=True)
+
+    def notes(number: int, first: int, last: int) -> list[str]:
+        seen = {"times": [first, last], "events": 2}
+        batch = StreamProgress(number, 1.0, 2, seen=seen, time_type=pa.int64())
+        StreamMonitor(attempt, WORKLOAD, lambda message: None, lambda: None).on_batch(batch)
+        return [note for note in read_account(attempt.job.account).notes if "'ts'" in note]
+
+    now = 1_700_000_000
+    (note,) = notes(0, now, now)
+    assert "all 2 events have the same time" in note
+    assert notes(1, now + 60, now + 60) == []
+    (note,) = notes(2, now, now * 1000)
+    assert "in the years 2023 to 55,840; is `unit: s` right" in note

@@ -24,7 +24,7 @@ from engines.results.first_rows import FirstRows
 from engines.results.tables import FileOutput, Results, empty_results, sorted_results
 from engines.run import run
 from optimizer.bind.binder import bind, load_bound
-from optimizer.ir.query import BoundWorkload
+from optimizer.ir.query import Aggregation, BoundWorkload, Query
 from sharing.planner import make_plan
 from tests.differential.test_local import events_of
 from tests.differential.test_trees import DENSE, PLAIN_NEGATIONS, Case, cases
@@ -161,7 +161,9 @@ def test_a_query_gives_as_many_rows_as_it_may(how: How, chunk: int, more: int | 
         ({"q"} if total > limit else set()) | ({"few"} if few > limit else set())
     )
     for name, reason in context.ledger.stopped.items():
-        assert reason.startswith(f"query {name} is stopped: it has given {limit:,} rows")
+        assert reason.startswith(
+            f"query {name} is stopped: it has more rows than the {limit:,} that"
+        )
         assert "--row-limit" in reason
 
 
@@ -185,8 +187,19 @@ def test_limits_hold_over_all_slices(
     assert not (given_rows - all_rows(expected))
     whole = by_query(expected)
     given_by_query = sum((by_query(part) for part in found), Counter())
-    assert given_by_query == +Counter({name: min(limit, rows) for name, rows in whole.items()})
+    together = {q.name: rows_at_once(q) for q in workload.queries}
+    assert given_by_query == +Counter(
+        {
+            name: rows if rows <= limit else limit - limit % together[name]
+            for name, rows in whole.items()
+        }
+    )
     assert context.ledger.stopped.keys() == {name for name, rows in whole.items() if rows > limit}
+
+
+def rows_at_once(query: Query) -> int:
+    """How many rows a window or a match has."""
+    return len(query.output.items) if isinstance(query.output, Aggregation) else 1
 
 
 def all_rows(results: Results) -> Counter[str]:
@@ -250,3 +263,20 @@ def test_a_live_stream_is_limited_by_batch() -> None:
         assert all("beyond the first 10" in text for text in told)
         assert not live.context.ledger.stopped
         live.context.fallbacks.clear()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 100])
+def test_a_window_that_is_given_at_a_limit_has_all_of_its_aggregates(limit: int) -> None:
+    items = ("COUNT(*)", "SUM(a.n)", "MAX(a.n)")
+    query = f"QUERY c PATTERN SEQ(pay a, fail b) AGG {', '.join(items)} WITHIN 100 ms"
+    workload = load_bound({**LOOSE, "queries": [query]})
+    events = from_table(payments(400), workload.stream)
+    whole = run_oracle(workload, events).aggregates
+    for how in (How(), How(counting=False)):
+        context = with_chunks_of(50, row_limit=limit)
+        found = run_events(how.program(workload), events, context).aggregates
+        windows = Counter(found["time"].to_pylist())
+        assert set(windows.values()) <= {len(items)}
+        assert found.num_rows == limit - limit % len(items) < whole.num_rows
+        assert set(texts(found)) <= set(texts(whole))
+        assert set(context.ledger.stopped) == {"c"}

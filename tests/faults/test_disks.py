@@ -101,3 +101,49 @@ def test_a_job_that_finds_no_room_says_so(small: Path, tmp_path: Path) -> None:
         filling.unlink()
         job = finished(client, client.post("/v1/jobs", json=body).json()["id"])
         assert job["status"] == "succeeded", job["reason"]
+
+
+def remount(disk: Path, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_rows_on_a_disk_that_cannot_be_written_to_are_refused(
+    small: Path, tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "events.csv").write_text(EVENTS)
+    workload = tmp_path / "w.yaml"
+    workload.write_text(
+        "stream: {time: ts, type: action, unit: ms}\n"
+        "queries: ['QUERY q PATTERN SEQ(view a, view b) WHERE [user] RETURN a, b WITHIN 1 s']\n"
+    )
+    remount(small, "ro")
+    out = small / f"rows.{ending}"
+    done = command("run", workload, "--events", tmp_path / "events.csv", "--out", out)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "read-only file system" in done.stderr
+    assert str(out.parent) in done.stderr
+    assert not list(small.iterdir())
+
+
+def test_a_job_whose_folder_is_on_a_disk_that_becomes_read_only_says_so(
+    small: Path, tmp_path: Path
+) -> None:
+    """The store is elsewhere, as PostgreSQL's is."""
+    (tmp_path / "events.csv").write_text(EVENTS)
+    with service(small / "data", roots=(tmp_path,), store=str(tmp_path / "store.db")) as client:
+        plan = posted_plan(client)
+        body = {"plan": plan["id"], "source": str(tmp_path / "events.csv"), "engine": "local"}
+        # What is open stays so: a file system that is in use cannot be made read-only as a whole.
+        subprocess.run(["mount", "-o", "bind", small, small], check=True)
+        try:
+            remount(small, "bind,ro")
+            job = finished(client, client.post("/v1/jobs", json=body).json()["id"])
+            assert job["status"] == "failed"
+            assert "Read-only file system" in job["reason"]
+            assert client.get(f"/v1/plans/{plan['id']}").status_code == 200
+        finally:
+            subprocess.run(["umount", "-l", small], check=True)
+        job = finished(client, client.post("/v1/jobs", json=body).json()["id"])
+        assert job["status"] == "succeeded", job["reason"]

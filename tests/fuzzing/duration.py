@@ -5,7 +5,7 @@ anything but succeed or refuse with a reason, and returns a word for what came o
 "refused"). Everything random in a case must come from that `Random`.
 
     def test_quick() -> None:
-        outcomes = fuzz(one_case, cases=200)
+        outcomes = fuzz(one_case, cases=200, at_least=QUICK_SECONDS)
         assert outcomes["ok"]  # not everything was refused
 
     @soak
@@ -33,6 +33,8 @@ import pytest
 Case = Callable[[random.Random], str]
 Test = TypeVar("Test", bound=Callable[..., Any])
 
+# Where changes are accepted, a minute each; elsewhere, as long as the cases take.
+QUICK_SECONDS = 60.0 if "CI" in os.environ else 0.0
 SOAK_SECONDS = float(os.environ.get("SHEAF_FUZZ_SECONDS", "1800"))
 
 
@@ -47,10 +49,12 @@ def fuzz(
     *,
     cases: int | None = None,
     seconds: float | None = None,
+    at_least: float = 0.0,
     case_cpu_seconds: float = 60,
 ) -> Counter[str]:
     """How often the cases came to each outcome; ends at `cases` or `seconds`, or where one fails.
 
+    More than `cases` are tried for `at_least` so many seconds.
     What a case raises goes on with a note of its seed. So does `CpuLimit`, where a case used more
     than `case_cpu_seconds` of this process. Seeds are the same each time where `CI` is set, and new
     ones elsewhere, as those of Hypothesis.
@@ -60,9 +64,11 @@ def fuzz(
     first = int(chosen or (0 if "CI" in os.environ else random.SystemRandom().getrandbits(40)))
     most = 1 if chosen else cases
     end = None if seconds is None else time.monotonic() + seconds
+    enough = 0.0 if chosen else time.monotonic() + at_least
     outcomes: Counter[str] = Counter()
     for number in count():
-        if number == most or (end is not None and number and time.monotonic() > end):
+        over = most is not None and number >= most and time.monotonic() >= enough
+        if over or (end is not None and number and time.monotonic() > end):
             break
         seed = first + number
         try:

@@ -1,6 +1,7 @@
 """A fuzzer ends when it should, and a failure names the seed that repeats it."""
 
 import random
+import time
 
 import pytest
 
@@ -15,6 +16,12 @@ def test_it_runs_so_many_cases_and_counts_their_outcomes() -> None:
     outcomes = fuzz(even, cases=100)
     assert outcomes.total() == 100
     assert set(outcomes) == {"even", "odd"}  # each case has a seed of its own
+
+
+def test_it_goes_on_for_at_least_so_long() -> None:
+    begun = time.monotonic()
+    assert fuzz(even, cases=1, at_least=0.2).total() > 1
+    assert time.monotonic() - begun >= 0.2
 
 
 def test_without_time_one_case_is_run() -> None:

@@ -24,7 +24,7 @@ from engines.statistics.measure import sample_files
 from optimizer.bind.binder import bind
 from optimizer.plan.plan import Plan
 from sharing.planner import make_plan
-from tests.fuzzing.duration import SOAK_SECONDS, fuzz, soak
+from tests.fuzzing.duration import QUICK_SECONDS, SOAK_SECONDS, fuzz, soak
 from workloads.errors import SheafError
 from workloads.loading import load_workload
 from workloads.workload import Workload, to_document
@@ -343,7 +343,7 @@ def one_case(chance: random.Random) -> str:
 
 
 def test_damaged_files_give_rows_or_reasons() -> None:
-    outcomes = fuzz(one_case, cases=150)
+    outcomes = fuzz(one_case, cases=150, at_least=QUICK_SECONDS)
     assert outcomes["lines: rows"]
     assert outcomes["bytes: refused"]
 

@@ -25,7 +25,7 @@ from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import Settings
-from tests.fuzzing.duration import SOAK_SECONDS, fuzz, soak
+from tests.fuzzing.duration import QUICK_SECONDS, SOAK_SECONDS, fuzz, soak
 from workloads import bundled
 
 PATIENCE = 120.0  # seconds; a busy machine may need some of them
@@ -380,7 +380,7 @@ def one_request(target: Target, chance: random.Random) -> str:
 
 
 def test_no_request_is_an_error_of_the_services(target: Target) -> None:
-    outcomes = fuzz(lambda chance: one_request(target, chance), cases=300)
+    outcomes = fuzz(lambda chance: one_request(target, chance), cases=300, at_least=QUICK_SECONDS)
     assert outcomes["done"] > 20
     assert outcomes["refused"] > 20
 

@@ -23,7 +23,7 @@ from engines.spark.stream.checkpoint import (
 )
 from optimizer.bind.binder import bind
 from tests.engines.spark.test_spark_stream import QUERIES, document, sample
-from tests.fuzzing.duration import SOAK_SECONDS, fuzz, soak
+from tests.fuzzing.duration import QUICK_SECONDS, SOAK_SECONDS, fuzz, soak
 from tests.running import How, generation_of
 from workloads.loading import load_workload
 
@@ -108,7 +108,7 @@ def one_state(states: States) -> Callable[[random.Random], str]:
 
 
 def test_a_damaged_state_is_refused(states: States) -> None:
-    assert fuzz(one_state(states), cases=300)["refused"] > 200
+    assert fuzz(one_state(states), cases=300, at_least=QUICK_SECONDS / 2)["refused"] > 200
 
 
 @soak
@@ -171,7 +171,7 @@ def _damage(chance: random.Random, file: Path) -> None:
 
 
 def test_a_damaged_file_is_refused() -> None:
-    assert fuzz(one_file, cases=300)["refused"] > 180
+    assert fuzz(one_file, cases=300, at_least=QUICK_SECONDS / 2)["refused"] > 180
 
 
 @soak

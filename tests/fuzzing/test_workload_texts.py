@@ -23,7 +23,7 @@ from optimizer.ir.query import BoundWorkload, Neg, Pattern, events
 from optimizer.plan.plan import to_json
 from sharing.planner import make_plan
 from sharing.solvers.candidates import Options
-from tests.fuzzing.duration import SOAK_SECONDS, Case, fuzz, soak
+from tests.fuzzing.duration import QUICK_SECONDS, SOAK_SECONDS, Case, fuzz, soak
 from tests.fuzzing.workload_texts import bundled_texts, query_text, workload_text
 from workloads.errors import Diagnostic, QueryError, SheafError, Span, WorkloadError
 from workloads.loading import load_workload, parse_document, read_workload
@@ -142,7 +142,7 @@ def depth(pattern: Pattern) -> int:
 
 
 def test_every_text_is_used_or_refused_with_a_reason(case: Case) -> None:
-    outcomes = fuzz(case, cases=150, case_cpu_seconds=30)
+    outcomes = fuzz(case, cases=150, at_least=QUICK_SECONDS, case_cpu_seconds=30)
     assert outcomes["refused"]
     assert outcomes["planned"]
     assert not outcomes["refused without a word"]

@@ -3,13 +3,14 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from optimizer.bind import binder
 from optimizer.bind.binder import load_bound
 from workloads import limits
-from workloads.errors import WorkloadError, did_you_mean
+from workloads.errors import QueryError, WorkloadError, did_you_mean
 from workloads.limits import (
     MAX_DEPTH,
     MAX_DOCUMENT_CHARACTERS,
@@ -17,8 +18,10 @@ from workloads.limits import (
     MAX_DOCUMENT_VALUES,
     MAX_LISTED,
     MAX_NUMBER_CHARACTERS,
+    MAX_QUERY_CHARACTERS,
 )
 from workloads.loading import parse_document, read_workload
+from workloads.parser import parse_condition, parse_query
 
 STREAM = "stream: {time: ts, type: kind, sequence: seq}\n"
 QUERIES = "queries: ['PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 1 s']\n"
@@ -342,3 +345,19 @@ def test_suggestions_are_looked_for_only_so_often(monkeypatch):
 def test_long_names_are_not_compared():
     assert did_you_mean("x" * 5_000, ["x" * 5_001]) is None
     assert did_you_mean("shop", ["x" * 5_000, "shops"]) == "did you mean 'shops'?"
+
+
+@pytest.mark.parametrize("parse", [parse_condition, lambda text: parse_query(as_query(text))])
+def test_a_text_that_would_be_too_long_when_printed_is_refused(parse: Any) -> None:
+    """A plan keeps what is printed, and must be able to read it."""
+    sums = [f"({'+'.join('1' * 100)}={n})" for n in range(450)]
+    text = "(" + "AND".join(f"({'AND'.join(sums[i : i + 30])})" for i in range(0, 450, 30)) + ")"
+    assert len(text) < MAX_QUERY_CHARACTERS
+    with pytest.raises(
+        QueryError, match=r"with all its spaces and brackets, is 1\S+ characters long"
+    ):
+        parse(text)
+
+
+def as_query(condition: str) -> str:
+    return f"PATTERN A a WHERE {condition} RETURN a WITHIN 1 s"

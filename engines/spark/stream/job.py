@@ -150,6 +150,7 @@ class StreamProgress:
     matches: int = 0
     until: int | None = None
     until_shown: int | str | None = None  # as people read it
+    time_type: pa.DataType | None = None  # of results
     buckets: int = 0
     state: int = 0
     waiting: int = 0
@@ -272,7 +273,7 @@ class StreamJob:
         sink.prepare()
         write_manifest(options.checkpoint, takeover.manifest)
         self.takeover = takeover
-        self._account.turn_to(sink, groups, _times_of(source))
+        self._account.turn_to(sink, groups, source)
         found = _found(self._session, workload, source, options, takeover.manifest, buckets)
         writer = (
             found.writeStream.queryName(workload.name)
@@ -402,7 +403,7 @@ def _finish(
     )
     seen: list[StreamProgress] = []
     account = _Account(seen.append)
-    account.turn_to(_sink(program.workload, options), _groups_of(buckets), _times_of(source))
+    account.turn_to(_sink(program.workload, options), _groups_of(buckets), source)
     account.write(states.mapInArrow(buckets.finished, FOUND), batch)
     write_manifest(options.checkpoint, replace(manifest, finished=True))
     return seen[0]
@@ -422,11 +423,10 @@ class _Account:
         self.closing = False
         self.kept_out = False
 
-    def turn_to(
-        self, sink: Sink | KafkaSink, groups: QueryGroups, shown: Callable[[int | None], Any]
-    ) -> None:
-        """Go on with other queries; `shown` gives times as results have them."""
-        self._sink, self._groups, self._shown = sink, groups, shown
+    def turn_to(self, sink: Sink | KafkaSink, groups: QueryGroups, source: LiveSource) -> None:
+        """Go on with other queries."""
+        self._sink, self._groups = sink, groups
+        self._no_events = from_table(source.schema.empty_table(), source.stream)
         self._turns = {place: t for place, t in self._turns.items() if place[0] in groups}
 
     def write(self, found: DataFrame, batch: int) -> None:
@@ -458,6 +458,7 @@ class _Account:
             matches=total("matches"),
             until=self._until,
             until_shown=self._shown(self._until),
+            time_type=self._no_events.time_type,
             buckets=sum("route" in turn for turn in about),
             state=sum(turn["state"] for turn in turns),
             waiting=sum(turn["waiting"] for turn in turns),
@@ -472,6 +473,10 @@ class _Account:
             decisions=tuple(d for turn in about for d in turn.get("decisions", ())),
             seen=merged(turn["seen"] for turn in about if "seen" in turn),
         )
+
+    def _shown(self, ticks: int | None) -> int | str | None:
+        """A time as people read it: a number, or a timestamp in ISO 8601."""
+        return None if ticks is None else shown_moment(self._no_events.times(np.array([ticks])))
 
     def _routes(self, about: list[dict[str, Any]]) -> tuple[RouteTurn, ...]:
         found = {
@@ -501,16 +506,6 @@ class _Account:
                         before, events=before.events + events, bytes=before.bytes + size
                     )
         return tuple(found.values())
-
-
-def _times_of(source: LiveSource) -> Callable[[int | None], Any]:
-    """Ticks of a stream as people read them: numbers, or timestamps in ISO 8601."""
-    none = from_table(source.schema.empty_table(), source.stream)
-
-    def shown(ticks: int | None) -> int | str | None:
-        return None if ticks is None else shown_moment(none.times(np.array([ticks])))
-
-    return shown
 
 
 def _added_up(about: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

@@ -224,6 +224,8 @@ class Packer:
         latest = self._latest(events)
         occurred = Occurrences(self.workload)
         occurred.add(events.table)
+        if len(events):
+            occurred.times = events.ticks[[0, -1]].tolist()  # they are in order
         account = {
             "read": len(events),
             "bad": faults.total,

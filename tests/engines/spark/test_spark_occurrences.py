@@ -96,3 +96,5 @@ def test_a_stream_counts_what_its_batches_have(tmp_path: Path) -> None:
     occurred = Occurrences(program.workload)
     occurred.merge(about["seen"])
     assert (occurred.events, occurred.notes()) == (ROWS, NOTES)
+    ticks = table["ts"].to_pylist()
+    assert occurred.times == [min(ticks), max(ticks)]
