@@ -101,6 +101,7 @@ def _parse(text: str, start: str) -> Any:
         built = _Builder().transform(tree)
     except VisitError as error:
         raise error.orig_exc from None
+    made: Any
     if start == "query":
         made = _assemble(text, built.children)
     else:
