@@ -84,7 +84,8 @@ def _run_local(
     from engines.input.time_sense import TimeSpan
     from engines.local.run import SlicedRun
     from engines.results.first_rows import FirstRows
-    from engines.results.tables import FileOutput, empty_results
+    from engines.results.sorting import FileOutput
+    from engines.results.tables import empty_results
     from kernels.joins import cpu as joins
     from kernels.texts import cpu as texts
 
@@ -273,7 +274,8 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
     from engines.input.event_table import column_kinds
     from engines.reference.oracle import run_oracle
     from engines.results.first_rows import FirstRows
-    from engines.results.tables import row_counts, sorted_results, write_results
+    from engines.results.tables import row_counts, sorted_results
+    from engines.results.writers import write_results
     from optimizer.bind.binder import bind
     from workloads.loading import load_workload
 

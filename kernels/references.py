@@ -14,6 +14,7 @@ from kernels.panes import reference as panes_reference
 from kernels.prefixes import reference as aseq_reference
 from kernels.product import reference as product_reference
 from kernels.reversible import reference as reversible_reference
+from kernels.rows import reference as rows_reference
 from kernels.texts import reference as texts_reference
 from kernels.windows import reference as windows_reference
 
@@ -39,6 +40,11 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "window_ranges": folds_reference.window_ranges,
         "range_extremes": folds_reference.range_extremes,
         "rounded_sums": folds_reference.rounded_sums,
+        "sort_places": rows_reference.sort_places,
+        "add_lengths": rows_reference.add_lengths,
+        "put_texts": rows_reference.put_texts,
+        "add_digits": rows_reference.add_digits,
+        "put_digits": rows_reference.put_digits,
         "number_texts": texts_reference.number_texts,
         "most_of_letters": windows_reference.most_of_letters,
         "boundaries": windows_reference.boundaries,

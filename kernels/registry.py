@@ -23,6 +23,7 @@ from kernels.product import cpu as product
 from kernels.product import opencl as product_opencl
 from kernels.reversible import cpu as reversible
 from kernels.reversible import opencl as reversible_opencl
+from kernels.rows import cpu as rows
 from kernels.texts import cpu as texts
 from kernels.windows import cpu as windows
 
@@ -54,6 +55,11 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "window_ranges": {"numba": folds.window_ranges},
         "range_extremes": {"numba": folds.range_extremes},
         "rounded_sums": {"numba": folds.rounded_sums},
+        "sort_places": {"numba": rows.sort_places},
+        "add_lengths": {"numba": rows.add_lengths},
+        "put_texts": {"numba": rows.put_texts},
+        "add_digits": {"numba": rows.add_digits},
+        "put_digits": {"numba": rows.put_digits},
         "number_texts": {"numba": texts.number_texts},
         "most_of_letters": {"numba": windows.most_of_letters},
         "boundaries": {"numba": windows.boundaries},

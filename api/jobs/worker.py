@@ -236,7 +236,7 @@ def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bo
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from engines.results.tables import write_readers
+    from engines.results.writers import write_readers
 
     with pq.ParquetFile(job.rows("aggregates")) as a, pq.ParquetFile(job.rows("matches")) as m:
         readers = [

@@ -21,8 +21,8 @@ from engines.counting.panes import count_panes
 from engines.counting.product import CountingPlan, CountResult, count, value_columns
 from engines.devices import DeviceRequest
 from engines.program import CountingUnit
-from engines.results.json_text import KeyTexts, repeated, with_fixed
-from engines.results.tables import aggregate_schema
+from engines.results.json_text import KeyTexts, encoded, with_fixed
+from engines.results.tables import aggregate_schema, coded_schema, one_text
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads import syntax as ex
 
@@ -45,7 +45,7 @@ def counted_rows(
     most: int = ALL_EVALUATIONS,
 ) -> Iterator[tuple[Query, pa.Table]] | None:
     """The rows of the queries of a unit, in tables of at most so many evaluations; None where its
-    engine cannot make them of this stream.
+    engine cannot make them of this stream. Texts that repeat are dictionaries.
 
     `outputs` are the operators that making the rows of each query is charged to.
     """
@@ -178,7 +178,7 @@ class _Batch:
         group = self._counted.group[rows]
         if self._keys is None:
             return pa.nulls(len(group), pa.string())
-        return self._keys.of(self._layout.partition[self._counted.last[group]])
+        return self._keys.codes(self._layout.partition[self._counted.last[group]])
 
     def time(self, rows: Selected) -> pa.Array:
         if self._by_time:
@@ -223,11 +223,12 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
         assert isinstance(rows, slice)
         number = rows.stop - rows.start
         rows = rows.start + np.flatnonzero(np.broadcast_to(truth(having), number))
-    key = with_fixed(places.key(rows), query)
+    key = encoded(with_fixed(places.key(rows), query))
     time, seq = places.time(rows), places.seq(rows)
     size = len(time)
     exact = counted.exact[rows]
     mask = None if exact.all() else ~exact
+    schema = coded_schema(aggregate_schema(places.columns.events.time_type))
     parts = []
     for item in output.items:
         is_count = item.function == "count"
@@ -241,16 +242,16 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
         parts.append(
             pa.table(
                 {
-                    "query": repeated(query.name, size),
+                    "query": one_text(query.name, size),
                     "key": key,
                     "time": time,
                     "seq": seq,
-                    "aggregate": repeated(item.text, size),
+                    "aggregate": one_text(item.text, size),
                     "value": value,
                     "count": whole,
                     "exact": pa.array(exact) if is_count else pa.repeat(pa.scalar(True), size),
                 },
-                schema=aggregate_schema(places.columns.events.time_type),
+                schema=schema,
             )
         )
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts)

@@ -23,9 +23,7 @@ from engines.matching.trees.run import UnfinishedQuery, tree_chunks
 from engines.program import CountingUnit, Program, RunContext, StepwiseUnit, TreeUnit, Unit
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.json_text import KeyTexts
-from engines.results.tables import (
-    Results,
-)
+from engines.results.tables import Results
 from optimizer.engines import counting_engine
 from optimizer.ir.query import Aggregation, Construction, Query, is_unbounded, waits_for_window
 from optimizer.ir.query import events as components

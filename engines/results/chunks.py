@@ -16,14 +16,17 @@ from engines.account import Account
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
 from engines.input.event_table import Events
-from engines.results.json_text import distinct_rows, parts, repeated, with_fixed
+from engines.results.json_text import distinct_rows, parts, with_fixed
 from engines.results.tables import (
     AGGREGATE_ORDER,
     Results,
+    coded_schema,
     empty_results,
     least_places,
     least_rows,
     match_schema,
+    one_text,
+    plain,
 )
 from optimizer.ir.query import Query
 
@@ -50,7 +53,7 @@ class RowChunk(ABC):
 
     @abstractmethod
     def tables(self) -> Iterator[pa.Table]:
-        """All rows, in tables of bounded size."""
+        """All rows, in tables of bounded size; texts that repeat may be dictionaries."""
 
     @abstractmethod
     def first(self, number: int) -> pa.Table:
@@ -160,27 +163,29 @@ class MatchChunk(RowChunk):
             places = least_places(iter((self._key_ranks(), time, start, end)), len(self), number)
             chosen = self if len(places) == len(self) else self.take(places)
         tables = list(chosen.tables())
-        return pa.concat_tables([match_schema(self._events.time_type).empty_table(), *tables])
+        schema = coded_schema(match_schema(self._events.time_type))
+        return pa.concat_tables([schema.empty_table(), *tables])
 
     def table(self) -> pa.Table:
         """All rows at once."""
         start, end, time = self.times()
         columns = {
-            "query": repeated(self.query, len(self)),
+            "query": one_text(self.query, len(self)),
             "key": self._keys(),
             "start": self._events.times(start),
             "end": self._events.times(end),
             "time": self._events.times(time),
             "match": self.texts(),
         }
-        return pa.table(columns, schema=match_schema(self._events.time_type))
+        return pa.table(columns, schema=coded_schema(match_schema(self._events.time_type)))
 
-    def _keys(self) -> pa.Array:
+    def _keys(self) -> pa.DictionaryArray:
         partitions = self.partitions()
         if partitions is None:
-            return with_fixed(pa.nulls(len(self), pa.string()), self.of)
+            return with_fixed(pa.nulls(len(self), pa.string()), self.of).dictionary_encode()
         used, (place,) = distinct_rows([partitions[0]], partitions[1])
-        return with_fixed(self.key_texts(used), self.of).take(pa.array(place))
+        texts = with_fixed(self.key_texts(used), self.of)
+        return pa.DictionaryArray.from_arrays(place.astype(np.int32), texts)
 
     def _key_ranks(self) -> Rows | None:
         """Numbers that compare as the keys do; None where all are the same."""
@@ -205,5 +210,5 @@ def collected(chunks: Iterable[RowChunk], time_type: pa.DataType) -> Results:
         "matches": [none.matches],
     }
     for chunk in chunks:
-        tables[chunk.kind] += chunk.tables()
+        tables[chunk.kind] += map(plain, chunk.tables())
     return Results(pa.concat_tables(tables["aggregates"]), pa.concat_tables(tables["matches"]))

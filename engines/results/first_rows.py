@@ -8,7 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.results.tables import AGGREGATE_ORDER, MATCH_ORDER, Results, of_kind, sorted_rows
+from engines.results.tables import (
+    AGGREGATE_ORDER,
+    MATCH_ORDER,
+    Results,
+    of_kind,
+    plain,
+    sorted_rows,
+)
 
 if TYPE_CHECKING:
     from engines.results.chunks import RowChunk
@@ -35,7 +42,7 @@ class FirstRows:
             self.aggregates += len(chunk)
         tables = chunk.tables() if self._limit is None else [chunk.first(self._limit)]
         for table in tables:
-            self._keep(of_kind(table, chunk.kind))
+            self._keep(of_kind(plain(table), chunk.kind))
 
     def _keep(self, results: Results) -> None:
         self._kept.append(results)

@@ -6,7 +6,6 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from engines.columns.columns import Columns, Vector, broadcast
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Layout, Rows
 from engines.input.event_table import Events
+from engines.results.row_texts import NumberedTexts, Piece, put_together
 from optimizer.ir.query import Construction, Query, ReturnAlias, ReturnAttribute, ReturnValue
 from workloads import syntax as ex
 
@@ -36,8 +36,8 @@ def json_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         text = pa.nulls(len(column), pa.string())
     else:
         # Of values that repeat, each is written once.
-        encoded = column if pa.types.is_dictionary(kind) else _encoded(column)
-        text = _distinct(encoded.dictionary).take(encoded.indices)
+        codes = encoded(column)
+        text = distinct_texts(codes.dictionary).take(codes.indices)
     return pc.fill_null(text, "null")
 
 
@@ -92,17 +92,23 @@ def shown_moment(column: pa.Array) -> int | str:
     return found if isinstance(found, int) else str(found)
 
 
-def _encoded(column: pa.Array) -> pa.DictionaryArray:
+def encoded(column: pa.Array) -> pa.DictionaryArray:
+    """A column as a dictionary and numbers in it; values that cannot be compared one by one."""
+    if pa.types.is_dictionary(column.type):
+        return column
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         indices = pa.array(np.arange(len(column)), pa.int64())
         return pa.DictionaryArray.from_arrays(indices, column)
     return column.dictionary_encode()
 
 
-def _distinct(values: pa.Array) -> pa.Array:
+def distinct_texts(values: pa.Array) -> pa.Array:
+    """Each value as JSON text; null for what JSON has no number for."""
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return joined('"', iso_texts(values), '"')
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return values.cast(pa.string())
     if pa.types.is_floating(kind):
         return _numbers(values.cast(pa.float64()))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -184,24 +190,37 @@ class KeyTexts:
 
     def __init__(self, events: Events, layout: Layout, key: tuple[str, ...]) -> None:
         self._events, self._layout, self._key = events, layout, key
+        self._every: pa.Array | None = None
 
     def of(self, partitions: Rows) -> pa.Array:
         """The key of each given partition; null where there is none."""
+        codes = self.codes(partitions)
+        return codes.dictionary.take(codes.indices)
+
+    def codes(self, partitions: Rows) -> pa.DictionaryArray:
+        """The same keys as numbers in a dictionary."""
         if not self._key:
-            return pa.nulls(len(partitions), pa.string())
-        used, place = np.unique(partitions, return_inverse=True)
-        rows = pa.array(self._layout.order[self._layout.starts[used]])
-        pieces: list[pa.Array | str] = []
-        for name in self._key:
-            pieces.append(("," if pieces else "{") + json_text(name) + ":")
-            pieces.append(json_column(self._events.whole(name).take(rows)))
-        return joined(*pieces, "}").take(pa.array(place))
+            none = pa.nulls(len(partitions), pa.int32())
+            return pa.DictionaryArray.from_arrays(none, pa.array([], pa.string()))
+        number = len(self._layout.starts) - 1
+        if self._every is None and 4 * len(partitions) < number:
+            used, (place,) = distinct_rows([partitions], number)
+            return pa.DictionaryArray.from_arrays(place.astype(np.int32), self._texts(used))
+        if self._every is None:
+            self._every = self._texts(np.arange(number))
+        return pa.DictionaryArray.from_arrays(partitions.astype(np.int32), self._every)
+
+    def _texts(self, partitions: Rows) -> pa.Array:
+        rows = self._layout.order[self._layout.starts[partitions]]
+        return object_texts(rows, self._key, self._events)
 
 
 def with_fixed(keys: pa.Array, query: Query) -> pa.Array:
     """Keys of a query's partitions as its results have them: with the attributes of `fixed_key`."""
     if not query.fixed_key:
         return keys
+    if pa.types.is_dictionary(keys.type) and query.key:
+        return pa.DictionaryArray.from_arrays(keys.indices, with_fixed(keys.dictionary, query))
     named = query.result_key
     if not query.key:
         return repeated(json_text(dict(named)), len(keys))
@@ -278,14 +297,18 @@ def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> 
             case ReturnValue(expression, name):
                 items[name] = expression
     objects = _texts([i for i in items.values() if isinstance(i, _Objects)], bound, columns.events)
-    pieces: list[pa.Array | str] = []
+    pieces: list[Piece] = []
     for name, wanted in items.items():
         pieces.append(("," if pieces else "{") + json_text(name) + ":")
         if isinstance(wanted, _Objects):
             pieces.append(objects.pop(0))
         else:
-            pieces.append(_value_texts(wanted, bound, columns))
-    return joined(*pieces, "}") if pieces else repeated("{}", bound.size)
+            pieces.append(_in_turn(_value_texts(wanted, bound, columns)))
+    return put_together([*pieces, "}"] if pieces else ["{}"], bound.size)
+
+
+def _in_turn(texts: pa.Array) -> NumberedTexts:
+    return NumberedTexts(texts, np.arange(len(texts), dtype=np.int32))
 
 
 def parts(
@@ -320,34 +343,35 @@ def object_texts(rows: RowNumbers, names: Sequence[str], events: Events) -> pa.A
     return joined(*pieces, "}")
 
 
-def _texts(wanted: list[_Objects], bound: BoundAliases, events: Events) -> list[pa.Array]:
+def _texts(wanted: list[_Objects], bound: BoundAliases, events: Events) -> list[NumberedTexts]:
     """Events as objects, groups of them as lists; an event is written once for all that want it."""
-    found: list[pa.Array | None] = [None] * len(wanted)
+    found: dict[int, NumberedTexts] = {}
     columns = [bound.columns[one.alias] for one in wanted]
     rows = [column.rows if isinstance(column, EventGroups) else column for column in columns]
     for i, one in enumerate(wanted):
-        if found[i] is not None:
+        if i in found:
             continue
         alike = [j for j, other in enumerate(wanted) if other.names == one.names]
         written = _written([rows[j] for j in alike], one.names, events)
         for j, objects in zip(alike, written, strict=True):
             column = columns[j]
             if isinstance(column, EventGroups):
-                lists = pa.ListArray.from_arrays(pa.array(column.offsets, pa.int32()), objects)
-                objects = joined("[", pc.binary_join(lists, ","), "]")
+                texts = objects.texts.take(pa.array(objects.numbers))
+                lists = pa.ListArray.from_arrays(pa.array(column.offsets, pa.int32()), texts)
+                objects = _in_turn(joined("[", pc.binary_join(lists, ","), "]"))
             found[j] = objects
-    return found
+    return [found[i] for i in range(len(wanted))]
 
 
-def _written(columns: list[RowNumbers], names: Sequence[str], events: Events) -> list[pa.Array]:
+def _written(
+    columns: list[RowNumbers], names: Sequence[str], events: Events
+) -> list[NumberedTexts]:
     """Rows as objects, column by column."""
-    ends = np.cumsum([0, *map(len, columns)]).tolist()
-    if ends[-1] <= HANDFUL:
-        texts = object_texts(np.concatenate(columns), names, events)
-        return [texts.slice(a, b - a) for a, b in pairwise(ends)]
+    if sum(map(len, columns)) <= HANDFUL:
+        return [_in_turn(object_texts(column, names, events)) for column in columns]
     used, numbers = distinct_rows(columns, len(events))
     texts = object_texts(used, names, events)
-    return [texts.take(pa.array(number)) for number in numbers]
+    return [NumberedTexts(texts, number) for number in numbers]
 
 
 def distinct_rows(columns: list[RowNumbers], length: int) -> tuple[RowNumbers, list[RowNumbers]]:

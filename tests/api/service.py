@@ -9,7 +9,8 @@ import httpx
 import pyarrow as pa
 
 from api.http.schemas import EXAMPLE_WORKLOAD
-from engines.results.tables import Results, aggregate_schema, match_schema, write_results
+from engines.results.tables import Results, aggregate_schema, match_schema
+from engines.results.writers import write_results
 
 T = TypeVar("T")
 

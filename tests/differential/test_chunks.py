@@ -21,7 +21,8 @@ from engines.local.slices import Slice, between
 from engines.program import Program, RunContext, RunOptions, bound_program
 from engines.reference.oracle import run_oracle
 from engines.results.first_rows import FirstRows
-from engines.results.tables import FileOutput, Results, empty_results, sorted_results
+from engines.results.sorting import FileOutput
+from engines.results.tables import Results, empty_results, sorted_results
 from engines.run import run
 from optimizer.bind.binder import bind, load_bound
 from optimizer.ir.query import Aggregation, BoundWorkload, Query

@@ -22,15 +22,9 @@ from engines.limits import Ledger, ResultsError
 from engines.matching.trees.adaptive import Decision
 from engines.results.chunks import RowChunk, RowKind
 from engines.results.first_rows import FirstRows
-from engines.results.tables import (
-    AGGREGATE_ORDER,
-    MATCH_ORDER,
-    RUN_BYTES,
-    Results,
-    Sorter,
-    write_rows,
-    write_run,
-)
+from engines.results.sorting import RUN_BYTES, Sorter, write_run
+from engines.results.tables import AGGREGATE_ORDER, MATCH_ORDER, Results
+from engines.results.writers import write_rows
 from engines.spark.batch.packing import packed_report, packed_rows
 
 _ORDERS = {"aggregates": AGGREGATE_ORDER, "matches": MATCH_ORDER}

@@ -18,18 +18,16 @@ import pyarrow as pa
 from engines.limits import ResultsError
 from engines.results.chunks import ROW_KINDS
 from engines.results.first_rows import FirstRows
+from engines.results.sorting import Sorter
 from engines.results.tables import (
     AGGREGATE_ORDER,
-    ENDINGS,
     MATCH_ORDER,
     Results,
-    Sorter,
     aggregate_schema,
     empty_results,
     match_schema,
-    write_readers,
-    write_rows,
 )
+from engines.results.writers import ENDINGS, write_readers, write_rows
 from engines.spark.batch.landing import FirstFew, Landing, PackedRows, Report, SortedFiles
 from engines.spark.batch.packing import unpacked_time
 from engines.spark.batch.source import TABLE

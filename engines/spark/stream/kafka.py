@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from engines.limits import EventsError
-from engines.results.tables import json_rows
+from engines.results.json_lines import json_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

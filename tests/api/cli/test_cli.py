@@ -18,7 +18,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from api.cli.main import app
-from engines.results import tables as results
+from engines.results import writers as results
 from optimizer.plan.plan import VERSION
 from workloads import bundled
 from workloads.generators import write_events

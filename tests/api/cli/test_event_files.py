@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 
 from api.cli.main import app
 from engines.limits import ResultsError
-from engines.results.tables import Results, write_results
+from engines.results.tables import Results
+from engines.results.writers import write_results
 
 QUERY = "QUERY q PATTERN SEQ(A a, B b) PARTITION BY card AGG COUNT(*), SUM(b.amount) WITHIN 5 min"
 LINES = ["ts,kind,card,amount", *(f"{1740816000 + i},{'AB'[i % 2]},c1,{i}" for i in range(40))]

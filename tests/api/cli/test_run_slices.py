@@ -250,7 +250,7 @@ HALTED = """
 import signal
 from api.cli.main import main
 from engines.local.run import SlicedRun
-from engines.results.tables import FileOutput
+from engines.results.sorting import FileOutput
 
 FileOutput.__init__.__defaults__ = (1,)
 chunks, slices = SlicedRun.chunks, []

@@ -19,8 +19,8 @@ from engines.results.tables import (
     empty_results,
     match_schema,
     sorted_results,
-    write_results,
 )
+from engines.results.writers import write_results
 
 UTC = datetime.UTC
 
@@ -219,3 +219,17 @@ def test_a_moment_is_shown_as_far_as_it_matters(text: str, unit: str, shown: str
     assert shown_moment(moment.cast(pa.timestamp(unit))) == shown
     assert shown_moment(moment.cast(pa.timestamp(unit, "UTC"))) == f"{shown}Z"
     assert shown_moment(moment) == ticks
+
+
+@pytest.mark.parametrize(
+    "time_type", [pa.int64(), pa.timestamp("us", "+02:00"), pa.timestamp("ns"), pa.date32()]
+)
+def test_parquet_reads_back_with_the_types_of_results(
+    tmp_path: Path, time_type: pa.DataType
+) -> None:
+    row = {"query": "q", "key": '{"k":1}', "aggregate": "COUNT(*)", "exact": True}
+    aggregates = pa.Table.from_pylist([row], aggregate_schema(time_type))
+    results = Results(aggregates, empty_results(time_type).matches)
+    (path,) = write_results(results, str(tmp_path / "out.parquet"), True, False)
+    assert pq.read_table(path).equals(aggregates)
+    assert pq.read_schema(path).metadata is None

@@ -1,0 +1,74 @@
+"""The texts of rows, put together in one go from pieces that are told apart by numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kernels.rows.cpu import add_digits, add_lengths, put_digits, put_texts
+
+
+class NumberedTexts(NamedTuple):
+    """For each row one of some texts, none of which is null; no text where the number is -1."""
+
+    texts: pa.Array
+    numbers: npt.NDArray[Any]
+
+
+class WholeNumbers(NamedTuple):
+    """For each wanted row the digits of a number, and what stands behind them."""
+
+    numbers: npt.NDArray[np.int64]
+    wanted: npt.NDArray[np.bool_]
+    suffix: str = ""
+
+
+Piece: TypeAlias = str | NumberedTexts | WholeNumbers
+
+
+def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
+    """Each row's pieces side by side; a piece that is a text is every row's."""
+    every = [_numbered(piece, size) if isinstance(piece, str) else piece for piece in pieces]
+    lengths = np.zeros(size, np.int64)
+    for piece in every:
+        if isinstance(piece, WholeNumbers):
+            add_digits(piece.numbers, piece.wanted, _bytes(piece.suffix), lengths)
+        else:
+            add_lengths(_offsets(piece.texts), piece.numbers.astype(np.int32, copy=False), lengths)
+    offsets = np.zeros(size + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    out, ends = np.empty(int(offsets[-1]), np.uint8), offsets[:-1].copy()
+    for piece in every:
+        if isinstance(piece, WholeNumbers):
+            put_digits(piece.numbers, piece.wanted, _bytes(piece.suffix), ends, out)
+            continue
+        data = piece.texts.buffers()[2]
+        written = np.zeros(1, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        numbers = piece.numbers.astype(np.int32, copy=False)
+        put_texts(_offsets(piece.texts), written, numbers, ends, out)
+    if offsets[-1] >= 2**31:
+        return pa.LargeStringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(out))
+    return pa.StringArray.from_buffers(
+        size, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)
+    )
+
+
+def _numbered(text: str, size: int) -> NumberedTexts:
+    return NumberedTexts(pa.array([text], pa.string()), np.zeros(size, np.int32))
+
+
+def _bytes(text: str) -> npt.NDArray[np.uint8]:
+    return np.array(list(text.encode()), np.uint8)
+
+
+def _offsets(texts: pa.Array) -> npt.NDArray[Any]:
+    buffer = texts.buffers()[1]
+    if buffer is None or not len(texts):
+        return np.zeros(1, np.int32)
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    found = np.frombuffer(buffer, width)
+    return found[texts.offset : texts.offset + len(texts) + 1]

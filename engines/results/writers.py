@@ -1,0 +1,177 @@
+"""Result rows written to files, in the format of the path's ending."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from engines.limits import ResultsError
+from engines.results.json_lines import json_rows
+from engines.results.json_text import iso_texts
+from engines.results.tables import (
+    CODED,
+    Results,
+    coded,
+    coded_schema,
+    plain_schema,
+    sorted_results,
+)
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+ROWS_AT_ONCE = 100_000
+LINES_AT_ONCE = 20_000  # of JSON, whose texts are several times as large as the rows
+
+
+Charged = Callable[[str], AbstractContextManager[object]]  # of a kind of rows
+
+
+def uncharged(kind: str) -> AbstractContextManager[object]:
+    """A context that charges nobody."""
+    return nullcontext(kind)
+
+
+def write_results(
+    results: Results, path: str, has_aggregates: bool, has_matches: bool
+) -> list[str]:
+    """Write the rows, sorted, in the format of the path's ending; gives the files written.
+
+    A workload of both kinds of query has two files, `.aggregates` and `.matches` before the
+    ending. Files appear under their names only when all are complete.
+    """
+    ordered = sorted_results(results)
+    readers = (ordered.aggregates.to_reader(), ordered.matches.to_reader())
+    return write_readers(*readers, path, has_aggregates, has_matches)
+
+
+def write_readers(
+    aggregates: pa.RecordBatchReader,
+    matches: pa.RecordBatchReader,
+    path: str,
+    has_aggregates: bool,
+    has_matches: bool,
+    charged: Charged = uncharged,
+) -> list[str]:
+    """`write_results` for rows that come sorted, and batch by batch.
+
+    Each kind of rows is written in a context of its own, `charged` with its name.
+    """
+    target = Path(path)
+    if target.suffix not in ENDINGS:
+        raise ResultsError(
+            f"results are written to {', '.join(ENDINGS)}, by the ending, not to '{target.name}'"
+        )
+    if not target.parent.is_dir():
+        raise ResultsError(f"there is no folder '{target.parent}' to write results to")
+    kinds = []
+    if has_aggregates or not has_matches:
+        kinds.append(("aggregates", aggregates))
+    if has_matches:
+        kinds.append(("matches", matches))
+    partial: dict[Path, Path] = {}
+    try:
+        for kind, reader in kinds:
+            name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
+            final = target.with_name(name)
+            partial[final] = final.with_name(f".{name}.{os.getpid()}.partial")
+            with charged(kind):
+                _WRITERS[final.suffix](reader, partial[final])
+        for final, written in partial.items():
+            written.replace(final)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise ResultsError(f"'{final}' cannot be written: {why}") from error
+    finally:
+        for written in partial.values():
+            with suppress(OSError):
+                written.unlink(missing_ok=True)
+    return [str(final) for final in partial]
+
+
+def write_rows(rows: pa.RecordBatchReader, path: Path) -> None:
+    """Write rows to one file, in the format of its ending."""
+    _WRITERS[path.suffix](rows, path)
+
+
+def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:
+    """Repeating texts are dictionaries in the file; whoever reads it gets texts."""
+    schema = plain_schema(rows.schema)
+    types = {"ARROW:schema": base64.b64encode(schema.serialize())}
+    schema = coded_schema(schema)
+    with pyarrow.parquet.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=[name for name in CODED if name in schema.names],
+        store_schema=False,
+    ) as out:
+        for table in _pieces(rows):
+            columns = [_compact(column) for column in coded(table).columns]
+            out.write_table(pa.Table.from_arrays(columns, schema=schema))
+        out.add_key_value_metadata(types)
+
+
+def _compact(column: pa.ChunkedArray) -> pa.Array:
+    """A column of one chunk; its dictionary, which is written whole, with the texts in use only."""
+    one = column.chunk(0) if column.num_chunks else column.combine_chunks()
+    if not pa.types.is_dictionary(one.type) or 2 * len(one.dictionary) < len(one):
+        return one
+    seen = np.zeros(len(one.dictionary), np.bool_)
+    seen[one.indices.drop_null().to_numpy()] = True
+    place = (np.cumsum(seen, dtype=np.int32) - 1).astype(np.int32)
+    if not len(place):
+        return one
+    indices = pa.array(place).take(one.indices)
+    return pa.DictionaryArray.from_arrays(indices, one.dictionary.filter(pa.array(seen)))
+
+
+def _write_csv(rows: pa.RecordBatchReader, path: Path) -> None:
+    schema = plain_schema(rows.schema)
+    for number, field in enumerate(schema):
+        if pa.types.is_timestamp(field.type):
+            schema = schema.set(number, pa.field(field.name, pa.string()))
+    with pyarrow.csv.CSVWriter(path, schema) as out:
+        for table in _pieces(rows):
+            columns = {name: _iso_or_same(table.column(name)) for name in table.column_names}
+            out.write_table(pa.table(columns, schema=schema))
+
+
+def _write_jsonl(rows: pa.RecordBatchReader, path: Path) -> None:
+    """Key and match are JSON already, so they stand in the line as the objects that they are."""
+    with path.open("wb") as out:
+        for table in _pieces(rows):
+            for batch in table.to_batches(LINES_AT_ONCE):
+                out.write(json_rows(batch, after="}\n").buffers()[2])
+
+
+def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """The batches as tables of about as many rows as are well written at once."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in rows:
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            waiting.append(batch.slice(start, ROWS_AT_ONCE))
+            if sum(part.num_rows for part in waiting) >= ROWS_AT_ONCE:
+                yield pa.Table.from_batches(waiting).combine_chunks()
+                waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _iso_or_same(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    if pa.types.is_timestamp(column.type):
+        return iso_texts(column.combine_chunks())
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+_WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".jsonl": _write_jsonl,
+}

@@ -1,0 +1,1 @@
+"""Result rows: their order, and their texts."""
