@@ -53,6 +53,7 @@ class Shape:
     outputs: tuple[str, ...] = ("return", "trigger", "slide")
     count_windows: bool = True
     having: bool = True
+    limit: bool = False  # LIMIT k
     max_window: int = 8
 
 
@@ -234,7 +235,9 @@ def bindable_queries(
         name=name,
         pattern=pattern,
         within=sx.Duration(Decimal(size), unit),
-        output=_returned(draw, scope) if kind == "return" else _aggregates(draw, shape, scope),
+        output=_returned(draw, shape, scope)
+        if kind == "return"
+        else _aggregates(draw, shape, scope),
         where=_joined(conditions),
         partition_by=partition_by,
         slide=slide,
@@ -530,7 +533,7 @@ def _group_condition(draw: Draw, scope: _Scope, groups: list[str]) -> ex.Express
     return ex.Comparison(draw(COMPARISONS), call, other)
 
 
-def _returned(draw: Draw, scope: _Scope) -> sx.Return:
+def _returned(draw: Draw, shape: Shape, scope: _Scope) -> sx.Return:
     items: list[sx.Item] = []
     for name in scope.positive:
         choice = draw(st.integers(0, 5))
@@ -544,7 +547,8 @@ def _returned(draw: Draw, scope: _Scope) -> sx.Return:
                 value = ex.Call(draw(st.sampled_from(ex.GROUP_FUNCTIONS)), value)
             total = ex.Arithmetic(draw(ARITHMETIC), value, ex.Literal(2))
             items.append(sx.Item(total, f"v_{name}"))
-    return sx.Return(tuple(items) or (sx.Item(scope.positive[0]),))
+    limit = draw(st.none() | st.integers(1, 3)) if shape.limit else None
+    return sx.Return(tuple(items) or (sx.Item(scope.positive[0]),), limit)
 
 
 def _aggregates(draw: Draw, shape: Shape, scope: _Scope) -> sx.Aggregates:

@@ -109,7 +109,11 @@ def syntax_queries() -> st.SearchStrategy[sx.Query]:
         st.builds(
             sx.Aggregates, st.lists(value, min_size=1, max_size=3).map(tuple), st.none() | value
         ),
-        st.builds(sx.Return, st.lists(item, min_size=1, max_size=3).map(tuple)),
+        st.builds(
+            sx.Return,
+            st.lists(item, min_size=1, max_size=3).map(tuple),
+            st.none() | st.integers(1, 1_000_000),
+        ),
     )
     return st.builds(
         sx.Query,

@@ -18,4 +18,5 @@ MAX_DEPTH = 200  # operators of a condition or value, one inside the other
 MAX_PARTS = 1_000  # of a SEQ, AND or OR
 MAX_LISTED = 1_000  # aggregates, items of RETURN, attributes of a key
 MAX_CHAINED = 200  # comparisons in a row: a = b = c
+MAX_LIMIT = 1_000_000  # k of LIMIT k
 MAX_GROUP = 100  # n of E^n

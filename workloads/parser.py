@@ -28,6 +28,7 @@ from workloads.limits import (
     MAX_DEPTH,
     MAX_EXPONENT,
     MAX_GROUP,
+    MAX_LIMIT,
     MAX_LISTED,
     MAX_NUMBER_CHARACTERS,
     MAX_PARTS,
@@ -71,7 +72,7 @@ _WORDS = {
 }
 _VALUE_STARTS = {"NUMBER", "STRING", "NAME", "TRUE", "FALSE", "NULL", "LPAR", "MINUS", "LSQB"}
 _ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}
-_CLAUSES = ("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "WITHIN", "SLIDE")
+_CLAUSES = ("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "LIMIT", "WITHIN", "SLIDE")
 
 
 def parse_query(text: str) -> sx.Query:
@@ -311,6 +312,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     partition_clause = _clause("PARTITION BY")
     agg_clause = _clause("AGG")
     return_clause = _clause("RETURN")
+    limit_clause = _clause("LIMIT")
     within_clause = _clause("WITHIN")
     slide_clause = _clause("SLIDE")
 
@@ -491,6 +493,16 @@ def _check_depth(expression: ex.Expression) -> None:
         waiting += [(part, depth + 1) for part in ex.children(node)]
 
 
+def _limit(token: Token) -> int:
+    _check_number(token)
+    text = str(token)
+    if not text.isdigit() or not 1 <= int(text) <= MAX_LIMIT:
+        raise QueryError(
+            f"LIMIT takes a whole number from 1 to {MAX_LIMIT:,}", _token_span(token), "such as 1"
+        )
+    return int(text)
+
+
 _SIMPLER = "simplify it, or write a column with that value into the events"
 
 
@@ -518,6 +530,13 @@ def _assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query
         )
     output: sx.Aggregates | sx.Return
     if "AGG" in found:
+        if "LIMIT" in found:
+            raise QueryError(
+                "LIMIT goes with RETURN: it says how many matches are returned of those that end "
+                "at one event",
+                found["LIMIT"][0],
+                "leave LIMIT out",
+            )
         span, parts = found["AGG"]
         items = tuple(parts[:-1])
         _check_listed("aggregates", list(items), span)
@@ -532,7 +551,8 @@ def _assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query
         for item in parts:
             if not isinstance(item.value, str):
                 _check_depth(item.value)
-        output = sx.Return(tuple(parts), span)
+        limit = _limit(found["LIMIT"][1][0]) if "LIMIT" in found else None
+        output = sx.Return(tuple(parts), limit, span)
     if "WHERE" in found:
         _check_depth(found["WHERE"][1][0])
     span, keys = found.get("PARTITION BY", (Span(0, 0), []))

@@ -350,9 +350,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """`RETURN a.id, b, a.x + b.x AS total`"""
+    """`RETURN a.id, b, a.x + b.x AS total LIMIT 3`"""
 
     items: tuple[Item, ...]
+    limit: int | None = None  # matches that end at one moment
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -383,6 +384,7 @@ RESERVED = frozenset(
         "AGG",
         "HAVING",
         "RETURN",
+        "LIMIT",
         "WITHIN",
         "SLIDE",
         "SEQ",
@@ -469,8 +471,9 @@ def _print_output(output: Aggregates | Return) -> str:
         case Aggregates(items, having):
             text = "AGG " + ", ".join(map(print_aggregate, items))
             return text if having is None else f"{text} HAVING {print_aggregate(having)}"
-        case Return(items):
-            return "RETURN " + ", ".join(map(_print_item, items))
+        case Return(items, limit):
+            text = "RETURN " + ", ".join(map(_print_item, items))
+            return text if limit is None else f"{text} LIMIT {limit}"
         case _:
             assert_never(output)
 

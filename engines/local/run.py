@@ -22,6 +22,7 @@ from engines.matching.stepwise.steps import QueryScan
 from engines.matching.trees.run import UnfinishedQuery, tree_chunks
 from engines.program import CountingUnit, Program, RunContext, StepwiseUnit, TreeUnit, Unit
 from engines.results.chunks import AggregateChunk, RowChunk, collected
+from engines.results.first_matches import first_matches
 from engines.results.json_text import KeyTexts
 from engines.results.tables import Results
 from optimizer.engines import counting_engine
@@ -50,7 +51,7 @@ def event_chunks(program: Program, events: Events, context: RunContext) -> Itera
     """
     if len(events):
         run = _Run(program, events, context)
-        yield from run.chunks()
+        yield from first_matches(run.chunks(), program.workload.queries, events)
         run.count_symbols()
 
 

@@ -9,10 +9,12 @@ from typing import Any
 from engines.reference.meaning import Matcher, Region, Test, extent
 from engines.reference.shape import alternatives, existential, last_events, waits
 from engines.reference.values import Binding, Row, in_order, over, value
+from engines.results.json_text import json_text
 from optimizer.ir.query import (
     Aggregate,
     BoundWorkload,
     Construction,
+    MatchLimit,
     Pattern,
     Query,
     ReturnAlias,
@@ -110,11 +112,15 @@ def _results(
     choices = alternatives(query.pattern)
     output = query.output
     if isinstance(output, Construction):
-        for choice in choices:
-            for match in matcher.matches(choice):
-                yield _times(query, choice, match, matcher) | {
-                    "match": _returned(query, output, match, columns)
-                }
+        matches = [(choice, match) for choice in choices for match in matcher.matches(choice)]
+        rows = [
+            _times(query, choice, match, matcher)
+            | {"match": _returned(query, output, match, columns)}
+            for choice, match in matches
+        ]
+        if output.limit is not None:
+            rows = _first(output.limit, [match for _, match in matches], rows)
+        yield from rows
         return
     for time, seq, window in _windows(query, matcher, choices, tick):
         found = [match for choice in choices for match in matcher.matches(choice, window)]
@@ -188,6 +194,21 @@ def _times(query: Query, choice: Pattern, match: Binding, matcher: Matcher) -> R
     elif waits(choice):
         time = first.key[0] + matcher.width
     return {"start": first.key[0], "end": last.key[0], "time": time}
+
+
+def _first(limit: MatchLimit, matches: list[Binding], rows: list[Result]) -> list[Result]:
+    """Of the matches that end at one moment, the first by the moments of their events."""
+
+    def place(number: int) -> tuple[list[list[Any]], str]:
+        match = matches[number]
+        moments = [[row.key for row in in_order(match.get(a, ()))] for a in limit.aliases]
+        return moments, json_text(rows[number]["match"])
+
+    by_end: dict[Any, list[int]] = {}
+    for number, match in enumerate(matches):
+        by_end.setdefault(extent(match)[1].key, []).append(number)
+    chosen = [n for found in by_end.values() for n in sorted(found, key=place)[: limit.number]]
+    return [rows[number] for number in sorted(chosen)]
 
 
 def _returned(query: Query, output: Construction, match: Binding, columns: set[str]) -> Result:

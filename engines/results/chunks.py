@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import Self
@@ -16,7 +16,7 @@ from engines.account import Account
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
 from engines.input.event_table import Events
-from engines.results.json_text import distinct_rows, parts, with_fixed
+from engines.results.json_text import RowNumbers, distinct_rows, parts, with_fixed
 from engines.results.tables import (
     AGGREGATE_ORDER,
     Results,
@@ -144,6 +144,14 @@ class MatchChunk(RowChunk):
         """Each match as JSON."""
 
     @abstractmethod
+    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
+        """The table's row of each match's event, or its group of them, by alias."""
+
+    @abstractmethod
+    def last_rows(self) -> Rows:
+        """The table's row of each match's last event."""
+
+    @abstractmethod
     def bound(self) -> tuple[int, Sequence[EventGroups]]:
         """How many single events each match has, and its groups."""
 
@@ -171,7 +179,7 @@ class MatchChunk(RowChunk):
         start, end, time = self.times()
         columns = {
             "query": one_text(self.query, len(self)),
-            "key": self._keys(),
+            "key": self.keys(),
             "start": self._events.times(start),
             "end": self._events.times(end),
             "time": self._events.times(time),
@@ -179,7 +187,8 @@ class MatchChunk(RowChunk):
         }
         return pa.table(columns, schema=coded_schema(match_schema(self._events.time_type)))
 
-    def _keys(self) -> pa.DictionaryArray:
+    def keys(self) -> pa.DictionaryArray:
+        """Each match's key as rows have it."""
         partitions = self.partitions()
         if partitions is None:
             return with_fixed(pa.nulls(len(self), pa.string()), self.of).dictionary_encode()

@@ -47,7 +47,7 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
             put_digits(piece.numbers, piece.wanted, _bytes(piece.suffix), ends, out)
             continue
         data = piece.texts.buffers()[2]
-        written = np.zeros(1, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        written = _read_only(b"" if data is None else data, np.uint8)
         numbers = piece.numbers.astype(np.int32, copy=False)
         put_texts(_offsets(piece.texts), written, numbers, ends, out)
     if offsets[-1] >= 2**31:
@@ -68,7 +68,13 @@ def _bytes(text: str) -> npt.NDArray[np.uint8]:
 def _offsets(texts: pa.Array) -> npt.NDArray[Any]:
     buffer = texts.buffers()[1]
     if buffer is None or not len(texts):
-        return np.zeros(1, np.int32)
-    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    found = np.frombuffer(buffer, width)
+        return _read_only(bytes(4), np.int32)
+    found = _read_only(buffer, np.int64 if pa.types.is_large_string(texts.type) else np.int32)
     return found[texts.offset : texts.offset + len(texts) + 1]
+
+
+def _read_only(buffer: pa.Buffer | bytes, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """The numbers in a buffer; kernels are compiled for such as nothing writes to."""
+    found = np.frombuffer(buffer, kind)
+    found.flags.writeable = False
+    return found

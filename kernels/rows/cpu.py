@@ -47,11 +47,13 @@ def put_digits(
 def warm() -> None:
     """Compile the kernels, or load them from the cache, before they are needed."""
     sort_places(np.array([1, 0]), np.arange(2, dtype=np.int32))
-    text, out = np.zeros(1, np.uint8), np.zeros(8, np.uint8)
+    data, out = np.frombuffer(b"a", np.uint8), np.zeros(8, np.uint8)  # texts are read only
     for width in (np.int32, np.int64):
+        offsets = np.frombuffer(np.array([0, 1], width).tobytes(), width)
         lengths, which = np.zeros(1, np.int64), np.zeros(1, np.int32)
-        add_lengths(np.array([0, 1], width), which, lengths)
-        put_texts(np.array([0, 1], width), text, which, np.zeros(1, np.int64), out)
+        add_lengths(offsets, which, lengths)
+        put_texts(offsets, data, which, np.zeros(1, np.int64), out)
+    text = np.zeros(1, np.uint8)
     number, wanted = np.ones(1, np.int64), np.ones(1, np.bool_)
     add_digits(number, wanted, text, np.zeros(1, np.int64))
     put_digits(number, wanted, text, np.zeros(1, np.int64), out)

@@ -26,6 +26,7 @@ from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
     Construction,
+    MatchLimit,
     Query,
     ReturnAlias,
     ReturnAttribute,
@@ -432,8 +433,8 @@ class _Binder:
                     tuple(b for b in bound if b is not None),
                     None if having is None else canonical(having),
                 )
-            case sx.Return(returned):
-                return self._construction(returned)
+            case sx.Return(returned, limit):
+                return self._construction(returned, limit)
 
     def _aggregate(self, item: ex.Expression, text: str) -> Aggregate | None:
         try:
@@ -483,7 +484,7 @@ class _Binder:
         except QueryError as error:
             self.report(error)
 
-    def _construction(self, items: tuple[sx.Item, ...]) -> Construction:
+    def _construction(self, items: tuple[sx.Item, ...], limit: int | None) -> Construction:
         bound: list[ReturnItem] = []
         taken: dict[str, bool] = {}  # top-level names; True where an alias' fields stand there
         for item in items:
@@ -500,7 +501,8 @@ class _Binder:
         # A whole event goes before single fields of it, which then add its time at most.
         order = {name: i for i, name in enumerate(taken)}
         bound.sort(key=lambda item: (order[_place(item)[0]], isinstance(item, ReturnAttribute)))
-        return Construction(tuple(dict.fromkeys(bound)))
+        first = None if limit is None else MatchLimit(limit, tuple(self.components))
+        return Construction(tuple(dict.fromkeys(bound)), first)
 
     def _item(self, item: sx.Item) -> ReturnItem:
         value = item.value

@@ -487,10 +487,22 @@ ReturnItem = ReturnAlias | ReturnAttribute | ReturnValue
 
 
 @dataclass(frozen=True, slots=True)
+class MatchLimit:
+    """How many matches are given of those of one key that end at one moment.
+
+    They are the first by the times of their events, component by component in this order.
+    """
+
+    number: int
+    aliases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Construction:
     """What a detection query gives for each match."""
 
     items: tuple[ReturnItem, ...]
+    limit: MatchLimit | None = None
 
 
 @dataclass(frozen=True, slots=True)

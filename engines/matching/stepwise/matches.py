@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from engines.matching.stepwise.bind import distinct
 from engines.matching.stepwise.plan import Mode, plan_choice
 from engines.matching.stepwise.steps import Frame, QueryScan, Slot, StepPlan, run_steps, value
 from engines.results.chunks import MatchChunk
-from engines.results.json_text import BoundAliases, KeyTexts, match_texts
+from engines.results.json_text import BoundAliases, KeyTexts, RowNumbers, match_texts
 from optimizer.ir.query import Construction, Pattern, Query, alternatives, waits
 
 
@@ -37,9 +37,10 @@ class StepMatches(MatchChunk):
         frame = self._frame.take(rows)
         return StepMatches(self.of, self._reading, frame, self._account, self._operator)
 
-    @property
+    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
+        return _bound(self._reading.plan.kept, self._scan, self._frame).columns
+
     def last_rows(self) -> Rows:
-        """The table's row of each match's last event."""
         rows: Rows = self._scan.layout.order[self._last]
         return rows
 
@@ -104,7 +105,7 @@ def match_chunks(
         for frame in frames:
             found = StepMatches(query, reading, frame, account, operator)
             if wanted is not None:
-                keep = wanted(pattern, found.last_rows)
+                keep = wanted(pattern, found.last_rows())
                 found = found if keep.all() else found.take(np.flatnonzero(keep))
             if len(found):
                 yield found

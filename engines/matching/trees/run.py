@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from engines.matching.trees.conditions import value
 from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation
 from engines.program import Program, RunContext, TreeUnit
 from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
-from engines.results.json_text import BoundAliases, match_texts, object_texts
+from engines.results.json_text import BoundAliases, RowNumbers, match_texts, object_texts
 from optimizer.ir.query import Construction, Pattern, Query, waits
 from optimizer.ir.query import events as components
 from optimizer.plan.compile_tree import ReadingTree
@@ -84,6 +84,13 @@ class TreeMatches(MatchChunk):
         assert isinstance(self.of.output, Construction)
         bound = _bound(self._reading.aliases, self._picked, self._matches)
         return match_texts(self.of.output, bound, self._picked.columns)
+
+    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
+        return _bound(self._reading.aliases, self._picked, self._matches).columns
+
+    def last_rows(self) -> Rows:
+        rows: Rows = self._picked.row[self._matches.last]
+        return rows
 
     def bound(self) -> tuple[int, Sequence[EventGroups]]:
         columns = self._matches.columns

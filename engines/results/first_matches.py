@@ -1,0 +1,162 @@
+"""`LIMIT k`: of the matches of a key that end at one moment, the first by their events' times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.columns.groups import EventGroups
+from engines.input.event_table import Events
+from engines.results.chunks import MatchChunk, RowChunk
+from engines.results.tables import ranked_codes
+from optimizer.ir.query import Construction, MatchLimit, Query
+
+MOST_HELD = 500_000  # matches of a query; from then on those are dropped that cannot be given
+
+
+def first_matches(
+    chunks: Iterator[RowChunk], queries: Sequence[Query], events: Events
+) -> Iterator[RowChunk]:
+    """The rows of a batch of events; those of queries with a limit last, and only its first."""
+    limits = {
+        query.name: query.output.limit
+        for query in queries
+        if isinstance(query.output, Construction) and query.output.limit is not None
+    }
+    if not limits:
+        yield from chunks
+        return
+    held: dict[str, list[MatchChunk]] = {}
+    for chunk in chunks:
+        if not isinstance(chunk, MatchChunk) or chunk.query not in limits:
+            yield chunk
+            continue
+        found = held.setdefault(chunk.query, [])
+        found.append(chunk)
+        if sum(map(len, found)) > MOST_HELD:
+            held[chunk.query] = _first(found, limits[chunk.query], events)
+    for name, found in held.items():
+        yield from _first(found, limits[name], events)
+
+
+def _first(chunks: list[MatchChunk], limit: MatchLimit, events: Events) -> list[MatchChunk]:
+    """The matches that are among the first of their key and last moment."""
+    chunks = [chunk for chunk in chunks if len(chunk)]
+    if not chunks:
+        return []
+    keys = ranked_codes(pa.chunked_array([chunk.keys() for chunk in chunks]))[1]
+    moments = _moments([rows for chunk in chunks for rows in _rows(chunk)], events)
+    ends = np.concatenate([moments[chunk.last_rows()] for chunk in chunks])
+    places = pa.concat_arrays([_places(chunk, limit, moments) for chunk in chunks])
+    table = pa.table({"key": keys, "end": ends, "place": places})
+    order = pc.sort_indices(table, sort_keys=[(n, "ascending") for n in table.column_names])
+    order = order.to_numpy().astype(np.int64)
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (keys[order[1:]] != keys[order[:-1]]) | (ends[order[1:]] != ends[order[:-1]])
+    starts = np.flatnonzero(is_new)
+    sizes = np.diff(np.append(starts, len(order)))
+    at = np.arange(len(order)) - np.repeat(starts, sizes)
+    kept = order[at < limit.number]
+    cut = np.flatnonzero(sizes > limit.number)
+    if len(cut):
+        kept = _settled(chunks, kept, order, starts[cut], sizes[cut], places, limit.number)
+    wanted = np.zeros(len(order), np.bool_)
+    wanted[kept] = True
+    given, start = [], 0
+    for chunk in chunks:
+        rows = np.flatnonzero(wanted[start : start + len(chunk)])
+        start += len(chunk)
+        if len(rows):
+            given.append(chunk if len(rows) == len(chunk) else chunk.take(rows))
+    return given
+
+
+def _settled(
+    chunks: list[MatchChunk],
+    kept: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    places: pa.Array,
+    number: int,
+) -> npt.NDArray[np.int64]:
+    """The rows to keep, where the limit cuts through matches at the same moments: by their texts.
+
+    `starts` and `sizes` are, in `order`, the matches of which only a `number` is given.
+    """
+    before, behind = order[starts + number - 1], order[starts + number]
+    same = pc.equal(places.take(pa.array(before)), places.take(pa.array(behind)))
+    texts: dict[int, str] = {}
+    chosen = set(kept.tolist())
+    for start, size in zip(*(x[np.asarray(same)].tolist() for x in (starts, sizes)), strict=True):
+        rows = order[start : start + size]
+        mine = places.take(pa.array(rows))
+        tied = rows[np.asarray(pc.equal(mine, mine[number - 1]))]
+        room = len(chosen.intersection(tied.tolist()))
+        chosen.difference_update(tied.tolist())
+        _read(chunks, tied, texts)
+        chosen.update(sorted(tied.tolist(), key=texts.__getitem__)[:room])
+    return np.array(sorted(chosen), np.int64)
+
+
+def _read(chunks: list[MatchChunk], rows: npt.NDArray[np.int64], texts: dict[int, str]) -> None:
+    """Add the texts of some rows of all chunks."""
+    start = 0
+    for chunk in chunks:
+        own = rows[(rows >= start) & (rows < start + len(chunk))]
+        if len(own):
+            written = chunk.take(own - start).texts().to_pylist()
+            texts.update(zip(own.tolist(), written, strict=True))
+        start += len(chunk)
+
+
+def _rows(chunk: MatchChunk) -> list[npt.NDArray[np.int64]]:
+    """The table's rows of the events of all matches."""
+    columns = chunk.aliases().values()
+    return [np.asarray(c.rows if isinstance(c, EventGroups) else c) for c in columns]
+
+
+def _moments(columns: Sequence[npt.NDArray[np.int64]], events: Events) -> npt.NDArray[np.uint32]:
+    """For each row of the table that is used, the number of its moment, from 1 on."""
+    used = np.unique(np.concatenate(columns))
+    sequence = np.zeros(len(used), np.int64) if events.sequence is None else events.sequence[used]
+    ticks = events.ticks[used]
+    order = np.lexsort((sequence, ticks))
+    changes = np.ones(len(used), np.uint32)
+    changes[1:] = (np.diff(ticks[order]) != 0) | (np.diff(sequence[order]) != 0)
+    found = np.zeros(len(events), np.uint32)
+    found[used[order]] = np.cumsum(changes)
+    return found
+
+
+def _places(chunk: MatchChunk, limit: MatchLimit, moments: npt.NDArray[np.uint32]) -> pa.Array:
+    """Each match as bytes that compare as lists of moments do, component by component.
+
+    A component's moments, the first byte first, end with a zero, which is before all of them.
+    """
+    columns = chunk.aliases()
+    lengths = np.full(len(chunk), len(limit.aliases), np.int64)
+    for alias in limit.aliases:
+        column = columns.get(alias)
+        if column is not None:
+            lengths += column.sizes if isinstance(column, EventGroups) else 1
+    offsets = np.append(0, np.cumsum(lengths))
+    found = np.zeros(int(offsets[-1]), ">u4")
+    ends = offsets[:-1].copy()
+    for alias in limit.aliases:
+        column = columns.get(alias)
+        if isinstance(column, EventGroups):
+            sizes = np.asarray(column.sizes)
+            inside = np.arange(len(column.rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            found[np.repeat(ends, sizes) + inside] = moments[column.rows]
+            ends += sizes
+        elif column is not None:
+            found[ends] = moments[column]
+            ends += 1
+        ends += 1
+    buffers = [None, pa.py_buffer((4 * offsets).astype(np.int64)), pa.py_buffer(found.tobytes())]
+    return pa.Array.from_buffers(pa.large_binary(), len(chunk), buffers)

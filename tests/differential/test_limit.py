@@ -1,0 +1,79 @@
+"""`LIMIT k`: every engine gives the matches that the reference gives, however events are cut."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.limits import Limits
+from engines.reference.oracle import run_oracle
+from engines.results import first_matches
+from optimizer.bind.binder import load_bound
+from tests.differential.test_local import Case, events_of, multiset
+from tests.running import How, run_local
+from tests.strategies import SHAPE, queries_with_rows
+
+LIMITED = replace(SHAPE, outputs=("return",), limit=True, types=("A", "B", "C"))
+# Few types and ties: the limit cuts through simultaneous events.
+DENSE = replace(LIMITED, types=("A", "B"), local=False, constants=False, ties=False)
+WAYS = (How(), How(sharing=False), How(detection="stepwise"))
+
+
+@pytest.mark.parametrize("how", WAYS)
+@given(case=queries_with_rows(LIMITED) | queries_with_rows(DENSE))
+def test_any_query(how: How, case: Case) -> None:
+    workload, rows = case
+    events = events_of(workload, rows)
+    expected = multiset(run_oracle(workload, events))
+    for limits in (Limits(), Limits(chunk=2, search=0)):
+        assert multiset(run_local(workload, events, limits, how)) == expected
+
+
+@given(case=queries_with_rows(DENSE), seed=st.integers(0, 99))
+def test_the_order_of_arrival_does_not_matter(case: Case, seed: int) -> None:
+    workload, rows = case
+    shuffled = random.Random(seed).sample(rows, len(rows))
+    found = [run_local(workload, events_of(workload, r)) for r in (rows, shuffled)]
+    assert multiset(found[0]) == multiset(found[1])
+
+
+@given(case=queries_with_rows(DENSE))
+def test_what_cannot_be_given_is_dropped_on_the_way(case: Case) -> None:
+    workload, rows = case
+    events = events_of(workload, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_matches, "MOST_HELD", 2)
+        found = run_local(workload, events, Limits(chunk=2, search=0))
+    assert multiset(found) == multiset(run_oracle(workload, events))
+
+
+def test_the_first_by_time_of_each_last_event() -> None:
+    """Two triggers; the groups of each in the order of their moments, shorter ones first."""
+    workload = load_bound(
+        {
+            "name": "w",
+            "stream": {"time": "ts", "type": "kind", "unit": "ms"},
+            "queries": [
+                "QUERY q PATTERN SEQ(A+ a, B b) RETURN a.ts, b.ts LIMIT 3 WITHIN 1 s",
+                "QUERY one PATTERN SEQ(A a, B b) RETURN a.ts LIMIT 1 WITHIN 3 ms",
+            ],
+        }
+    )
+    kinds = [(1, "A"), (2, "A"), (3, "B"), (4, "A"), (5, "B")]
+    rows = [{"ts": t, "kind": kind, "k": 0, "x": t, "y": 0} for t, kind in kinds]
+    found = run_local(workload, events_of(workload, rows)).matches.to_pylist()
+    assert sorted(row["match"] for row in found if row["query"] == "q") == [
+        '{"a":[{"ts":1},{"ts":2},{"ts":4}],"b":{"ts":5}}',
+        '{"a":[{"ts":1},{"ts":2}],"b":{"ts":3}}',
+        '{"a":[{"ts":1},{"ts":2}],"b":{"ts":5}}',
+        '{"a":[{"ts":1}],"b":{"ts":3}}',
+        '{"a":[{"ts":1}],"b":{"ts":5}}',
+        '{"a":[{"ts":2}],"b":{"ts":3}}',
+    ]
+    # In (0, 3] the first A is at 1, in (2, 5] at 4.
+    assert [row["match"] for row in found if row["query"] == "one"] == [
+        '{"a":{"ts":1}}',
+        '{"a":{"ts":4}}',
+    ]
