@@ -32,13 +32,13 @@ Piece: TypeAlias = str | NumberedTexts | WholeNumbers
 
 def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     """Each row's pieces side by side; a piece that is a text is every row's."""
-    every = [_numbered(piece, size) if isinstance(piece, str) else piece for piece in pieces]
+    every = [_prepared(piece, size) for piece in pieces]
     lengths = np.zeros(size, np.int64)
     for piece in every:
         if isinstance(piece, WholeNumbers):
             add_digits(piece.numbers, piece.wanted, _bytes(piece.suffix), lengths)
         else:
-            add_lengths(_offsets(piece.texts), piece.numbers.astype(np.int32, copy=False), lengths)
+            add_lengths(_offsets(piece.texts), piece.numbers, lengths)
     offsets = np.zeros(size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     out, ends = np.empty(int(offsets[-1]), np.uint8), offsets[:-1].copy()
@@ -48,8 +48,7 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
             continue
         data = piece.texts.buffers()[2]
         written = _read_only(b"" if data is None else data, np.uint8)
-        numbers = piece.numbers.astype(np.int32, copy=False)
-        put_texts(_offsets(piece.texts), written, numbers, ends, out)
+        put_texts(_offsets(piece.texts), written, piece.numbers, ends, out)
     if offsets[-1] >= 2**31:
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(out))
     return pa.StringArray.from_buffers(
@@ -57,12 +56,26 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     )
 
 
-def _numbered(text: str, size: int) -> NumberedTexts:
-    return NumberedTexts(pa.array([text], pa.string()), np.zeros(size, np.int32))
+def _prepared(piece: Piece, size: int) -> NumberedTexts | WholeNumbers:
+    """A piece with arrays as kernels are compiled for: such as nothing writes to."""
+    match piece:
+        case str():
+            texts, numbers = pa.array([piece], pa.string()), np.zeros(size, np.int32)
+            return NumberedTexts(texts, _fixed(numbers))
+        case NumberedTexts(texts, numbers):
+            return NumberedTexts(texts, _fixed(numbers.astype(np.int32, copy=False)))
+        case WholeNumbers(numbers, wanted, suffix):
+            return WholeNumbers(_fixed(numbers), _fixed(wanted), suffix)
+
+
+def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found
 
 
 def _bytes(text: str) -> npt.NDArray[np.uint8]:
-    return np.array(list(text.encode()), np.uint8)
+    return _read_only(text.encode(), np.uint8)
 
 
 def _offsets(texts: pa.Array) -> npt.NDArray[Any]:
@@ -74,7 +87,5 @@ def _offsets(texts: pa.Array) -> npt.NDArray[Any]:
 
 
 def _read_only(buffer: pa.Buffer | bytes, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """The numbers in a buffer; kernels are compiled for such as nothing writes to."""
-    found = np.frombuffer(buffer, kind)
-    found.flags.writeable = False
-    return found
+    """The numbers in a buffer."""
+    return _fixed(np.frombuffer(buffer, kind))

@@ -47,16 +47,16 @@ def put_digits(
 def warm() -> None:
     """Compile the kernels, or load them from the cache, before they are needed."""
     sort_places(np.array([1, 0]), np.arange(2, dtype=np.int32))
-    data, out = np.frombuffer(b"a", np.uint8), np.zeros(8, np.uint8)  # texts are read only
+    # What is read is read only.
+    data, out = np.frombuffer(b"a", np.uint8), np.zeros(8, np.uint8)
+    which, numbers = np.frombuffer(bytes(4), np.int32), np.frombuffer(bytes(8), np.int64)
+    wanted = np.frombuffer(b"\1", np.bool_)
     for width in (np.int32, np.int64):
         offsets = np.frombuffer(np.array([0, 1], width).tobytes(), width)
-        lengths, which = np.zeros(1, np.int64), np.zeros(1, np.int32)
-        add_lengths(offsets, which, lengths)
+        add_lengths(offsets, which, np.zeros(1, np.int64))
         put_texts(offsets, data, which, np.zeros(1, np.int64), out)
-    text = np.zeros(1, np.uint8)
-    number, wanted = np.ones(1, np.int64), np.ones(1, np.bool_)
-    add_digits(number, wanted, text, np.zeros(1, np.int64))
-    put_digits(number, wanted, text, np.zeros(1, np.int64), out)
+    add_digits(numbers, wanted, data, np.zeros(1, np.int64))
+    put_digits(numbers, wanted, data, np.zeros(1, np.int64), out)
 
 
 @numba.njit(cache=True, nogil=True)
