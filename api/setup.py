@@ -72,6 +72,18 @@ def compile_kernels() -> None:
     _attempt(_run_all_engines)
 
 
+def compile_modules() -> None:
+    """Compile Python's modules and the grammar, also where the user has Python write nothing."""
+    import compileall
+
+    from workloads.parser import parse_condition
+
+    root = Path(kernels.__path__[0]).parent
+    for name in ("api", "engines", "kernels", "optimizer", "sharing", "workloads"):
+        compileall.compile_dir(root / name, quiet=2)
+    parse_condition("x > 0")
+
+
 def kernel_modules() -> Iterator[ModuleType]:
     """The modules of kernels that are compiled for the CPU."""
     for found in pkgutil.walk_packages(kernels.__path__, "kernels."):
@@ -186,5 +198,6 @@ if __name__ == "__main__":
     from engines.spark.runtime.startup import make_archives
 
     forget_kernels()
+    _attempt(compile_modules)
     _attempt(compile_kernels)
     _attempt(make_archives)

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 SETTING = "NUMBA_CACHE_DIR"
 
@@ -24,6 +25,22 @@ def use_own_folder(source: Path = Path(__file__).parent) -> None:
         if _is_ours(folder):
             os.environ[SETTING] = str(folder)
             return
+
+
+def load_without_compiler() -> None:
+    """Have numba load what it compiled before without its tables of all that it could compile.
+
+    These take twice as long to load as all kernels, and compiling something loads them itself.
+    """
+    from numba.core import caching
+    from numba.core.runtime.nrt import rtsys
+
+    def load_overload(cache: Any, signature: Any, context: Any) -> Any:
+        rtsys.initialize(context)  # arrays are allocated by it
+        with cache._guard_against_spurious_io_errors():
+            return cache._load_overload(signature, context)
+
+    caching.Cache.load_overload = load_overload  # type: ignore[method-assign]
 
 
 def _folders() -> Iterator[Path]:

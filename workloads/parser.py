@@ -6,9 +6,10 @@ The grammar is `grammar.lark`; this file turns what lark recognizes into the fro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal, DecimalException
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ _WORDS = {
 }
 _VALUE_STARTS = {"NUMBER", "STRING", "NAME", "TRUE", "FALSE", "NULL", "LPAR", "MINUS", "LSQB"}
 _ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}
+_KEPT = 4096  # texts whose syntax, which never changes, is kept: a run reads its workload twice
 _CLAUSES = ("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "LIMIT", "WITHIN", "SLIDE")
 
 
@@ -87,6 +89,7 @@ def parse_condition(text: str) -> ex.Expression:
     return condition
 
 
+@lru_cache(_KEPT)
 def _parse(text: str, start: str) -> Any:
     _check_length(text, f"the {start}")
     _check_nesting(text)
@@ -126,7 +129,11 @@ def _check_length(text: str, what: str) -> None:
 
 @cache
 def _lark() -> Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    source = Path(__file__)
+    grammar = source.with_name("grammar.lark").read_text(encoding="utf-8")
+    # The tables of the parser are kept beside compiled modules, where these can be: making them
+    # takes longer than most commands. lark knows them by the grammar, its own version and Python's.
+    kept = source.parent / "__pycache__" / "grammar.tables"
     return Lark(
         grammar,
         parser="lalr",
@@ -135,6 +142,7 @@ def _lark() -> Lark:
         start=["query", "condition"],
         propagate_positions=True,
         maybe_placeholders=True,
+        cache=str(kept) if os.access(kept.parent, os.W_OK) or kept.exists() else False,
     )
 
 

@@ -1,10 +1,12 @@
 """The installed `sheaf` command, which can be interrupted before the rest of it is loaded."""
 
 from api.cli.interruption import interruptible
+from api.cli.quick_start import collect_seldom
 
 
 def main() -> None:
     """Run the command given on the command line."""
+    collect_seldom()
     with interruptible():
         from api.cli.main import main as run
 

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib.metadata import version
-from typing import Annotated, Any
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from api.cli import checks
-from api.cli.commands.bench import PASS_ON, bench
-from api.cli.commands.calibrate import calibrate
-from api.cli.commands.check import check
-from api.cli.commands.demo import demo
-from api.cli.commands.devices import devices
-from api.cli.commands.generate import generate
-from api.cli.commands.job import job
-from api.cli.commands.plan import plan
-from api.cli.commands.results import results
-from api.cli.commands.run import run
-from api.cli.commands.serve import serve
-from api.cli.commands.stream import commands as stream
-from api.cli.commands.workload import workload
 from api.cli.interruption import interruptible
 from api.cli.terminal.colour import echo_error
-from api.cli.terminal.help_sections import SectionedCommand
 from workloads.errors import SheafError, WorkloadError
 
 
@@ -48,22 +36,41 @@ class Commands(TyperGroup):
         raise typer.Exit(1)
 
 
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+class _Place(NamedTuple):
+    """Where a command is: a function, or an application with commands of its own."""
+
+    module: str
+    name: str
+    sections: bool = False  # is its help long?
+    passes_on: bool = False  # are its arguments another program's?
+
+
+_COMMANDS = {
+    "demo": _Place("api.cli.commands.demo", "demo"),
+    "check": _Place("api.cli.commands.check", "check"),
+    "plan": _Place("api.cli.commands.plan", "plan"),
+    "run": _Place("api.cli.commands.run", "run", sections=True),
+    "stream": _Place("api.cli.commands.stream", "commands"),
+    "serve": _Place("api.cli.commands.serve", "serve"),
+    "workload": _Place("api.cli.commands.workload", "workload"),
+    "job": _Place("api.cli.commands.job", "job"),
+    "results": _Place("api.cli.commands.results", "results"),
+    "generate": _Place("api.cli.commands.generate", "generate"),
+    "bench": _Place("api.cli.commands.bench", "bench", passes_on=True),
+    "devices": _Place("api.cli.commands.devices", "devices"),
+    "calibrate": _Place("api.cli.commands.calibrate", "calibrate"),
+    "test": _Place("api.cli.checks", "test", passes_on=True),
+}
 
 
 def _show_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         typer.echo(f"sheaf {version('sheaf')}")
         raise typer.Exit
 
 
-@app.callback()
 def sheaf(
     version: Annotated[
         bool,
@@ -76,23 +83,50 @@ def sheaf(
     """
 
 
-app.command()(demo)
-app.command()(check)
-app.command()(plan)
-app.command(cls=SectionedCommand)(run)
-app.add_typer(stream, name="stream")
-app.command()(serve)
-app.add_typer(workload, name="workload")
-app.add_typer(job, name="job")
-app.command()(results)
-app.command()(generate)
-app.command(context_settings=PASS_ON)(bench)
-app.command()(devices)
-app.command()(calibrate)
-app.command(context_settings=checks.PASS_ON)(checks.test)
+def application(names: Iterable[str]) -> typer.Typer:
+    """The application with these commands; what only others need is not loaded."""
+    made = typer.Typer(
+        cls=Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(sheaf)
+    for name in names:
+        place = _COMMANDS[name]
+        found = getattr(import_module(place.module), place.name)
+        if isinstance(found, typer.Typer):
+            made.add_typer(found, name=name)
+        elif place.passes_on:
+            from api.cli.checks import PASS_ON
+
+            made.command(context_settings=PASS_ON)(found)
+        elif place.sections:
+            from api.cli.terminal.help_sections import SectionedCommand
+
+            made.command(cls=SectionedCommand)(found)
+        else:
+            made.command()(found)
+    return made
+
+
+@cache
+def _complete() -> typer.Typer:
+    return application(_COMMANDS)
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app`, the application with all commands, which takes longer to load."""
+    if name == "app":
+        return _complete()
+    raise AttributeError(name)
 
 
 def main() -> None:
     """Run the command given on the command line."""
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    is_whole = first not in _COMMANDS or any(name.endswith("_COMPLETE") for name in os.environ)
+    chosen = _complete() if is_whole else application([first])
     with interruptible():
-        sys.exit(app(standalone_mode=True))
+        sys.exit(chosen(standalone_mode=True))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workloads import bundled
 from workloads.errors import SheafError, WorkloadError, did_you_mean
 from workloads.loading import read_workload
 from workloads.workload import Workload
@@ -22,9 +23,6 @@ def find_workload(given: str) -> Path:
         return path
     if path.is_dir():
         raise SheafError(f"'{given}' is a folder, not a workload file")
-    # Imported here because it brings numpy along, which only those who name one should wait for.
-    from workloads import bundled
-
     if given in bundled.names():
         return bundled.path(given)
     raise SheafError(

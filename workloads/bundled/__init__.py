@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from workloads.bundled.streams import STREAMS
 from workloads.errors import SheafError, did_you_mean
-from workloads.generators.spec import StreamSpec
+
+if TYPE_CHECKING:
+    from workloads.generators.spec import StreamSpec
 
 
 def names() -> tuple[str, ...]:
     """The bundled workloads."""
-    return tuple(STREAMS)
+    return tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.yaml")))
 
 
 def path(name: str) -> Path:
@@ -23,6 +25,9 @@ def path(name: str) -> Path:
 
 def stream(name: str, events: int | None = None, seed: int | None = None) -> StreamSpec:
     """A stream that fits the workload, of the given length and seed if it shall not be its own."""
+    # Imported here because it brings numpy along, which only those who ask for events wait for.
+    from workloads.bundled.streams import STREAMS
+
     _check(name)
     spec = STREAMS[name]
     return replace(
@@ -33,9 +38,9 @@ def stream(name: str, events: int | None = None, seed: int | None = None) -> Str
 
 
 def _check(name: str) -> None:
-    if name not in STREAMS:
-        hint = did_you_mean(name, STREAMS)
+    if name not in names():
+        hint = did_you_mean(name, names())
         raise SheafError(
-            f"no bundled workload is called '{name}'; there are {', '.join(STREAMS)}"
+            f"no bundled workload is called '{name}'; there are {', '.join(names())}"
             + (f" ({hint})" if hint else "")
         )

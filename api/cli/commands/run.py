@@ -32,6 +32,7 @@ from api.cli.commands.stream_options import (
     Schema,
 )
 from api.cli.completion import WorkloadName
+from api.cli.quick_start import leave_out_pandas
 from api.cli.sinks import check_sink
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.terminal.preview import tell_faults
@@ -175,6 +176,8 @@ def run(
             check_spark_sink(out)
         elif out is not None:
             check_sink(out)
+    if engine == "local":
+        leave_out_pandas()
     began = time.perf_counter()
     used = chosen_device(device) if spark.is_local else spark.device(device)
     with waiting("planning"):
