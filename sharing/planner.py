@@ -26,6 +26,7 @@ from optimizer.plan.plan import (
     Group,
     Model,
     Plan,
+    PlanCandidate,
     PlanError,
     Solver,
     SparkLayout,
@@ -39,9 +40,10 @@ from optimizer.trees.problem import Shape
 from optimizer.trees.search import refusal
 from optimizer.trees.tree import Propagation
 from optimizer.trees.tree import to_document as tree_document
-from sharing.counting.plan import CountingProblem, counted, counting_problem, obstacles
+from sharing.counting.plan import CountingProblem, counted, counting_problem
 from sharing.matching.nodes import NodeProblem
 from sharing.matching.plan import detected, tree_problems
+from sharing.obstacles import obstacles
 from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest
 from sharing.solvers.candidates import DEFAULT, Options
 from workloads.errors import SheafError, TooLargeError, UnsupportedError
@@ -351,7 +353,7 @@ def _assembled(
         operators=graph,
         rates=dict(known.rates),
         assumed=known.assumed,
-        obstacles=_obstacles(queries, groups, request),
+        obstacles=_obstacles(queries, groups, solved.candidates, request),
         document=document,
         statistics=about(known),
         unit_costs=request.unit_costs.to_document(),
@@ -361,12 +363,15 @@ def _assembled(
 
 
 def _obstacles(
-    queries: Sequence[Query], groups: Sequence[Group], request: PlanRequest
+    queries: Sequence[Query],
+    groups: Sequence[Group],
+    candidates: Sequence[PlanCandidate],
+    request: PlanRequest,
 ) -> tuple[str, ...]:
     """What keeps queries from sharing; that planning was cut short, where it was."""
     if request.is_late:
         return (LATE,)
-    return obstacles(queries, groups) if request.sharing else ()
+    return obstacles(queries, groups, candidates) if request.sharing else ()
 
 
 def _check(plan: Plan) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from optimizer.bind.conditions import canonical
+from optimizer.ir.implication import all_implied
 from optimizer.ir.query import (
     Aggregation,
     And,
@@ -40,6 +41,7 @@ from optimizer.trees import (
     KSeq,
     Latest,
     Leaf,
+    Narrowed,
     NegTop,
     NSeq,
     SeqJoin,
@@ -47,6 +49,7 @@ from optimizer.trees import (
     TreeError,
     print_tree,
 )
+from optimizer.trees.narrowing import left_to_check
 from optimizer.trees.negation import Link, depends, links, negated_choices
 from optimizer.trees.propagation import EventPassing
 from optimizer.trees.propagation import Reach as PassDownReach
@@ -234,8 +237,41 @@ class _Compiler:
                 for alias in in_turn(groups - self.late, self.components):
                     found = self._with_group(found, alias)
                 return found
+            case Narrowed():
+                return self._narrowed(tree)
             case _:
                 raise TreeError(f"{type(tree).__name__} is not run as a tree")
+
+    def _narrowed(self, tree: Narrowed) -> CompiledOperator:
+        """The rows of a piece that asks for less, and a filter."""
+        components = dict(self.components)
+        for alias, symbol in tree.symbols:
+            place = components.get(alias)
+            if place is None or not isinstance(place.leaf, Event):
+                raise TreeError(f"{alias} is no component here")
+            components[alias] = replace(place, leaf=replace(place.leaf, symbol=symbol))
+        inner = replace(self, components=components, conditions=tree.conditions)
+        found = inner._visit(tree.part)
+        if found is None:
+            raise TreeError("a piece that asks for less binds something")
+        names, own = frozenset(found.aliases), {a: self._symbol(a) for a, _ in tree.symbols}
+        asked = {event for event in self.components if event in names}
+        if asked != names or not self._are_implied(tree, names):
+            raise TreeError("a piece that is read asks for more than the query does")
+        operator = found.operator
+        if tree.window is not None:
+            operator = op.Within(operator, tree.window)
+        left = left_to_check(own, self.conditions, tree, names)
+        return found._replace(operator=_kept(operator, _numbered(left, found.aliases)))
+
+    def _are_implied(self, tree: Narrowed, names: frozenset[str]) -> bool:
+        """Does the query ask for all that a piece asks of what it binds?"""
+        asked = [c for c in tree.conditions if ex.aliases(c) <= names]
+        return all_implied(asked, tuple(map(canonical, self.conditions))) and all(
+            symbol.type == self._symbol(alias).type
+            and all_implied(symbol.predicates, self._symbol(alias).predicates)
+            for alias, symbol in tree.symbols
+        )
 
     def _leaf(self, alias: str) -> Operator:
         place = self.components.get(alias)

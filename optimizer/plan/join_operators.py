@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from optimizer.ir.query import Event, Position, Symbol
+from optimizer.ir.query import Event, Position, Symbol, Window
 from optimizer.trees import KSeq, Tree
 from optimizer.trees.tree import Side, bound, walk
 from workloads import syntax as ex
@@ -29,6 +29,14 @@ class Keep:
 
     part: Operator
     conditions: Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The rows of a part that is made in a longer window, as far as they fit into the query's."""
+
+    part: Operator
+    window: Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,7 @@ class Lacking:
 Operator: TypeAlias = (
     Scan
     | Keep
+    | Within
     | Join
     | Push
     | Latest
@@ -191,7 +200,7 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
     match operator:
         case Scan():
             return ()
-        case Keep(part) | Whole(part):
+        case Keep(part) | Within(part) | Whole(part):
             return (part,)
         case Latest(parts):
             return parts
@@ -225,6 +234,50 @@ def walk_operators(operator: Operator) -> Iterator[Operator]:
     yield operator
     for part in inputs(operator):
         yield from walk_operators(part)
+
+
+def symbols(operator: Operator) -> tuple[Symbol, ...]:
+    """The symbols of an operator's components."""
+    match operator:
+        case Scan(symbol):
+            return (symbol,)
+        case Keep(part) | Push(part) | Absent(part) | Shorten(part) | Reached(part):
+            return symbols(part)
+        case Within(part):
+            return symbols(part)
+        case Latest(parts):
+            return (symbols(parts[0])[0], symbols(parts[-1])[0])
+        case Whole(part):
+            return symbols(part)
+        case Lacking(part):
+            return symbols(part)
+        case Inside():
+            raise AssertionError("what is found in a gap is joined with nothing")
+        case Closure(part, symbol):
+            return (symbol,) if part is None else (*symbols(part), symbol)
+        case Join(left, right):
+            return (*symbols(left), *symbols(right))
+
+
+def is_partial(operator: Operator) -> bool:
+    """Are its rows partial matches, and not just single events?"""
+    match operator:
+        case Scan():
+            return False
+        case (
+            Keep(part)
+            | Within(part)
+            | Push(part)
+            | Absent(part)
+            | Shorten(part)
+            | Reached(part)
+            | Whole(part)
+        ):
+            return is_partial(part)
+        case Lacking(part):
+            return is_partial(part)
+        case Join() | Closure() | Inside() | Latest():
+            return True
 
 
 Components = Mapping[str, Position]

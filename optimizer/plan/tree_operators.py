@@ -7,20 +7,18 @@ same subtree of two queries of one key and window is one operator, here as when 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple, get_args
 
-from optimizer.cost.unit_costs import COMPILED
 from optimizer.ir.fingerprint import fingerprint
-from optimizer.ir.query import Query, Symbol, events, positive_events, print_pattern
+from optimizer.ir.query import Query, Symbol, Window, events, positive_events, print_pattern
 from optimizer.plan import join_operators as joins
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
 from optimizer.plan.operators import Graph, setting, spread_of, window_state
 from optimizer.plan.plan import Operator, OperatorKind, StepwiseGroup, identity
 from optimizer.statistics import MissingStatisticError
 from optimizer.trees import TreeError
-from optimizer.trees.build_problem import compile_query
-from optimizer.trees.cost_walk import walk_cost
+from optimizer.trees.narrowing import walk_query
 from optimizer.trees.propagation import estimate_tree
 from optimizer.trees.tree import Tree, bound, from_document, without_passing
 from workloads import syntax as ex
@@ -32,6 +30,7 @@ OperatorRows = tuple[str, float | None]  # an operator, and its rows a second
 KINDS: Mapping[type[joins.Operator], OperatorKind] = {
     joins.Scan: "events",
     joins.Keep: "filter",
+    joins.Within: "filter",
     joins.Join: "join",
     joins.Reached: "semijoin",
     joins.Closure: "group",
@@ -126,8 +125,7 @@ def _costs(graph: Graph, asked: Query, root: Tree) -> dict[Tree, _Expected]:
         return {}
     joined, _ = without_passing(root)
     try:
-        problem = compile_query(asked, graph.statistics, (), COMPILED)
-        steps = walk_cost(problem, joined)
+        problem, steps = walk_query(asked, joined, graph.statistics)
         costs = estimate_tree(asked, root, graph.statistics).costs
     except (TreeError, UnsupportedError, MissingStatisticError):
         return {}
@@ -153,27 +151,28 @@ class _Reading:
 
     def ids_below(self, root: joins.Operator) -> dict[joins.Operator, str]:
         self._ids: dict[joins.Operator, str] = {}
-        self._add(root)
+        self._add(root, self.query.window)
         return self._ids
 
-    def _add(self, operator: joins.Operator) -> str:
-        """The id of an operator, after those below it."""
+    def _add(self, operator: joins.Operator, window: Window) -> str:
+        """The id of an operator that is made in a window, after those below it."""
         if operator in self._ids:
             return self._ids[operator]
         if isinstance(operator, joins.Scan):
             made = self.graph.events(operator.symbol, self.query)
         else:
-            made = self._made(operator)
+            made = self._made(operator, window)
         self._ids[operator] = made
         return made
 
-    def _made(self, operator: joins.Operator) -> str:
-        below = [self._add(part) for part in joins.inputs(operator)]
+    def _made(self, operator: joins.Operator, own: Window) -> str:
+        inner = operator.window if isinstance(operator, joins.Within) else own
+        below = [self._add(part, inner) for part in joins.inputs(operator)]
         if isinstance(operator, joins.Closure | joins.Whole):
             below.append(self.graph.events(operator.symbol, self.query))
         inputs = tuple(dict.fromkeys(below))
         kind = KINDS.get(type(operator), "negation")
-        window = [self.query.window.size, self.query.window.is_count]
+        window = [own.size, own.is_count]
         content = [content_of(operator), below, window, *self.graph.salt(self.query)]
         expected = self.expected.get(operator)
         bindings = {f"c{i}": "event" for i in range(1, _components(operator) + 1)}
@@ -190,7 +189,7 @@ class _Reading:
                 MATCHED | bindings,
                 ("end",),
                 spread_of(self.query.key, self.query.window.is_count),
-                window_state(self.query, "partial matches"),
+                window_state(replace(self.query, window=own), "partial matches"),
                 0.0 if expected is None else expected.cost,
                 None if expected is None else expected.rows,
             )
@@ -230,7 +229,7 @@ def print_operator(operator: joins.Operator) -> str:
     match operator:
         case joins.Scan(symbol):
             return str(symbol)
-        case joins.Keep(part) | joins.Reached(part) | joins.Whole(part):
+        case joins.Keep(part) | joins.Within(part) | joins.Reached(part) | joins.Whole(part):
             return print_operator(part)
         case joins.Join(left, right, ordered):
             sign = ";" if ordered else "&"

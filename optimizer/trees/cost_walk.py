@@ -28,6 +28,7 @@ from optimizer.trees.tree import (
     KSeq,
     Latest,
     Leaf,
+    Narrowed,
     NegTop,
     NSeq,
     OrMerge,
@@ -39,6 +40,7 @@ from optimizer.trees.tree import (
     Tree,
     TreeError,
     bound,
+    symbol_labels,
 )
 from workloads.syntax import All, Exactly, One, Plus
 
@@ -180,6 +182,8 @@ class _Walker:
                 return self._closure(tree, depth)
             case Passed():
                 raise TreeError("what is passed down to a tree stands above all of it")
+            case Narrowed():
+                raise TreeError("a piece that asks for less is costed as a query of its own")
             case Latest(parts):
                 return self._latest(tree, [self.visit(part, depth + 1) for part in parts])
 
@@ -486,6 +490,9 @@ def print_tree(tree: Tree, labels: Labels | None = None) -> str:
             return f"NEG({of(part)}, !{of(negation)})"
         case Passed(part, way):
             return f"{of(part)} by {way}"
+        case Narrowed(part):
+            other = symbol_labels(tree) if names else {}
+            return f"FILTER({print_tree(part, {**names, **other})})"
         case Latest(parts):
             return f"LATEST({' ; '.join(map(of, parts))})"
         case KSeq(start, closures, end):
@@ -539,6 +546,8 @@ def _operator(tree: Tree, labels: Labels) -> str:
             return f"NEG of !{print_tree(negation, labels)}"
         case Passed(_, way):
             return f"events by {way}"
+        case Narrowed():
+            return "FILTER"
         case Latest():
             return "LATEST"
         case KSeq(_, closures):

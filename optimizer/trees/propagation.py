@@ -22,8 +22,8 @@ from optimizer.cost.unit_costs import COMPILED
 from optimizer.ir.query import Event, Neg, Query, Seq, Symbol, positive_events
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.statistics import symbols_of
-from optimizer.trees.build_problem import compile_query
-from optimizer.trees.cost_walk import CostStep, walk_cost
+from optimizer.trees.cost_walk import CostStep
+from optimizer.trees.narrowing import walk_query
 from optimizer.trees.search import best_tree
 from optimizer.trees.tree import Leaf, Passed, Propagation, SeqJoin, Tree, bound, without_passing
 from workloads import syntax as ex
@@ -66,6 +66,7 @@ class EventPassing:
 class Estimate:
     """What each node of a tree costs, the root first, in events touched in a window's length."""
 
+    nodes: tuple[Tree, ...]
     costs: tuple[float, ...]
     seconds: float
 
@@ -88,15 +89,15 @@ def last_component(asked: Query) -> Event | None:
 
 def estimate(passing: EventPassing, tree: Tree, statistics: Statistics) -> Estimate:
     """What a tree costs with the events that are passed to it."""
-    problem = compile_query(passing.asked, statistics, (), COMPILED)
-    steps = walk_cost(problem, tree)
+    problem, steps = walk_query(passing.asked, tree, statistics)
+    nodes = tuple(step.node for step in steps)
     reach = passing.reach
     if reach is None:
-        return Estimate(tuple(step.own for step in steps), problem.seconds)
+        return Estimate(nodes, tuple(step.own for step in steps), problem.seconds)
     last = next(step for step in steps if step.node == Leaf(reach.last))
     shares = _Shares(passing.asked, reach, last.rows * problem.key.together(2), statistics)
     own = problem.root.aliases
-    return Estimate(tuple(_passed(step, shares, own) for step in steps), problem.seconds)
+    return Estimate(nodes, tuple(_passed(step, shares, own) for step in steps), problem.seconds)
 
 
 def _passed(step: CostStep, shares: _Shares, own: frozenset[str]) -> float:

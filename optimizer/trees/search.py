@@ -32,6 +32,7 @@ from optimizer.ir.query import events as components
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import CostStep, walk_cost
+from optimizer.trees.narrowing import walk_query
 from optimizer.trees.negation import depends, negated_choices
 from optimizer.trees.problem import (
     CLOSE,
@@ -303,6 +304,8 @@ def steps_of(
     model: JoinCosts = ZSTREAM,
 ) -> list[CostStep]:
     """Every operator of a tree with its cost and rows, the root first."""
+    if not given:
+        return walk_query(query, tree, statistics, model).steps
     return walk_cost(compile_query(query, statistics, given, model), tree)
 
 
@@ -403,6 +406,7 @@ class Stretches:
         leaves = [SolvedTree(Leaf(""), 0.0) for _ in chain.items]
         found = SequenceTables(problem, chain, leaves, solve, "bushy")
         self.size, self.exact = found.size, not any(gap.negations for gap in chain.gaps)
+        self.seconds = problem.seconds
         # Negations at the edges filter finished rows, however these were found.
         self._on_top = solve(problem).cost - found.solve().cost if problem.top else 0.0
         inner = found.least_pushes()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 from typing import Literal as OneOf
 
+from optimizer.bind.conditions import canonical
+from optimizer.ir.query import Event, Symbol, Window, print_pattern
+from workloads import syntax as ex
 from workloads.errors import SheafError
-from workloads.syntax import All, Exactly, One, Plus, Quantifier
+from workloads.syntax import All, Exactly, One, Plus, Quantifier, print_expression
 
 Side = OneOf["left", "right"]
 Propagation = OneOf["push", "pull", "pass-down"]
@@ -110,6 +113,20 @@ class KSeq:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Rows of a piece that asks for less than the query does; a filter keeps the query's own.
+
+    The part is made in a longer `window` (None: the query's), of other `symbols` for some aliases,
+    and under `conditions`, which those of the query imply. So others can read the same rows.
+    """
+
+    part: Tree
+    window: Window | None
+    symbols: tuple[tuple[str, Symbol], ...]
+    conditions: tuple[ex.Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
     """The root of a tree whose events are thinned out by the last component before they are joined.
 
@@ -122,7 +139,7 @@ class Passed:
 
 
 Tree: TypeAlias = (
-    Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Latest | Passed
+    Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Latest | Narrowed | Passed
 )
 
 
@@ -137,7 +154,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return parts
         case NSeq(part, negation) | NegTop(part, negation):
             return (part, negation)
-        case Passed(part):
+        case Passed(part) | Narrowed(part):
             return (part,)
         case KSeq(start, _, end):
             return tuple(side for side in (start, end) if side is not None)
@@ -171,19 +188,42 @@ def bound(tree: Tree) -> frozenset[str]:
             return bound(left) | bound(right)
         case OrMerge(parts) | Latest(parts):
             return frozenset().union(*map(bound, parts))
-        case NSeq(part) | NegTop(part) | Passed(part):
+        case NSeq(part) | NegTop(part) | Passed(part) | Narrowed(part):
             return bound(part)
         case KSeq(start, closures, end):
             sides = [bound(side) for side in (start, end) if side is not None]
             return frozenset(closure.alias for closure in closures).union(*sides)
 
 
+def replaced_parts(tree: Tree, of: Callable[[Tree], Tree]) -> Tree:
+    """The same node over other parts and negations."""
+    match tree:
+        case Leaf() | Shared():
+            return tree
+        case SeqJoin(left, right):
+            return SeqJoin(of(left), of(right))
+        case AndJoin(left, right):
+            return AndJoin(of(left), of(right))
+        case OrMerge(parts):
+            return OrMerge(tuple(map(of, parts)))
+        case Latest(parts):
+            return Latest(tuple(map(of, parts)))
+        case NSeq(part, negation):
+            return replace(tree, part=of(part), negation=of(negation))
+        case NegTop(part, negation):
+            return NegTop(of(part), of(negation))
+        case Passed(part) | Narrowed(part):
+            return replace(tree, part=of(part))
+        case KSeq(start, closures, end):
+            return KSeq(
+                None if start is None else of(start), closures, None if end is None else of(end)
+            )
+        case _:
+            assert_never(tree)
+
+
 def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | None = None) -> Tree:
     """The same tree with aliases replaced; a shared piece that `inner` has is written out."""
-
-    def of(node: Tree) -> Tree:
-        return renamed(node, names, inner)
-
     match tree:
         case Leaf(alias):
             return Leaf(names.get(alias, alias))
@@ -191,28 +231,20 @@ def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | No
             if inner is not None and name in inner:
                 return inner[name]
             return Shared(name, frozenset(names.get(alias, alias) for alias in aliases))
-        case SeqJoin(left, right):
-            return SeqJoin(of(left), of(right))
-        case AndJoin(left, right):
-            return AndJoin(of(left), of(right))
-        case OrMerge(parts):
-            return OrMerge(tuple(map(of, parts)))
-        case NSeq(part, negation, side):
-            return NSeq(of(part), of(negation), side)
-        case NegTop(part, negation):
-            return NegTop(of(part), of(negation))
-        case Passed(part, way):
-            return Passed(of(part), way)
-        case Latest(parts):
-            return Latest(tuple(map(of, parts)))
-        case KSeq(start, closures, end):
-            return KSeq(
-                None if start is None else of(start),
-                tuple(replace(c, alias=names.get(c.alias, c.alias)) for c in closures),
-                None if end is None else of(end),
+    found = replaced_parts(tree, lambda node: renamed(node, names, inner))
+    match found:
+        case KSeq(_, closures):
+            again = (replace(c, alias=names.get(c.alias, c.alias)) for c in closures)
+            return replace(found, closures=tuple(again))
+        case Narrowed(part, window, symbols, conditions):
+            return Narrowed(
+                part,
+                window,
+                tuple((names.get(alias, alias), symbol) for alias, symbol in symbols),
+                tuple(canonical(ex.rename(condition, dict(names))) for condition in conditions),
             )
         case _:
-            assert_never(tree)
+            return found
 
 
 def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -244,6 +276,23 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
             return {"operator": "NEG", "parts": [of(part)], "negation": of(negation)}
         case Passed(part, way):
             return {"operator": "PASSED", "parts": [of(part)], "way": way}
+        case Narrowed(part, window, symbols, conditions):
+            return {
+                "operator": "NARROWED",
+                "parts": [to_document(part, {**names, **symbol_labels(tree)})],
+                "window": None
+                if window is None
+                else {"size": window.size, "events": window.is_count},
+                "symbols": [
+                    {
+                        "alias": alias,
+                        "type": symbol.type,
+                        "predicates": list(map(print_expression, symbol.predicates)),
+                    }
+                    for alias, symbol in symbols
+                ],
+                "conditions": list(map(print_expression, conditions)),
+            }
         case Latest(parts):
             return {"operator": "LATEST", "parts": [of(part) for part in parts]}
         case KSeq(start, closures, end):
@@ -289,6 +338,22 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return NegTop(from_document(part), from_document(negation))
         case {"operator": "PASSED", "parts": [part], "way": "pull" | "pass-down" as way}:
             return Passed(from_document(part), way)
+        case {
+            "operator": "NARROWED",
+            "parts": [part],
+            "window": window,
+            "symbols": [*symbols],
+            "conditions": [*conditions],
+        }:
+            return Narrowed(
+                from_document(part),
+                None if window is None else Window(int(window["size"]), bool(window["events"])),
+                tuple(
+                    (str(s["alias"]), Symbol(str(s["type"]), tuple(map(_read, s["predicates"]))))
+                    for s in symbols
+                ),
+                tuple(map(_read, conditions)),
+            )
         case {"operator": "KSEQ", "parts": [start, end], "closures": [*closures]}:
             return KSeq(
                 None if start is None else from_document(start),
@@ -297,6 +362,25 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             )
         case _:
             raise TreeError(f"this is no tree: {str(document)[:80]}")
+
+
+def symbol_labels(tree: Narrowed) -> dict[str, str]:
+    """What the aliases are of whose symbols are others below."""
+    return {alias: print_pattern(Event(symbol, alias)) for alias, symbol in tree.symbols}
+
+
+def is_readable(expression: ex.Expression) -> bool:
+    """Is a condition the same again when it is read from its text?"""
+    try:
+        return _read(print_expression(expression)) == expression
+    except SheafError:
+        return False
+
+
+def _read(text: object) -> ex.Expression:
+    from workloads.parser import parse_condition
+
+    return canonical(parse_condition(str(text)))
 
 
 def _quantifier_text(quantifier: Quantifier) -> str:

@@ -11,6 +11,7 @@ from optimizer.ir.query import Query, Reading, alternatives
 from optimizer.plan.plan import Solver
 from optimizer.statistics import Statistics
 from sharing.matching.bound import least_cost
+from sharing.matching.build_nodes import problem_of
 from sharing.matching.cpsat import jointly
 from sharing.matching.exhaustive import best_plan
 from sharing.matching.improve import find_plan
@@ -21,7 +22,6 @@ from sharing.matching.nodes import (
     Trees,
     conflicts,
     everywhere,
-    problem_of,
 )
 from sharing.solvers.candidates import DEFAULT, SOLVERS, Options
 from sharing.solvers.candidates.solution import ConflictGraph

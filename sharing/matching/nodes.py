@@ -16,34 +16,32 @@ from typing import Any, NamedTuple
 from optimizer.cost.unit_costs import COMPILED
 from optimizer.ir.query import (
     Neg,
-    Pattern,
     Query,
     Reading,
-    Window,
     parts_of,
-    positive_events,
 )
 from optimizer.statistics import Statistics
 from optimizer.trees import CostedTree, GivenFragment, TreeError, best_tree, labels_of
-from optimizer.trees.problem import Fragment, FragmentKey, fragments_of
+from optimizer.trees.problem import Fragment
 from optimizer.trees.search import ItemRange, Stretches, stretches_of
-from optimizer.trees.sequence_search import MAX_EXACT_ITEMS
-from optimizer.trees.tree import Tree, renamed, to_document
+from optimizer.trees.tree import Narrowed, Tree, renamed, symbol_labels, to_document
 from sharing.counting.candidates import CandidateKind
 
 MAX_TREE_OPTIONS = 64  # sets of nodes that are compared where no table does it
-MAX_READERS = 500  # that compare so many; where there are more, each compares fewer
 FEW_TREE_OPTIONS = 8
-MAX_SPLITS = 1_000_000  # in the tables of all readings
-MAX_PIECES = 60_000  # stretches of all readings that are compared with each other
-MAX_NODES = 2_000
 
 
 class Occurrence(NamedTuple):
-    """Where a node stands in a reader."""
+    """Where a node stands in a reader.
+
+    A node that asks for less than the piece there is read through a filter: `narrowed` says what
+    it asks for, in the reader's names, and `filtering` is what that costs.
+    """
 
     node: int
     piece: Fragment
+    narrowed: Narrowed | None = None
+    filtering: float = 0.0
 
 
 class TreeOption(NamedTuple):
@@ -56,7 +54,7 @@ class TreeOption(NamedTuple):
 class Reader:
     """A pattern with its occurrences of nodes, which are numbered in order.
 
-    Costs are events touched in one window. One that is `quick` compares few trees.
+    Costs are events touched in a second. One that is `quick` compares few trees.
     """
 
     def __init__(
@@ -77,6 +75,8 @@ class Reader:
         self._table = found if found is not None and found.exact else None
         self._floor = found
         self._stretch = [(o.piece.first, o.piece.last) for o in occurrences]
+        self._filtering = [o.filtering for o in occurrences]
+        self._seconds = 1.0 if found is None else found.seconds
         self.alone = self.best(frozenset()).cost
 
     def best(self, made: frozenset[int]) -> TreeOption:
@@ -163,13 +163,15 @@ class Reader:
 
     def _looked_up(self, table: Stretches, prices: Mapping[int, float]) -> TreeOption:
         """The best by a table; of the occurrences at one stretch the cheapest."""
+        paid = {i: price + self._filtering[i] for i, price in prices.items()}
         at: dict[ItemRange, int] = {}
-        for i, price in prices.items():
+        for i, price in paid.items():
             stretch = self._stretch[i]
-            if stretch not in at or price < prices[at[stretch]]:
+            if stretch not in at or price < paid[at[stretch]]:
                 at[stretch] = i
-        found = table.cheapest({stretch: prices[i] for stretch, i in at.items()})
-        return TreeOption(found.cost, tuple(sorted(at[stretch] for stretch in found.taken)))
+        found = table.cheapest({stretch: paid[i] * self._seconds for stretch, i in at.items()})
+        taken = tuple(sorted(at[stretch] for stretch in found.taken))
+        return TreeOption(found.cost / self._seconds, taken)
 
     def _listed(self, offered: Iterable[int], most: int) -> list[tuple[int, ...]] | None:
         """All sets of these occurrences that do not overlap; None where there are more."""
@@ -182,12 +184,13 @@ class Reader:
         if found is None:
             if self._table is not None:
                 cost, read = self._table.cheapest({self._stretch[i]: 0.0 for i in taken})
-                found = cost if len(read) == len(taken) else math.inf
+                found = cost / self._seconds if len(read) == len(taken) else math.inf
             else:
                 try:
-                    found = self.tree(taken).cost
+                    found = self.tree(taken).per_second
                 except TreeError:
                     found = math.inf
+            found += sum(self._filtering[i] for i in taken)
             self._costs[taken] = found
         return found
 
@@ -209,18 +212,18 @@ class Reader:
         return one.last < other.first or other.last < one.first
 
 
-MIN_PARTS = 2  # readings that have a node
-
-
 class MatchSetting(NamedTuple):
-    """What queries must have in common, besides pieces of their patterns, to share them."""
+    """What queries must have in common, besides pieces of their patterns, to share them.
+
+    Windows may differ in their length: a piece is made in the longest.
+    """
 
     key: tuple[str, ...]
-    window: Window
+    is_count: bool
 
     @staticmethod
     def of(query: Query) -> MatchSetting:
-        return MatchSetting(query.key, query.window)
+        return MatchSetting(query.key, query.window.is_count)
 
 
 class NodePosition(NamedTuple):
@@ -232,16 +235,19 @@ class NodePosition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A piece that several readings have; `places` are in the order of readings."""
+    """A piece that several readings have, or can read; `places` are in the order of readings.
 
-    setting: MatchSetting
+    Of a place that asks for more, a filter keeps what is its own.
+    """
+
+    piece: Fragment
     places: tuple[NodePosition, ...]
     reader: Reader
 
     @property
-    def piece(self) -> Fragment:
-        """The piece under the aliases of its first place."""
-        return self.places[0].piece
+    def asked(self) -> Query:
+        """The piece as a query, in the window that it is made in."""
+        return self.reader.asked
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
@@ -267,9 +273,9 @@ class NodeProblem:
 
     def id(self, node: Node, places: Sequence[NodePosition]) -> str:
         """A name of a node for some places: the same for the same content, in every process."""
-        window = [node.setting.window.size, node.setting.window.is_count]
+        window = [node.asked.window.size, node.asked.window.is_count]
         at = sorted((self.readings[p.reading].query.name, p.piece.first) for p in places)
-        content = [node.piece.key, node.setting.key, window, at]
+        content = [node.piece.key, node.asked.key, window, at]
         digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode())
         return "share-" + digest.hexdigest()[:12]
 
@@ -340,73 +346,6 @@ class NodeProblem:
         return frozenset(found)
 
 
-def problem_of(
-    readings: Sequence[Reading], statistics: Statistics, sharing: bool = True
-) -> NodeProblem:
-    """The nodes of readings of one key and window; none without `sharing`."""
-    places: dict[FragmentKey, list[NodePosition]] = {}
-    sharing = sharing and len(readings) > 1
-    limits = _limits([_size(reading.pattern) for reading in readings])
-    found = [
-        fragments_of(reading.pattern, reading.asked.conditions, longest=limits.longest)
-        if sharing and _size(reading.pattern) <= limits.largest
-        else []
-        for reading in readings
-    ]
-    for number, pieces in enumerate(found):
-        for piece in pieces:
-            places.setdefault(piece.key, []).append(NodePosition(number, piece))
-    whole = {(n, p.first, p.last): p.key for n, pieces in enumerate(found) for p in pieces
-             if not p.bare}  # fmt: skip
-    kept = {key: at for key, at in places.items() if _is_common(at) and not _is_idle(at, whole)}
-    complete = not sharing or (limits.is_none and len(kept) <= MAX_NODES)
-    if len(kept) > MAX_NODES:
-        promise = {key: (len(at) - 1) * (at[0].piece.size - 1) for key, at in kept.items()}
-        best = set(sorted(kept, key=lambda key: -promise[key])[:MAX_NODES])
-        kept = {key: at for key, at in kept.items() if key in best}
-    numbers = {key: i for i, key in enumerate(kept)}
-    quick = len(readings) + len(kept) > MAX_READERS
-
-    def reader(asked: Query, pieces: Iterable[Fragment]) -> Reader:
-        own = [Occurrence(numbers[p.key], p) for p in pieces if p.key in numbers]
-        return Reader(asked, own, statistics, quick)
-
-    nodes = []
-    for at in kept.values():
-        piece, query = at[0].piece, readings[at[0].reading].query
-        inner = fragments_of(piece.pattern, piece.conditions, whole=False)
-        node = reader(piece.asked(query), inner)
-        nodes.append(Node(MatchSetting.of(query), tuple(at), node))
-    roots = tuple(reader(r.asked, pieces) for r, pieces in zip(readings, found, strict=True))
-    return NodeProblem(tuple(readings), roots, tuple(nodes), complete)
-
-
-class _Limits(NamedTuple):
-    """The most components of a reading that shares anything, and of a piece of one, if limited."""
-
-    largest: int
-    longest: int | None
-
-    @property
-    def is_none(self) -> bool:
-        return self.longest is None
-
-
-def _limits(sizes: Sequence[int]) -> _Limits:
-    """What is looked at of readings of so many components; a table has a third power of these."""
-    largest = MAX_EXACT_ITEMS
-    while largest > 2 and sum(size**3 // 6 for size in sizes if size <= largest) > MAX_SPLITS:
-        largest -= 1
-    some = [size for size in sizes if size <= largest]
-    if sum(size**2 // 2 for size in some) > MAX_PIECES:
-        return _Limits(largest, max(2, MAX_PIECES // sum(some)))
-    return _Limits(largest, None if len(some) == len(sizes) else largest)
-
-
-def _size(pattern: Pattern) -> int:
-    return sum(1 for _ in positive_events(pattern))
-
-
 def steps_of(piece: Fragment) -> tuple[str, ...]:
     """Symbols, each with what must not follow it; conditions, by number, with the last."""
     steps: list[str] = []
@@ -418,20 +357,6 @@ def steps_of(piece: Fragment) -> tuple[str, ...]:
     if piece.key[1]:
         steps[-1] += f" WHERE {' AND '.join(piece.key[1])}"
     return tuple(steps)
-
-
-def _is_common(places: Sequence[NodePosition]) -> bool:
-    return len({place.reading for place in places}) >= MIN_PARTS
-
-
-def _is_idle(
-    places: Sequence[NodePosition], whole: dict[tuple[int, int, int], FragmentKey]
-) -> bool:
-    """Is a bare piece at all its places the same with its negations?"""
-    if not all(place.piece.bare for place in places):
-        return False
-    full = [whole.get((p.reading, p.piece.first, p.piece.last)) for p in places]
-    return full[0] is not None and len(set(full)) == 1
 
 
 def _is_last(piece: Fragment, reading: Reading) -> bool:
@@ -506,7 +431,7 @@ class Trees:
     def document(self, number: int, marks: Mapping[int, str]) -> dict[str, Any]:
         """The tree of a reading; the nodes in it are marked with their names."""
         reading = self._problem.readings[number]
-        return self._written_out(number, reading, {}, marks)
+        return self._written_out(number, {}, labels_of(reading.asked), marks)
 
     def served(self) -> dict[int, frozenset[At]]:
         """The places that each node serves, directly or inside another."""
@@ -514,7 +439,7 @@ class Trees:
 
         def visit(reader: Reader, reading: int, offset: int) -> None:
             for i in reader.best(self._made).taken:
-                node, piece = reader.occurrences[i]
+                node, piece, *_ = reader.occurrences[i]
                 found.setdefault(node, set()).add(At(reading, offset + piece.first))
                 visit(self._problem.nodes[node].reader, reading, offset + piece.first)
 
@@ -536,23 +461,33 @@ class Trees:
         return found
 
     def _written_out(
-        self, number: int, reading: Reading, names: Mapping[str, str], marks: Mapping[int, str]
+        self,
+        number: int,
+        names: Mapping[str, str],
+        labels: Mapping[str, str],
+        marks: Mapping[int, str],
     ) -> dict[str, Any]:
         """A reader's tree under a reading's aliases, with those of its nodes in their places."""
         reader = self._problem.readers[number]
-        document = to_document(renamed(self._tree(number), names), labels_of(reading.asked))
+        document = to_document(renamed(self._tree(number), names), labels)
 
         def replaced(node: Any) -> Any:
             match node:
                 case {"shared": str(i), "aliases": [*_]}:
-                    inner, piece = reader.occurrences[int(i)]
+                    inner, piece, narrowed, _ = reader.occurrences[int(i)]
                     own = self._problem.nodes[inner].piece.aliases
                     here = (names.get(alias, alias) for alias in piece.aliases)
-                    again = len(self._problem.roots) + inner
-                    found = self._written_out(
-                        again, reading, dict(zip(own, here, strict=True)), marks
-                    )
-                    return found | {SHARED: marks[inner]} if inner in marks else found
+                    there = dict(zip(own, here, strict=True))
+                    again, below = len(self._problem.roots) + inner, labels
+                    if narrowed is not None:
+                        filter_ = renamed(narrowed, names)
+                        assert isinstance(filter_, Narrowed)
+                        below = {**labels, **symbol_labels(filter_)}
+                    found = self._written_out(again, there, below, marks)
+                    found = found | {SHARED: marks[inner]} if inner in marks else found
+                    if narrowed is None:
+                        return found
+                    return to_document(filter_, labels) | {"parts": [found]}
                 case {"parts": [*_]}:
                     return {key: replaced(value) for key, value in node.items()}
                 case [*parts]:

@@ -31,6 +31,7 @@ from optimizer.trees.propagation import EventPassing, best_passing
 from optimizer.trees.tree import from_document, to_document
 from sharing.counting.candidates import CandidateKind
 from sharing.counting.grouping import trusted
+from sharing.matching.build_nodes import problem_of
 from sharing.matching.choice import NodeChoice, choose_in, readings_of
 from sharing.matching.nodes import (
     SHARED,
@@ -40,7 +41,6 @@ from sharing.matching.nodes import (
     NodeProblem,
     conflicts,
     everywhere,
-    problem_of,
 )
 from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest
 
@@ -124,7 +124,7 @@ class CandidateList:
 
     @cached_property
     def worth(self) -> list[float]:
-        """What each entry is worth, in events touched in one window."""
+        """What each entry is worth, in events touched in a second."""
         problem, before = self.choice.problem, frozenset[int]()
         found = []
         for served in self.made:
@@ -304,7 +304,7 @@ class _Planned:
         self.choice, self._problem = choice, choice.problem
         self._workload, self._request, self._reasons = workload, request, reasons
         touched = request.unit_costs.each.joined
-        self._nanoseconds = touched / self._problem.roots[0].tree(()).seconds
+        self._nanoseconds = touched
         self.listed = CandidateList(choice, self._nanoseconds)
         self._queries = {r.query.name: r.query for r in self._problem.readings}
 

@@ -192,14 +192,14 @@ class AllSought:
             if sharing:
                 for query in queries:
                     for tree in trees[query.name]:
-                        together.announce(tree.compiled.operator)
+                        together.announce(tree.compiled.operator, self.width)
             found = []
             for number, query in enumerate(queries):
                 shared = together if sharing else SharedBuffers()
                 evaluation = TreeEvaluation(self.picked, self.width, query.name, context, shared)
                 if not sharing:
                     for tree in trees[query.name]:
-                        shared.announce(tree.compiled.operator)
+                        shared.announce(tree.compiled.operator, self.width)
                 found += [
                     (number, tree, part)
                     for tree in trees[query.name]

@@ -14,7 +14,7 @@ from optimizer.explain.text import PlanText, render_text
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.lineage import QueryOperators
 from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Operator, Plan
-from sharing.counting.plan import find_obstacles
+from sharing.obstacles import find_obstacles
 from sharing.planner import make_plan
 
 TYPES = "ABCD"
@@ -169,7 +169,7 @@ def test_no_obstacle_stands_between_queries_that_share_it(document: dict[str, An
     bound, plan = planned(document)
     ways = QueryOperators(plan)
     segments = [o for o in plan.operators if o.kind == "segment"]
-    for obstacle in find_obstacles(bound.queries, plan.groups):
+    for obstacle in find_obstacles(bound.queries, plan.groups, plan.candidates):
         for names, _ in obstacle.others:
             for one in obstacle.one:
                 for other in names:

@@ -18,7 +18,7 @@ from engines.statistics.running import (
     look,
 )
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Event, Query, Reading, alternatives, parts_of
+from optimizer.ir.query import Event, Query, Reading, Window, alternatives, parts_of
 from optimizer.plan import join_operators as op
 from optimizer.plan.compile_tree import ReadingTree, plain_tree
 from optimizer.plan.join_operators import Operator
@@ -89,27 +89,27 @@ def _joins(tree: ReadingTree) -> set[Operator]:
 
 def cost_of_all(trees: Trees, statistics: Statistics, widths: Mapping[str, int]) -> float:
     """What some trees cost together, in events touched per second; what is shared counts once."""
-    costs: dict[tuple[int, Operator], float] = {}
+    costs: dict[tuple[Hashable, Operator | None], float] = {}
     for name, readings in trees.items():
         for reading in readings:
             found = estimate_tree(reading.asked, reading.tree, statistics)
-            operators, own = list(_nodes(reading.compiled.operator)), found.costs
-            if len(operators) != len(own):  # a negated OR has several operators for one node
-                operators, own = [reading.compiled.operator], (sum(own),)
-            for operator, cost in zip(operators, own, strict=True):
-                costs[widths[name], operator] = cost / found.seconds
+            longer = dict(_longer(reading.compiled.operator, None))
+            for node, cost in zip(found.nodes, found.costs, strict=True):
+                operator = reading.compiled.nodes.get(node)
+                place: Hashable = (name, node)
+                if operator is not None:
+                    place = longer.get(operator) or widths[name]
+                costs[place, operator] = cost / found.seconds
     return sum(costs.values())
 
 
-def _nodes(operator: Operator) -> Iterator[Operator]:
-    """The operators that are nodes of a tree, parents first."""
-    match operator:
-        case op.Keep(part) | op.Reached(part):
-            yield from _nodes(part)
-        case _:
-            yield operator
-            for part in op.inputs(operator):
-                yield from _nodes(part)
+def _longer(operator: Operator, window: Window | None) -> Iterator[tuple[Operator, Window]]:
+    """The operators that are made in a longer window than the query's, and in which."""
+    if window is not None:
+        yield operator, window
+    inner = operator.window if isinstance(operator, op.Within) else window
+    for part in op.inputs(operator):
+        yield from _longer(part, inner)
 
 
 LOGGED = 100  # decisions that are remembered

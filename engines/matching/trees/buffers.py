@@ -220,6 +220,12 @@ class Buffer:
         )
 
 
+def fitting(picked: SelectedEvents, rows: Buffer, width: int) -> Buffer:
+    """The rows that lie in a window of a width."""
+    fit = picked.position[rows.last] - picked.position[rows.first] < width
+    return rows if fit.all() else rows.take(np.flatnonzero(fit))
+
+
 def first_of(column: Column) -> EventNumbers:
     """The first event that each row has in a column."""
     return column.first if isinstance(column, EventGroups) else column

@@ -21,6 +21,7 @@ from engines.matching.trees.buffers import (
     TooWideError,
     chunks,
     concatenated,
+    fitting,
     in_order,
     of_places,
     together,
@@ -114,36 +115,44 @@ class _Stretch:
     high: int
 
 
+Made = tuple[Operator, int]  # an operator, and the width of the window that it is made in
+
+
 @dataclass
 class SharedBuffers:
-    """Buffers that several queries read, each held until its last reader had it."""
+    """Buffers that several queries read, each held until its last reader had it.
 
-    readers: Counter[Operator] = field(default_factory=Counter)
-    known: dict[Operator, Buffer] = field(default_factory=dict)
+    `tick` is the stream's, by which windows have a width.
+    """
+
+    tick: int = 1
+    readers: Counter[Made] = field(default_factory=Counter)
+    known: dict[Made, Buffer] = field(default_factory=dict)
     held: int = 0  # rows of all of them
 
-    def announce(self, root: Operator) -> None:
+    def announce(self, root: Operator, width: int) -> None:
         """Say that a query will read an operator, and what it reads itself the first time."""
-        self.readers[root] += 1
-        if self.readers[root] == 1 and root not in self.known:
+        self.readers[root, width] += 1
+        if self.readers[root, width] == 1 and (root, width) not in self.known:
+            inner = root.window.ticks(self.tick) if isinstance(root, op.Within) else width
             for part in op.inputs(root):
-                self.announce(part)
+                self.announce(part, inner)
 
-    def renew(self, roots: Iterable[Operator]) -> None:
+    def renew(self, roots: Iterable[Made]) -> None:
         """Start again with these readers only; what none of them reads is let go."""
         self.readers.clear()
-        for root in roots:
-            self.announce(root)
-        for operator in [known for known in self.known if not self.readers[known]]:
-            self.drop(operator)
+        for root, width in roots:
+            self.announce(root, width)
+        for made in [known for known in self.known if not self.readers[known]]:
+            self.drop(made)
 
-    def keep(self, operator: Operator, buffer: Buffer) -> None:
-        self.known[operator] = buffer
+    def keep(self, made: Made, buffer: Buffer) -> None:
+        self.known[made] = buffer
         self.held += len(buffer)
 
-    def drop(self, operator: Operator) -> None:
-        if operator in self.known:
-            self.held -= len(self.known.pop(operator))
+    def drop(self, made: Made) -> None:
+        if made in self.known:
+            self.held -= len(self.known.pop(made))
 
 
 class TreeEvaluation:
@@ -212,7 +221,7 @@ class TreeEvaluation:
 
     def check(self, operator: Operator, held: Buffer) -> None:
         """Raise an error where an operator holds more than it may."""
-        if self.partial is None or self.partial.on_limit != "stop" or not _is_partial(operator):
+        if self.partial is None or self.partial.on_limit != "stop" or not op.is_partial(operator):
             return
         if len(held) > self.partial.most:
             most = most_at_once(self.picked, held, self.width)
@@ -238,11 +247,16 @@ class _Run:
         shared: SharedBuffers | None,
         seed: Buffer | None = None,
         held: dict[Operator, Buffer] | None = None,
+        width: int | None = None,
     ) -> None:
-        """`seed` are the rows that `Inside` looks at, and `held` what was read for others."""
+        """`seed` are the rows that `Inside` looks at, and `held` what was read for others.
+
+        `width` is that of the window, where it is not the query's.
+        """
         self._of, self._stretch, self._shared = evaluation, stretch, shared
         self._seed, self._held = seed, held
-        self._picked, self._width = evaluation.picked, evaluation.width
+        self._picked = evaluation.picked
+        self._width = evaluation.width if width is None else width
         self._completed: dict[Operator, npt.NDArray[np.int64]] = {}  # rows by their last event
 
     def rows(self, root: Operator) -> Iterator[Buffer]:
@@ -259,11 +273,12 @@ class _Run:
     def _stream(self, operator: Operator, negated: bool) -> Iterator[Buffer]:
         """The rows of an operator; in parts where nobody else reads them."""
         shared = self._shared
-        if shared is not None and (shared.readers[operator] > 1 or operator in shared.known):
+        made = operator, self._width
+        if shared is not None and (shared.readers[made] > 1 or made in shared.known):
             yield self._buffer(operator, negated)
             return
         if shared is not None:
-            shared.readers[operator] = 0
+            shared.readers[made] = 0
         yield from self._chunks(operator, negated)
 
     def _buffer(self, operator: Operator, negated: bool) -> Buffer:
@@ -271,10 +286,11 @@ class _Run:
         if self._held is not None and operator in self._held:
             return self._held[operator]
         shared = self._shared
-        readers = 0 if shared is None else shared.readers[operator]
-        if shared is not None and operator in shared.known:
+        made = operator, self._width
+        readers = 0 if shared is None else shared.readers[made]
+        if shared is not None and made in shared.known:
             self._of.counts.reused += 1
-            found = shared.known[operator]
+            found = shared.known[made]
         else:
             most = CHUNKS_HELD * self._of.limits.chunk
             parts, size = [], 0
@@ -283,15 +299,15 @@ class _Run:
                 size += len(part)
                 if size > most and not isinstance(operator, op.Scan):
                     raise _Overflow
-            found = concatenated(parts, width=_components(operator)).sorted()
+            found = concatenated(parts, width=len(op.symbols(operator))).sorted()
             if not negated:
                 self._of.check(operator, found)
             if shared is not None and readers > 1 and shared.held + size <= BUFFERS_HELD * most:
-                shared.keep(operator, found)
+                shared.keep(made, found)
         if shared is not None and readers > 0:
-            shared.readers[operator] -= 1
+            shared.readers[made] -= 1
             if readers == 1:
-                shared.drop(operator)
+                shared.drop(made)
         if self._held is not None:
             self._held[operator] = found
         return found
@@ -324,6 +340,11 @@ class _Run:
             case op.Keep(part, conditions):
                 for chunk in self._stream(part, negated):
                     yield kept(conditions, picked, chunk)
+            case op.Within(part, window):
+                width = window.ticks(picked.columns.events.tick)
+                longer = _Run(self._of, self._stretch, self._shared, width=width)
+                for chunk in longer._stream(part, negated):
+                    yield fitting(picked, chunk, self._width)
             case op.Join():
                 yield from self._joined(operator, negated)
             case op.Push(part, negation, side, conditions):
@@ -407,7 +428,7 @@ class _Run:
         if not len(rows):
             return rows
         absent = np.ones(len(rows), bool)
-        seeded = _Run(self._of, self._stretch, self._shared, rows, held)
+        seeded = _Run(self._of, self._stretch, self._shared, rows, held, self._width)
         try:
             for part in seeded._chunks(found, negated=True):
                 number = part.columns[len(rows.columns)]
@@ -458,7 +479,7 @@ class _Run:
         picked = self._picked
         drop = self._dropping(join, left, right)
         earliest = right.earliest
-        if drop is not None and join.ordered and _is_partial(join.left):
+        if drop is not None and join.ordered and op.is_partial(join.left):
             since = kept_since(picked, left, right, drop)
             earliest = since if earliest is None else np.maximum(earliest, since)
         rivals = [pair for pair in join.rivals if self._may_be_one(join, pair)]
@@ -493,9 +514,9 @@ class _Run:
             rows = ready.row(rows)
             if drop is not None and not join.ordered:
                 missed = np.zeros(len(rows), bool)
-                if _is_partial(join.left):
+                if op.is_partial(join.left):
                     missed |= gone(picked, left, rows, right, others, drop)
-                if _is_partial(join.right):
+                if op.is_partial(join.right):
                     missed |= gone(picked, right, others, left, rows, drop)
                 rows, others = rows[~missed], others[~missed]
             found = combine(left, rows, right, others)
@@ -510,7 +531,7 @@ class _Run:
             return None
         sides = [(join.left, left)] if join.ordered else [(join.left, left), (join.right, right)]
         for operator, held in sides:
-            if _is_partial(operator):
+            if op.is_partial(operator):
                 start = self._stretch.start
                 if many := dropped(self._picked, held, self._width, limit.most, start):
                     self._of.ledger.dropped[self._of.query] += many
@@ -518,7 +539,8 @@ class _Run:
 
     def _may_be_one(self, join: op.Join, pair: tuple[int, int]) -> bool:
         """May two components be the same event?"""
-        symbols = [_symbols(side)[i] for side, i in zip((join.left, join.right), pair, strict=True)]
+        sides = zip((join.left, join.right), pair, strict=True)
+        symbols = [op.symbols(side)[i] for side, i in sides]
         return self._picked.overlap(*symbols)
 
 
@@ -533,48 +555,3 @@ def _unless_begun(rows: Iterator[Buffer]) -> Iterator[Buffer]:
         if begun:
             raise TooWideError("one match is tried against too many partial matches") from None
         raise
-
-
-def _symbols(operator: Operator) -> tuple[Symbol, ...]:
-    """The symbols of an operator's components."""
-    match operator:
-        case op.Scan(symbol):
-            return (symbol,)
-        case op.Keep(part) | op.Push(part) | op.Absent(part) | op.Shorten(part) | op.Reached(part):
-            return _symbols(part)
-        case op.Latest(parts):
-            return (_symbols(parts[0])[0], _symbols(parts[-1])[0])
-        case op.Whole(part):
-            return _symbols(part)
-        case op.Lacking(part):
-            return _symbols(part)
-        case op.Inside():
-            raise AssertionError("what is found in a gap is joined with nothing")
-        case op.Closure(part, symbol):
-            return (symbol,) if part is None else (*_symbols(part), symbol)
-        case op.Join(left, right):
-            return (*_symbols(left), *_symbols(right))
-
-
-def _is_partial(operator: Operator) -> bool:
-    """Are its rows partial matches, and not just single events?"""
-    match operator:
-        case op.Scan():
-            return False
-        case (
-            op.Keep(part)
-            | op.Push(part)
-            | op.Absent(part)
-            | op.Shorten(part)
-            | op.Reached(part)
-            | op.Whole(part)
-        ):
-            return _is_partial(part)
-        case op.Lacking(part):
-            return _is_partial(part)
-        case op.Join() | op.Closure() | op.Inside() | op.Latest():
-            return True
-
-
-def _components(operator: Operator) -> int:
-    return len(_symbols(operator))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -225,7 +225,7 @@ def _fall_back(context: RunContext, query: Query, why: str) -> None:
 
 
 class _Group:
-    """Queries over the same events; those of one window share what is equal in their trees."""
+    """Queries over the same events, which share what is equal in their trees."""
 
     def __init__(
         self,
@@ -239,17 +239,19 @@ class _Group:
     ) -> None:
         self._queries, self._trees, self._picked, self._widths = queries, trees, picked, widths
         self._program, self._context, self._aggregate = program, context, aggregate
-        self._shared: dict[Hashable, SharedBuffers] = {}
+        self._shared: dict[str, SharedBuffers] = {}
         self._ids: dict[str, dict[Operator, str]] = {}
         for query in queries:
             ids = self._ids[query.name] = {}
             for tree in trees[query.name]:
                 ids |= program.ids.joins(query, tree)
-                self._buffers(query).announce(tree.compiled.operator)
+                own = self._buffers(query)
+                own.announce(tree.compiled.operator, self._widths[query.name])
 
     def _buffers(self, query: Query) -> SharedBuffers:
-        place = self._widths[query.name] if self._program.sharing else query.name
-        return self._shared.setdefault(place, SharedBuffers())
+        place = "" if self._program.sharing else query.name
+        tick = self._picked.columns.events.tick
+        return self._shared.setdefault(place, SharedBuffers(tick))
 
     def chunks(self, unfinished: list[UnfinishedQuery]) -> Iterator[RowChunk]:
         context, stopped = self._context, self._context.ledger.stopped
@@ -281,7 +283,11 @@ class _Group:
             context.account.count(output, evaluation.matched)
             if query.name in stopped:
                 left = [q for q in self._queries[i + 1 :] if self._buffers(q) is own]
-                own.renew(t.compiled.operator for q in left for t in self._trees[q.name])
+                own.renew(
+                    (tree.compiled.operator, self._widths[q.name])
+                    for q in left
+                    for tree in self._trees[q.name]
+                )
 
     def _give_up(
         self,

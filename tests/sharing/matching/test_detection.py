@@ -19,11 +19,12 @@ from optimizer.trees.problem import fragments_of
 from sharing.errors import BudgetError
 from sharing.matching import nodes as readers
 from sharing.matching.bound import least_cost
+from sharing.matching.build_nodes import problem_of
 from sharing.matching.choice import benefit, choose, readings_of
 from sharing.matching.cpsat import jointly
 from sharing.matching.exhaustive import best_plan
 from sharing.matching.improve import find_plan
-from sharing.matching.nodes import At, NodePlacement, NodeProblem, conflicts, everywhere, problem_of
+from sharing.matching.nodes import At, NodePlacement, NodeProblem, conflicts, everywhere
 from sharing.solvers.candidates import Options
 from tests.sharing.sequences import detection
 
@@ -77,7 +78,8 @@ def test_negations_and_conditions_inside_a_piece_belong_to_it() -> None:
     one = "SEQ(A a, !C n, B b, D d) WHERE a.x < b.x"
     same = of(one, "SEQ(A a, !C o, B p, E e) WHERE p.x > a.x")
     assert shown(same) == {("prefix", ("A !C", "B WHERE c1.x < c3.x"), ("q0", "q1"))}
-    assert not of(one, "SEQ(A a, B b, E e) WHERE a.x = b.x").nodes
+    less = of(one, "SEQ(A a, B b, E e) WHERE a.x = b.x")
+    assert shown(less) == {("bitmark", ("A", "B"), ("q0", "q1"))}
 
 
 def test_the_same_positives_with_other_negations_are_marked_bits() -> None:
@@ -146,20 +148,23 @@ def test_a_readers_best_tree_is_the_cheapest_over_all_sets_of_given_pieces(
     statistics = known(workload)
     for root, reading in zip(found.roots, found.readings, strict=True):
         nodes = frozenset(chance.sample(sorted(root.nodes), min(3, len(root.nodes))))
-        offered = [o.piece for o in root.occurrences if o.node in nodes]
+        offered = [o for o in root.occurrences if o.node in nodes]
         costs = []
         for size in range(len(offered) + 1):
-            for pieces in itertools.combinations(offered, size):
-                bound = [alias for piece in pieces for alias in piece.positive]
+            for some in itertools.combinations(offered, size):
+                bound = [alias for o in some for alias in o.piece.positive]
                 if len(bound) == len(set(bound)):
                     given_ = [
-                        GivenFragment(str(i), p.positive, negations=not p.bare)
-                        for i, p in enumerate(pieces)
+                        GivenFragment(str(i), o.piece.positive, negations=not o.piece.bare)
+                        for i, o in enumerate(some)
                     ]
-                    costs.append(best_tree(reading.asked, statistics, given_, COMPILED).cost)
-        assert root.best(nodes).cost == pytest.approx(min(costs), rel=1e-9)
-        taken = root.best(nodes).taken
-        assert root.tree(taken).cost == pytest.approx(min(costs), rel=1e-9)
+                    tree = best_tree(reading.asked, statistics, given_, COMPILED)
+                    costs.append(tree.per_second + sum(o.filtering for o in some))
+        best = root.best(nodes)
+        assert best.cost == pytest.approx(min(costs), rel=1e-9)
+        filtering = sum(root.occurrences[i].filtering for i in best.taken)
+        paid = root.tree(best.taken).per_second + filtering
+        assert paid == pytest.approx(min(costs), rel=1e-9)
 
 
 @given(detection(most=5, queries=3), st.randoms(use_true_random=False))
@@ -194,8 +199,9 @@ def test_equal_pieces_cost_the_same_in_every_query(workload: BoundWorkload) -> N
                 6,
             )
             for place in node.places
+            if place.piece.key == node.piece.key
         }
-        assert len(costs) == 1
+        assert len(costs) <= 1
 
 
 # --- solvers -------------------------------------------------------------------------------------
@@ -268,7 +274,10 @@ def test_a_choice_says_what_it_saves_and_what_could_be_saved(
     missing = choice.cost - choice.bound  # of what all cost one by one
     assert choice.proven == (missing <= 1e-9 * choice.problem.separate)
     assert not conflicts(choice.problem, choice.served)
-    assert all(len(served.places) > 1 for served in choice.served)
+    for served in choice.served:
+        without = choice.made - {served.node}
+        dearer = choice.problem.saved(choice.made, without, [served.node])[0] < 0
+        assert len(served.places) > 1 or dearer
 
 
 def test_exhaustive_refuses_what_takes_too_long() -> None:

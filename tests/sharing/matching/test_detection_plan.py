@@ -193,9 +193,8 @@ def test_a_plan_costs_no_more_than_its_trees_do_with_shared_subtrees_once(
 @pytest.mark.parametrize(
     ("other", "differs"),
     [
-        ("PATTERN SEQ(A a, B b, D d) RETURN a WITHIN 90 ms", "window"),
         ("PATTERN SEQ(A a, B b, D d) PARTITION BY k RETURN a WITHIN 100 ms", "partition key"),
-        ("PATTERN SEQ(A a, B b, D d) WHERE a.x = b.x RETURN a WITHIN 100 ms", "conditions"),
+        ("PATTERN SEQ(A a, B+ b, D d) RETURN a WITHIN 100 ms", "groups of events"),
     ],
 )
 def test_an_obstacle_names_what_differs(other: str, differs: str) -> None:
@@ -205,6 +204,22 @@ def test_an_obstacle_names_what_differs(other: str, differs: str) -> None:
     assert not plan.candidates
     (obstacle,) = plan.obstacles
     assert obstacle == f"A, B: one and two do not share it: they differ in {differs}"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "PATTERN SEQ(A a, B b, D d) RETURN a WITHIN 90 ms",
+        "PATTERN SEQ(A a, B b, D d) WHERE a.x = b.x RETURN a WITHIN 100 ms",
+        "PATTERN SEQ(A a, B b, D d) WHERE b.x > 5 RETURN a WITHIN 80 ms",
+    ],
+)
+def test_what_a_filter_bridges_is_no_obstacle(other: str) -> None:
+    plan = written(
+        ["QUERY one PATTERN SEQ(A a, B b, C c) RETURN a WITHIN 100 ms", f"QUERY two {other}"]
+    )
+    assert [(c.pattern, c.queries) for c in plan.candidates] == [(("A", "B"), ("one", "two"))]
+    assert not plan.obstacles
 
 
 def test_other_negations_are_no_obstacle() -> None:
