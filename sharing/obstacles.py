@@ -154,6 +154,7 @@ def find_obstacles(
     text = interned([step.event.symbol.type for step in s.steps] for s in sequences)
     found: list[Obstacle] = []
     seen: set[tuple[int, int]] = set()
+    bridged: set[tuple[int, int]] = set()
     known: list[Level] = []
     number = 0
     for level in levels(text):
@@ -164,13 +165,13 @@ def find_obstacles(
     left = MOST_STEPS
     for level in reversed(known):
         while common and common[0][0] >= level.length:
-            seen |= common.pop(0)[1]
+            bridged |= common.pop(0)[1]
         for places in _stretches(level):
             left -= len(places) * level.length
             if left < 0:
                 return found
             kinds = _kinds(places, level.length, text, sequences, queries, groups, of_query)
-            found += _apart(places, level.length, kinds, text, sequences, queries, seen)
+            found += _apart(places, level.length, kinds, text, sequences, queries, seen, bridged)
             if len(found) >= limit or len(seen) > MOST_PAIRS:
                 return found[:limit]
     return found
@@ -265,14 +266,18 @@ def _apart(
     sequences: Sequence[_Sequence],
     queries: Sequence[Query],
     seen: set[tuple[int, int]],
+    bridged: set[tuple[int, int]],
 ) -> Iterator[Obstacle]:
-    """The obstacles among kinds that have not all been named with a longer stretch."""
+    """The obstacles among kinds that have not all been named with a longer stretch.
+
+    Kinds of which two queries could read one piece have none.
+    """
     reasons: dict[tuple[_Kinds, _Kinds], tuple[str, ...]] = {}
     listed = sorted(list(kinds)[:MOST_KINDS], key=lambda kind: (-len(kinds[kind]), kinds[kind][0]))
     for i, one in enumerate(listed):
         for other in listed[i + 1 :]:
             pairs = {(min(a, b), max(a, b)) for a in kinds[one] for b in kinds[other]}
-            if not pairs <= seen and (reason := _reason(one, other)):
+            if not pairs <= seen and not pairs & bridged and (reason := _reason(one, other)):
                 reasons[one, other] = reason
             seen |= pairs
     number = int(text.owner[places[0]])

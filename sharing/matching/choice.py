@@ -88,7 +88,7 @@ def choose(
     sharing: bool = True,
     earlier: Mapping[tuple[str, ...], Collection[str]] | None = None,
 ) -> NodeChoice:
-    """What readings of one key and window make once.
+    """What readings of one key make once.
 
     An independent set of the nodes by their benefits is improved against the true cost; `cpsat`
     and `exhaustive` go on from there, the latter with a proof or a `BudgetError`. `earlier` are

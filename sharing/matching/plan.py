@@ -132,7 +132,9 @@ class CandidateList:
             found.append(problem.saved(before, after, [served.node])[0])
             before = after
         made, others = self.choice.made, self.entries[len(self.made) :]
-        return found + [problem.saved(made, made | {s.node}, [s.node])[0] for s in others]
+        found += [problem.saved(made, made | {s.node}, [s.node])[0] for s in others]
+        least = NOTHING * problem.separate
+        return [0.0 if abs(worth) <= least else worth for worth in found]
 
     @cached_property
     def _near(self) -> list[list[int]]:
@@ -189,7 +191,7 @@ NOTHING = 1e-9  # sums of doubles in another order differ in their last digits
 
 
 def tree_problems(queries: Sequence[Query], request: PlanRequest) -> list[NodeProblem]:
-    """What queries all of which run as trees have in common, by key and window."""
+    """What queries all of which run as trees have in common, by key."""
     nodes = request.sharing and request.shape == "bushy"
     return [
         problem_of(readings, request.statistics, nodes and not request.is_late)
@@ -292,7 +294,7 @@ class _Compiled:
 
 
 class _Planned:
-    """The queries of one key and window."""
+    """The queries of one key."""
 
     def __init__(
         self,
@@ -537,7 +539,7 @@ class _Planned:
     def _unshared(self, query: Query) -> str:
         if any(self._problem.roots[i].nodes for i in self._readings[query.name]):
             return "making once what it has in common with others does not pay"
-        return "no other query of its key and window joins anything that it joins"
+        return "no other query of its key joins anything that it joins"
 
 
 def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -80,8 +80,9 @@ def forced(workload: BoundWorkload, leave_out: int = 0) -> Program:
     statistics = with_defaults(
         given_statistics(workload.statistics, workload.queries), workload.queries
     )
-    trees: dict[str, Any] = {}
+    units = []
     for readings in readings_of(workload.queries).values():
+        trees: dict[str, Any] = {}
         problem = problem_of(readings, statistics)
         made = [i for i in range(len(problem.nodes)) if not leave_out >> (i % 16) & 1]
         for number, reading in enumerate(readings):
@@ -89,9 +90,9 @@ def forced(workload: BoundWorkload, leave_out: int = 0) -> Program:
                 found = Trees(problem, made).document(number, {})
             document = json.loads(json.dumps(found))
             trees[reading.query.name] = reading_trees(reading.query, from_document(document))
-    unit = TreeUnit(workload.queries, trees, "cpu")
+        units.append(TreeUnit(tuple(reading.query for reading in readings), trees, "cpu"))
     outputs = {query.name: f"output of {query.name}" for query in workload.queries}
-    return Program(workload, (unit,), outputs, "conditions")
+    return Program(workload, tuple(units), outputs, "conditions")
 
 
 def all_that_fit(reader: Reader, made: frozenset[int]) -> TreeOption:
