@@ -15,6 +15,7 @@ from kernels.prefixes import reference as aseq_reference
 from kernels.product import reference as product_reference
 from kernels.reversible import reference as reversible_reference
 from kernels.rows import reference as rows_reference
+from kernels.starts import reference as starts_reference
 from kernels.texts import reference as texts_reference
 from kernels.windows import reference as windows_reference
 
@@ -24,6 +25,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "panes": panes_reference.slide_panes,
         "reversible": reversible_reference.slide_reversible,
         "aseq": aseq_reference.count_prefixes,
+        "starts": starts_reference.count_starts,
         "chopconnect": chopconnect_reference.connect,
         "count_pairs": joins_reference.count_pairs,
         "fill_pairs": joins_reference.fill_pairs,

@@ -24,6 +24,7 @@ from kernels.product import opencl as product_opencl
 from kernels.reversible import cpu as reversible
 from kernels.reversible import opencl as reversible_opencl
 from kernels.rows import cpu as rows
+from kernels.starts import cpu as starts
 from kernels.texts import cpu as texts
 from kernels.windows import cpu as windows
 
@@ -39,6 +40,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         },
         # Also PreTree, whose trees have more than one branch.
         "aseq": {"numba": aseq.count_prefixes},
+        "starts": {"numba": starts.count_starts},
         "chopconnect": {"numba": chopconnect.connect},
         "count_pairs": {"numba": joins.count_pairs, "opencl": joins_opencl.count_pairs},
         "fill_pairs": {"numba": joins.fill_pairs, "opencl": joins_opencl.fill_pairs},

@@ -129,7 +129,8 @@ def explore_all(terms: Sequence[Term], letters: Letters) -> dict[int, ExploredMa
 class Counters:
     """The counters of a group of queries.
 
-    `append` multiplies groups of events from the right, `prepend` from the left.
+    `append` multiplies groups of events from the right, `prepend` from the left. `only_from_start`:
+    those of ways from the start of machines.
     """
 
     def __init__(
@@ -137,8 +138,9 @@ class Counters:
         explored: dict[int, ExploredMachine],
         wanted: dict[int, dict[Value, None]],
         directions: tuple[Direction, ...],
+        only_from_start: bool = False,
     ) -> None:
-        self._directions = directions
+        self._directions, self._only_from_start = directions, only_from_start
         self._labels: dict[tuple[Direction, Symbol | None, int], int] = {}
         self.counts, self.values, self.tags = Sums(), Sums(), Sums()
         self._count_entry: dict[tuple[int, int, int], int] = {}
@@ -202,7 +204,7 @@ class Counters:
         reversible = len(self._directions) == 2
         longest = _longest(machine) if reversible else {}
         counts = _Table(len(machine.states))
-        for i, reached in enumerate(machine.after):
+        for i, reached in self._ways(machine):
             for j in reached:
                 entry = self.counts.entry((int(i == j), longest.get((i, j), 0)))
                 counts.put(i, j, entry)
@@ -218,6 +220,11 @@ class Counters:
                     for into, of in _shifts(way, used, table, counts):
                         self.tags.add(into, label, of)
 
+    def _ways(self, machine: ExploredMachine) -> Iterable[tuple[int, list[int]]]:
+        """The states that ways are counted from, and those that each leads to."""
+        every = enumerate(machine.after)
+        return [next(every)] if self._only_from_start else every
+
     def _value_table(self, key: int, machine: ExploredMachine, value: Value) -> _Table:
         """Entries for the pairs of states between which the value's component lies."""
         tagged = {
@@ -228,7 +235,7 @@ class Counters:
         }
         after = [set(reached) for reached in machine.after]
         table = _Table(len(machine.states))
-        for i, reached in enumerate(machine.after):
+        for i, reached in self._ways(machine):
             for j in reached:
                 if any(source in after[i] and j in after[target] for source, target in tagged):
                     entry = self.values.entry((value.kind, value.input))

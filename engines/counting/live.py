@@ -32,9 +32,11 @@ from engines.counting.letters import (
     spoken,
     with_letters,
 )
+from engines.counting.pane_tables import WindowSpan
 from engines.counting.pretree import tree_rows
 from engines.counting.product import CompiledTables, parts_of, room_for, run_product
 from engines.counting.rows import Selected, result_tables
+from engines.counting.sem import start_rows
 from engines.device_kernels import DeviceKernels
 from engines.devices import DeviceRequest
 from engines.limits import StateError
@@ -96,6 +98,9 @@ class _Counter:
                 rows = tree_rows(plan, prepared, width, slide, dual, None)
             case "pretree":
                 rows = tree_rows(plan, prepared, width, slide, dual)
+            case "sem":
+                spans = [WindowSpan(width, slide)] * len(plan.queries)
+                rows = start_rows(plan, prepared, spans, dual)
             case "chopconnect":
                 rows = connected_rows(plan, prepared, width, slide, dual, unit.lengths)
             case _:

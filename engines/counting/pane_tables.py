@@ -42,17 +42,7 @@ def compile_panes(
     counters = Counters(explored, wanted, ("append",))
     operators = operators_of(counters, letters, set())
     splits = _Splits(explored, wanted, counters, _always_one(operators))
-    finals: list[list[int]] = []
-    results: list[list[list[int]]] = []  # by query and value
-    for term in terms:
-        ends = [(id(m), f) for m in term.machines for f in explored[id(m)].finals]
-        finals.append([c for key, f in ends if (c := counters.count(key, 0, f)) is not None])
-        results.append(
-            [
-                [c for key, f in ends if (c := counters.value(key, value, 0, f)) is not None]
-                for value in term.values
-            ]
-        )
+    finals, results = ends_of(terms, explored, counters)
     connections = Connections(
         np.array(splits.left_alone, np.uint32),
         np.array(splits.right_alone, np.uint32),
@@ -65,6 +55,24 @@ def compile_panes(
         *_lists([part for mine in results for part in mine]),
     )
     return PaneTables(operators, connections, _classes(terms, spans, splits, finals, results))
+
+
+def ends_of(
+    terms: Sequence[Term], explored: dict[int, ExploredMachine], counters: Counters
+) -> tuple[list[list[int]], list[list[list[int]]]]:
+    """The counters that are a query's count, and by value those that it is put together from."""
+    finals: list[list[int]] = []
+    results: list[list[list[int]]] = []  # by query and value
+    for term in terms:
+        ends = [(id(m), f) for m in term.machines for f in explored[id(m)].finals]
+        finals.append([c for key, f in ends if (c := counters.count(key, 0, f)) is not None])
+        results.append(
+            [
+                [c for key, f in ends if (c := counters.value(key, value, 0, f)) is not None]
+                for value in term.values
+            ]
+        )
+    return finals, results
 
 
 def cuts_of(spans: Iterable[WindowSpan]) -> Cuts:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from engines.account import Account
 from engines.columns.columns import Columns, Vector, evaluate, truth
 from engines.columns.layout import ArrangedEvents
-from engines.counting import aseq, chopconnect, pretree
+from engines.counting import aseq, chopconnect, pretree, sem
 from engines.counting.folds import count_folds
 from engines.counting.pane_tables import WindowSpan
 from engines.counting.panes import count_panes
@@ -116,10 +116,23 @@ def _panes(
 def _folds(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    tick = arranged.columns.events.tick
-    spans = [_Span.of(replace(unit, queries=(query,)), tick) for query in unit.queries]
-    windows = [WindowSpan(span.width, span.slide) for span in spans]
-    return count_folds(unit.queries, arranged.columns, arranged.layout, windows, spans[0].is_count)
+    spans = _window_spans(unit, arranged.columns.events.tick)
+    is_count = unit.queries[0].window.is_count
+    return count_folds(unit.queries, arranged.columns, arranged.layout, spans, is_count)
+
+
+def _sem(
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
+    spans = _window_spans(unit, arranged.columns.events.tick)
+    is_count = unit.queries[0].window.is_count
+    return sem.count(plan, arranged.columns, arranged.layout, spans, is_count)
+
+
+def _window_spans(unit: CountingUnit, tick: int) -> list[WindowSpan]:
+    """The window and slide of each query; a slide of 0 is per trigger."""
+    found = (_Span.of(replace(unit, queries=(query,)), tick) for query in unit.queries)
+    return [WindowSpan(span.width, span.slide) for span in found]
 
 
 RUNNERS: Mapping[str, Runner] = {
@@ -129,6 +142,7 @@ RUNNERS: Mapping[str, Runner] = {
     "chopconnect": _chopconnect,
     "panes": _panes,
     "folds": _folds,
+    "sem": _sem,
 }
 
 

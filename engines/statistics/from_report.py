@@ -40,6 +40,7 @@ ENGINES: Mapping[str, tuple[str, ...]] = {
     "aseq": ("tree_", "sorted_"),
     "pretree": ("tree_", "sorted_"),
     "chopconnect": ("chop_",),
+    "sem": ("sem_", "sorted_"),
     "panes": ("pane_",),
     "folds": ("fold_",),
 }

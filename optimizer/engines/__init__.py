@@ -15,6 +15,7 @@ from optimizer.engines import (
     panes,
     pretree,
     product,
+    sem,
     stepwise,
     trees,
 )
@@ -31,7 +32,7 @@ def _constructing(*modules: Engine) -> tuple[Engine, ...]:
 
 
 # Of equal costs, the first one is taken.
-COUNTING = _counting(product, aseq, pretree, chopconnect, panes, folds)
+COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds)
 CONSTRUCTING = _constructing(trees, deferred_trees, stepwise)
 ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING)
 

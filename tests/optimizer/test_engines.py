@@ -31,7 +31,7 @@ BOUND = load_bound(
 
 def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
     names = [each.NAME for each in ENGINES]
-    assert len(set(names)) == len(names) == 9
+    assert len(set(names)) == len(names) == 10
     counting = {each.NAME for each in COUNTING}
     kinds = {group_type({"engine": name}) for name in names}
     assert kinds == set(get_args(Group))
@@ -47,6 +47,7 @@ def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
         ("aseq", ["chain", "slides", "single"]),
         ("pretree", ["chain", "slides", "single"]),
         ("chopconnect", ["chain", "slides", "single"]),
+        ("sem", ["chain", "slides", "either", "single"]),
         ("panes", ["slides"]),
         ("folds", ["single"]),
         ("trees", ["chain", "slides", "either", "tied", "single"]),

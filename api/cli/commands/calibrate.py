@@ -23,6 +23,7 @@ _KERNELS = {
     "panes": ("pane_",),
     "folds of columns": ("fold_",),
     "A-Seq and PreTree": ("tree_",),
+    "SEM": ("sem_",),
     "Chop-Connect": ("chop_",),
     "A-Seq, PreTree, Chop-Connect": ("sorted_",),
     "trees of joins": ("joined", "node_", "group_"),

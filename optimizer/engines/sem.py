@@ -1,0 +1,78 @@
+"""SEM over machines: a vector over the states of the patterns for every active START."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from optimizer.cost.counting import CountedQueries, Lengths
+from optimizer.cost.starts import sem as operations_of
+from optimizer.cost.unit_costs import Operations
+from optimizer.engines.aseq import counter as counter
+from optimizer.engines.aseq import has_counter as has_counter
+from optimizer.engines.spec import (
+    Device,
+    Segments,
+    Steps,
+    beginnings,
+    longest,
+    one_setting,
+    words_of,
+)
+from optimizer.ir.automaton import Machine, countable
+from optimizer.ir.query import Query, alternatives
+
+NAME = "sem"
+LABEL = "SEM"
+MEANING = (
+    "Counts matches of any pattern with a vector of counters for each event that can begin a "
+    "match, one for each state of the patterns: cheap where such events are rare, also for OR, E+ "
+    "and nested negations. States that evolve alike are counted once, whichever query they are of."
+)
+PHRASES: tuple[str, ...] = ()
+DEVICES: tuple[Device, ...] = ("cpu",)
+TOGETHER = (
+    "counted together: they have one key, window and slide, and what they begin with is counted "
+    "once"
+)
+FEWEST = 1
+CHOPPED = False
+ANY_WINDOW = False
+ANY_PIECE = False
+ROBUST = False
+APART = False
+
+
+@lru_cache(maxsize=16_384)  # a planner asks for each query again and again
+def refusal(query: Query) -> str | None:
+    """Why its matches cannot be counted, or not from the events that they begin with."""
+    reason = countable(query)
+    if reason is not None:
+        return reason
+    for choice in alternatives(query.pattern):
+        if any(kind != "tail" for kind, _ in Machine(choice).watched):
+            return (
+                "what it negates looks back to the opening of the window, which the counters of an "
+                "event that begins a match know nothing of"
+            )
+    return None
+
+
+def refusal_together(queries: Sequence[Query]) -> str | None:
+    """What the queries of a group differ in."""
+    return one_setting(queries)
+
+
+def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
+    """What it does in a second of stream."""
+    return operations_of(group)
+
+
+def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
+    """What several queries begin with."""
+    return longest(beginnings(words_of(segments)))
+
+
+def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:
+    """Those that begin with it."""
+    return tuple(name for name, word in words.items() if word[: len(piece)] == piece)
