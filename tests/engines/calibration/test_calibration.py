@@ -97,7 +97,7 @@ def test_a_fit_finds_the_costs_that_times_were_made_of():
     usual = np.array([getattr(DEFAULTS.each, name) for name in NAMES])
     true = usual * random.choice([0.5, 1.0, 2.0], len(NAMES))
     measured = []
-    for i in range(5 * len(NAMES)):
+    for i in range(8 * len(NAMES)):
         # A few kinds of operation each, none of them negligible.
         numbers = random.exponential(1, len(NAMES)) * (random.random(len(NAMES)) < 0.1) / usual
         numbers[i % len(NAMES)] += 1 / usual[i % len(NAMES)]
