@@ -10,6 +10,7 @@ from kernels.chains import reference as chains_reference
 from kernels.chopconnect import reference as chopconnect_reference
 from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
+from kernels.orders import reference as orders_reference
 from kernels.panes import reference as panes_reference
 from kernels.prefixes import reference as aseq_reference
 from kernels.product import reference as product_reference
@@ -47,6 +48,10 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "put_texts": rows_reference.put_texts,
         "add_digits": rows_reference.add_digits,
         "put_digits": rows_reference.put_digits,
+        "number_pairs": orders_reference.number_pairs,
+        "sort_by_code": orders_reference.sort_by_code,
+        "cut_order": orders_reference.cut_order,
+        "find_blocks": orders_reference.find_blocks,
         "number_texts": texts_reference.number_texts,
         "most_of_letters": windows_reference.most_of_letters,
         "boundaries": windows_reference.boundaries,

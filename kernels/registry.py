@@ -17,6 +17,7 @@ from kernels.chopconnect import cpu as chopconnect
 from kernels.folds import cpu as folds
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
+from kernels.orders import cpu as orders
 from kernels.panes import cpu as panes
 from kernels.prefixes import cpu as aseq
 from kernels.product import cpu as product
@@ -62,6 +63,10 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "put_texts": {"numba": rows.put_texts},
         "add_digits": {"numba": rows.add_digits},
         "put_digits": {"numba": rows.put_digits},
+        "number_pairs": {"numba": orders.number_pairs},
+        "sort_by_code": {"numba": orders.sort_by_code},
+        "cut_order": {"numba": orders.cut_order},
+        "find_blocks": {"numba": orders.find_blocks},
         "number_texts": {"numba": texts.number_texts},
         "most_of_letters": {"numba": windows.most_of_letters},
         "boundaries": {"numba": windows.boundaries},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.account import Account
+from engines.columns.layout import KeyOrders
 from engines.input.event_table import Events
 from kernels.texts.cpu import number_texts
 from optimizer.ir import query as ir
@@ -45,6 +47,11 @@ class Vector:
 
     def take(self, rows: npt.NDArray[np.int64]) -> Vector:
         """The values at the given places."""
+        nulls = None if self.nulls is None else self.nulls[rows]
+        return Vector(self.kind, self.values[rows], nulls, self.bound)
+
+    def between(self, rows: slice) -> Vector:
+        """The values of some rows that stand together."""
         nulls = None if self.nulls is None else self.nulls[rows]
         return Vector(self.kind, self.values[rows], nulls, self.bound)
 
@@ -306,16 +313,30 @@ class Columns:
     ) -> None:
         self.events = events
         self.counts: dict[ir.Symbol, int] = {}  # of instances, as far as they are known
+        self.orders = KeyOrders(events)
         self._account, self._operator = account or Account(), operator
-        with self._account.charge(self._operator):
-            self._read_texts(workload)
-
-    def _read_texts(self, workload: BoundWorkload) -> None:
-        events = self.events
+        self._wider: tuple[Columns, slice] | None = None
         self._stream = workload.stream
         self._vectors: dict[str, Vector] = {}
         self._masks: dict[ir.Symbol, Mask] = {}
         self._types: dict[str, Mask] = {}
+        with self._account.charge(self._operator):
+            self._read_texts(workload)
+
+    def part(self, first: int, end: int) -> Columns:
+        """The same of the events from a row to before another; what is made of all is theirs."""
+        if first == 0 and end == len(self.events):
+            return self
+        found = copy.copy(self)
+        found.events = self.events.part(first, end)
+        found.orders = KeyOrders(found.events, (self.orders, first))
+        found._wider = (self, slice(first, end))
+        found._vectors, found._masks, found._types = {}, {}, {}
+        found.counts = {}
+        return found
+
+    def _read_texts(self, workload: BoundWorkload) -> None:
+        events = self.events
         names = sorted(_read_names(workload) & {*events.table.column_names, "time"})
         kinds = {name: events.column(name).type for name in names}
         self._strings = {n for n, kind in kinds.items() if _is_string(kind)}
@@ -326,7 +347,7 @@ class Columns:
         )
         found: set[str] = set()
         for name in self._strings:
-            found.update(v for v in pc.unique(events.column(name)).to_pylist() if v is not None)
+            found.update(v for v in events.codes(name).values.to_pylist() if v is not None)
         self._dictionary = sorted(found)
 
     def text_code(self, text: str) -> int:
@@ -354,12 +375,19 @@ class Columns:
     def vector(self, name: str) -> Vector:
         """A column, in the order of the table."""
         if name not in self._vectors:
-            with self._account.charge(self._operator):
-                self._vectors[name] = self._convert(name)
+            if self._wider is not None:
+                columns, rows = self._wider
+                self._vectors[name] = columns.vector(name).between(rows)
+            else:
+                with self._account.charge(self._operator):
+                    self._vectors[name] = self._convert(name)
         return self._vectors[name]
 
     def instances(self, symbol: ir.Symbol) -> Mask:
         """Which events are of a symbol's type and satisfy its predicates."""
+        if self._wider is not None:
+            columns, rows = self._wider
+            return columns.instances(symbol)[rows]
         if symbol not in self._masks:
             with self._account.charge(self._operator):
                 found = self.of_type(symbol.type)
@@ -376,6 +404,10 @@ class Columns:
 
         Types that only the type column names cost nothing: its codes are the numbers.
         """
+        if self._wider is not None:
+            columns, rows = self._wider
+            codes, sets = columns.symbol_sets(symbols)
+            return codes[rows], sets
         with self._account.charge(self._operator):
             codes, sets = self._symbol_sets(symbols)
             if any(symbol not in self.counts for symbol in symbols):
@@ -479,7 +511,7 @@ class Columns:
         if pa.types.is_null(kind):
             return Vector("null", np.zeros(len(column), bool), nulls)
         if name in self._strings:
-            return Vector("string", self._string_codes(column), nulls)
+            return Vector("string", self._string_codes(name), nulls)
         if _is_time(kind):
             target = pa.timestamp(self._unit, getattr(kind, "tz", None))
             ticks = np.asarray(pc.fill_null(column.cast(target).cast(pa.int64()), 0))
@@ -496,11 +528,12 @@ class Columns:
             f"the column '{name}' has type {kind}: its values can be returned but not compared"
         )
 
-    def _string_codes(self, column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-        places = pc.index_in(
-            column.cast(pa.string()), value_set=pa.array(self._dictionary, pa.string())
-        )
-        return 2 * np.asarray(pc.fill_null(places, 0)).astype(np.int64) + 1
+    def _string_codes(self, name: str) -> npt.NDArray[np.int64]:
+        numbers, values = self.events.codes(name)
+        texts = pa.array(self._dictionary, pa.string())
+        places = np.asarray(pc.index_in(values.cast(pa.string()), value_set=texts))
+        # The last entry is for null.
+        return np.append(2 * places.astype(np.int64) + 1, 1)[numbers]
 
 
 def distinct(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.columns.columns import Columns, Vector
 from engines.input.event_table import Events
+from kernels.orders.cpu import cut_order, find_blocks, number_pairs, sort_by_code
 from optimizer.ir.query import Symbol
+
+if TYPE_CHECKING:
+    from engines.columns.columns import Columns, Vector
 
 Rows = npt.NDArray[np.int64]
 
@@ -88,51 +91,76 @@ def arrange(events: Events, key: tuple[str, ...], ranked: bool, settled: bool) -
     `ranked`: positions are ranks and not times. `settled`: simultaneous rows stand in an order
     that does not depend on the order of arrival, which groups that hold several of them need.
     """
-    codes, known = partition_codes(events, key)
-    order = np.flatnonzero(known) if known is not None else np.arange(len(events))
-    if codes is not None:
-        kept = codes[order]
-        if kept.max(initial=0) < 2**16:
-            kept = kept.astype(np.uint16)  # sorted by its bits, ten times as fast
-        order = order[np.argsort(kept, kind="stable")]
-    partition = _ascending(codes[order]) if codes is not None else np.zeros(len(order), np.int64)
-    ticks = events.ticks[order]
-    sequence = None if events.sequence is None else events.sequence[order]
-    changes = changes_in(partition) | changes_in(ticks)
-    if sequence is not None:
-        changes |= changes_in(sequence)
-    block, after = blocks(changes)
-    if settled:
-        order = settle(events, order, block, after)
-    starts = np.append(np.flatnonzero(changes_in(partition)), len(order))
-    position = block[:-1] - starts[partition] + 1 if ranked else ticks
-    return Layout(order, partition, starts, block, after, ticks, position)
+    return KeyOrders(events).layout(key, ranked, settled)
+
+
+class KeyOrders:
+    """The orders of events by key, each made once: windows of both kinds read the same."""
+
+    def __init__(self, events: Events, wider: tuple[KeyOrders, int] | None = None) -> None:
+        """`wider`: the orders of the events that these are a part of, and from which row."""
+        self._events, self._wider = events, wider
+        self._orders: dict[tuple[str, ...], tuple[Rows, Rows]] = {}
+        self._layouts: dict[tuple[tuple[str, ...], bool, bool], Layout] = {}
+
+    def layout(self, key: tuple[str, ...], ranked: bool, settled: bool) -> Layout:
+        """As `arrange`."""
+        place = (key, ranked, settled)
+        if place not in self._layouts:
+            self._layouts[place] = self._made(key, ranked, settled)
+        return self._layouts[place]
+
+    def _made(self, key: tuple[str, ...], ranked: bool, settled: bool) -> Layout:
+        if ranked or settled:
+            made = self.layout(key, False, False)
+        else:
+            order, starts = self._order(key)
+            events = self._events
+            partition, ticks, block, after = find_blocks(
+                order, starts, events.ticks, events.sequence
+            )
+            made = Layout(order, partition, starts, block, after, ticks, ticks)
+        if settled:
+            order = settle(self._events, made.order, made.block, made.after)
+            made = replace(made, order=order)
+        if ranked:
+            made = replace(made, position=made.block[:-1] - made.starts[made.partition] + 1)
+        return made
+
+    def _order(self, key: tuple[str, ...]) -> tuple[Rows, Rows]:
+        """The rows that have a key, by key, and where those of each key begin."""
+        if key not in self._orders:
+            number = len(self._events)
+            if not key:
+                self._orders[key] = np.arange(number), np.array([0, number] if number else [0])
+            elif self._wider is not None:
+                orders, first = self._wider
+                self._orders[key] = cut_order(*orders._order(key), first, first + number)
+            else:
+                self._orders[key] = sort_by_code(*partition_codes(self._events, key))
+        return self._orders[key]
+
+
+_MOST_PAIRS = 1 << 24  # of key values, that are numbered by a table
 
 
 def partition_codes(
     events: Events, key: tuple[str, ...]
-) -> tuple[Rows | None, npt.NDArray[np.bool_] | None]:
-    """A number for each combination of key values, and which rows have one."""
-    codes: Rows | None = None
-    known: npt.NDArray[np.bool_] | None = None
-    for name in key:
-        column = events.column(name)
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, 0.0)  # so that 0.0 and -0.0 are one key
-        encoded = pc.dictionary_encode(column).combine_chunks()
-        new = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
-        if column.null_count:
-            present = np.asarray(pc.is_valid(column))
-            known = present if known is None else known & present
-        if codes is None:
-            codes = new
+) -> tuple[npt.NDArray[np.int32], int]:
+    """A number for each combination of values of a key, -1 where one is null; and how many."""
+    numbers, values = events.codes(key[0])
+    known = len(values)
+    for name in key[1:]:
+        others, values = events.codes(name)
+        if known * len(values) <= _MOST_PAIRS:
+            numbers, known = number_pairs(numbers, others, known, len(values))
         else:
-            _, codes = np.unique(codes * (int(new.max(initial=0)) + 1) + new, return_inverse=True)
-    return codes, known
-
-
-def _ascending(codes: Rows) -> Rows:
-    return np.cumsum(changes_in(codes)) - 1
+            pairs = numbers.astype(np.int64) * len(values) + others
+            pairs[(numbers < 0) | (others < 0)] = -1
+            found, places = np.unique(pairs, return_inverse=True)
+            absent = int(found[0] < 0) if len(found) else 0
+            numbers, known = (places - absent).astype(np.int32), len(found) - absent
+    return numbers, known
 
 
 def changes_in(values: Rows) -> npt.NDArray[np.bool_]:

@@ -6,10 +6,10 @@ import glob
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -188,6 +188,13 @@ TIMES = (
 )
 
 
+class ColumnCodes(NamedTuple):
+    """A column as numbers of its distinct values, -1 for null."""
+
+    numbers: npt.NDArray[np.int32]
+    values: pa.Array
+
+
 @dataclass(frozen=True, eq=False)
 class Events:
     """The events of a stream; rows are sorted by time, then by sequence.
@@ -203,6 +210,8 @@ class Events:
     time_type: pa.DataType
     time_column: str
     _whole: dict[str, pa.Array] = field(default_factory=dict, init=False, repr=False)
+    _codes: dict[str, ColumnCodes] = field(default_factory=dict, init=False, repr=False)
+    _part_of: tuple[Events, int] | None = None  # the events that it is a part of, and from which row
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -220,12 +229,45 @@ class Events:
 
     def whole(self, name: str) -> pa.Array:
         """The same in one piece: rows are taken from that without putting it together each time."""
+        if self._part_of is not None:
+            events, first = self._part_of
+            return events.whole(name).slice(first, len(self))
         if name not in self._whole:
             found = self.column(name).combine_chunks()
             if isinstance(found, pa.ChunkedArray):  # more text than one array holds
                 return found
             self._whole[name] = found
         return self._whole[name]
+
+    def codes(self, name: str) -> ColumnCodes:
+        """The same as numbers of its distinct values; zeros of both signs are one value."""
+        if self._part_of is not None:
+            events, first = self._part_of
+            known = events.codes(name)
+            return ColumnCodes(known.numbers[first : first + len(self)], known.values)
+        if name not in self._codes:
+            column = self.column(name)
+            if pa.types.is_floating(column.type):
+                column = pc.add(column, 0.0)
+            encoded = pc.dictionary_encode(column).combine_chunks()
+            indices = encoded.indices
+            numbers = np.asarray(pc.fill_null(indices, -1) if indices.null_count else indices)
+            self._codes[name] = ColumnCodes(numbers, encoded.dictionary)
+        return self._codes[name]
+
+    def part(self, first: int, end: int) -> Events:
+        """The events from a row to before another, which have their codes from these."""
+        if first == 0 and end == len(self):
+            return self
+        sequence = None if self.sequence is None else self.sequence[first:end]
+        whole, before = self._part_of or (self, 0)
+        return replace(
+            self,
+            table=self.table.slice(first, end - first),
+            ticks=self.ticks[first:end],
+            sequence=sequence,
+            _part_of=(whole, before + first),
+        )
 
     def times(self, ticks: Int64s) -> pa.Array:
         """Ticks as values of the stream's time column."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from engines.columns.columns import Columns
-from engines.columns.layout import ArrangedEvents, arrange
+from engines.columns.layout import ArrangedEvents
 from engines.counting.letters import CountingPlan, wanted_values
 from engines.counting.live import LiveCounter
 from engines.input.batches import needed_columns
@@ -116,7 +116,7 @@ class LiveRun:
             if place not in layouts:
                 operator = program.ids.partition(*place)
                 with account.charge(operator):
-                    layout = arrange(events, *place, False)
+                    layout = columns.orders.layout(*place, False)
                 account.count(operator, len(events), len(layout))
                 layouts[place] = ArrangedEvents(layout, columns)
             for query, table in group.add(layouts[place], until, program.outputs):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from engines.account import charged
 from engines.columns.columns import Columns
-from engines.columns.layout import ArrangedEvents, arrange
+from engines.columns.layout import ArrangedEvents
 from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
@@ -50,9 +50,29 @@ def event_chunks(program: Program, events: Events, context: RunContext) -> Itera
     A query that the ledger has as stopped when it is asked for more gives no more.
     """
     if len(events):
-        run = _Run(program, events, context)
-        yield from first_matches(run.chunks(), program.workload.queries, events)
-        run.count_symbols()
+        columns = prepared(program, events, context)
+        yield from column_chunks(program, columns, context)
+        count_symbols(program, columns, context)
+
+
+def prepared(program: Program, events: Events, context: RunContext) -> Columns:
+    """What is made of events once, for all queries that read them."""
+    return Columns(program.workload, events, context.account, program.conditions)
+
+
+def column_chunks(program: Program, columns: Columns, context: RunContext) -> Iterator[RowChunk]:
+    """The rows of a program over events that are prepared."""
+    if len(columns.events):
+        found = _Run(program, columns, context).chunks()
+        yield from first_matches(found, program.workload.queries, columns.events)
+
+
+def count_symbols(program: Program, columns: Columns, context: RunContext) -> None:
+    """Count the events that were tested, and those of each symbol."""
+    account, ids, number = context.account, program.ids, len(columns.events)
+    account.count(program.conditions, number, number)
+    for symbol, instances in columns.counts.items():
+        account.count(ids.symbol(symbol), number, instances)
 
 
 def within_limit(chunks: Iterator[RowChunk], context: RunContext) -> Iterator[RowChunk]:
@@ -70,15 +90,15 @@ def within_limit(chunks: Iterator[RowChunk], context: RunContext) -> Iterator[Ro
 @dataclass
 class _Run:
     program: Program
-    events: Events
+    columns: Columns
     context: RunContext
     arrangements: dict[tuple[tuple[str, ...], bool, bool], ArrangedEvents] = field(
         default_factory=dict
     )
 
-    def __post_init__(self) -> None:
-        account, operator = self.context.account, self.program.conditions
-        self.columns = Columns(self.program.workload, self.events, account, operator)
+    @property
+    def events(self) -> Events:
+        return self.columns.events
 
     def chunks(self) -> Iterator[RowChunk]:
         """The rows of every query that is not stopped."""
@@ -178,7 +198,7 @@ class _Run:
             account = self.context.account
             operator = self.program.ids.partition(query.key, query.window.is_count)
             with account.charge(operator):
-                layout = arrange(self.events, *place)
+                layout = self.columns.orders.layout(*place)
             account.count(operator, len(self.events), len(layout))
             self.arrangements[place] = ArrangedEvents(layout, self.columns)
         return self.arrangements[place]
@@ -219,13 +239,6 @@ class _Run:
         width = query.window.ticks(self.events.tick)
         scan = QueryScan(arranged, width, query.name, self.context.limits)
         return scan, KeyTexts(self.events, arranged.layout, query.key)
-
-    def count_symbols(self) -> None:
-        """Count the events that were tested, and those of each symbol."""
-        account, ids, number = self.context.account, self.program.ids, len(self.events)
-        account.count(self.program.conditions, number, number)
-        for symbol, instances in self.columns.counts.items():
-            account.count(ids.symbol(symbol), number, instances)
 
 
 def _names(queries: Iterable[Query]) -> str:
@@ -317,21 +330,28 @@ class SlicedRun:
     def _chunks(self, piece: Slice) -> Iterator[RowChunk]:
         if piece.start is None and piece.stop is None:
             self.context.is_whole = True  # nothing comes that trees could change for
-            yield from self._found(self._program, piece.events)
+            yield from event_chunks(self._program, piece.events, self.context)
             return
-        for reach, program in self._timed.items():
-            yield from self._decided(self._found(program, piece.reached(reach)), piece)
+        if self._timed and len(piece.events):
+            columns = prepared(self._program, piece.events, self.context)
+            for reach, program in self._timed.items():
+                reached = columns.part(*piece.rows(reach))
+                yield from self._decided(column_chunks(program, reached, self.context), piece)
+            count_symbols(self._program, columns, self.context)
         for group in self._ranked:
             yield from self._decided(self._found_ranked(group, piece), piece)
         if self._unbounded.units:
             yield from self._found_unbounded(piece)
 
     def _found_ranked(self, group: _Ranked, piece: Slice) -> Iterator[RowChunk]:
-        partition = self._program.ids.partition(group.key, True)
-        with self.context.account.charge(partition):
-            events = piece.own if group.carried is None else appended(group.carried, piece.own)
-            group.carried = _last_ranks(events, group.key, group.size)
-        return self._found(group.program, events)
+        events = piece.own if group.carried is None else appended(group.carried, piece.own)
+        if not len(events):
+            return
+        columns = prepared(group.program, events, self.context)
+        with self.context.account.charge(self._program.ids.partition(group.key, True)):
+            group.carried = _last_ranks(columns, group.key, group.size)
+        yield from column_chunks(group.program, columns, self.context)
+        count_symbols(group.program, columns, self.context)
 
     def _found_unbounded(self, piece: Slice) -> Iterator[RowChunk]:
         """Keeps the events; with the last slice, runs over all of them."""
@@ -342,10 +362,7 @@ class SlicedRun:
         with self.context.account.charge(self._program.ids.scan):
             events = from_table(pa.concat_tables(self._kept), workload.stream)
         self._kept = []
-        return self._found(self._unbounded, events)
-
-    def _found(self, program: Program, events: Events) -> Iterator[RowChunk]:
-        return event_chunks(program, events, self.context)
+        return event_chunks(self._unbounded, events, self.context)
 
     def _decided(self, chunks: Iterator[RowChunk], piece: Slice) -> Iterator[RowChunk]:
         """The rows that are decided in a slice; leaving out the others is the sinks' work."""
@@ -376,11 +393,10 @@ def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     return tuple(query.name for query in queries if is_unbounded(query))
 
 
-def _last_ranks(events: Events, key: tuple[str, ...], size: int) -> Events:
+def _last_ranks(columns: Columns, key: tuple[str, ...], size: int) -> Events:
     """Of each key, the events that a window of `size` with a later event can hold."""
-    if not len(events):
-        return events
-    layout = arrange(events, key, ranked=True, settled=False)
+    events = columns.events
+    layout = columns.orders.layout(key, ranked=True, settled=False)
     last = layout.position[layout.starts[1:] - 1]
     rows = np.sort(layout.order[layout.position > last[layout.partition] - size])
     return Events(

@@ -43,11 +43,11 @@ class Slice:
         """The events of the slice itself."""
         return between(self.events, self.start, self.stop)
 
-    def reached(self, reach: SliceReach) -> Events:
-        """The events within a reach, which may be shorter than the one it was cut for."""
+    def rows(self, reach: SliceReach) -> tuple[int, int]:
+        """Its rows within a reach, which may be shorter than the one it was cut for."""
         start = None if self.start is None else self.start - reach.back + 1
         stop = None if self.stop is None else self.stop + reach.ahead
-        return between(self.events, start, stop)
+        return rows_of(self.events, start, stop)
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,14 @@ class Cutter:
 
 def between(events: Events, start: int | None, stop: int | None) -> Events:
     """The events from a time to before another."""
+    return rows_between(events, *rows_of(events, start, stop))
+
+
+def rows_of(events: Events, start: int | None, stop: int | None) -> tuple[int, int]:
+    """The first row from a time on, and the first that is not before another."""
     low = 0 if start is None else int(np.searchsorted(events.ticks, start))
     high = len(events) if stop is None else int(np.searchsorted(events.ticks, stop))
-    return rows_between(events, low, max(low, high))
+    return low, max(low, high)
 
 
 def rows_between(events: Events, low: int, high: int) -> Events:

@@ -15,10 +15,8 @@ from engines.columns.groups import EventGroups
 from engines.columns.layout import (
     Layout,
     Rows,
-    arrange,
     blocks,
     changes_in,
-    partition_codes,
     settle,
 )
 from engines.device_kernels import CPU, DeviceKernels
@@ -59,48 +57,31 @@ class SelectedEvents:
         codes, self._meanings = columns.symbol_sets(list(symbols))
         wanted = np.array([bool(meaning) for meaning in self._meanings])
         self.layout: Layout | None = None
-        if ranked:
-            self._rank(key, wanted[codes], width)
+        self.partition: Rows | None = None
+        if key or ranked:
+            self._take(columns.orders.layout(key, ranked, settled=False), wanted[codes], ranked)
         else:
-            self._time(key, wanted[codes], width)
+            self.row: Rows = np.flatnonzero(wanted[codes])
+            self.position: Rows = columns.events.ticks[self.row]
+            self.moment: Rows = self.position
+            if columns.events.sequence is not None:
+                sequence = columns.events.sequence[self.row]
+                self.moment = np.cumsum(changes_in(self.position) | changes_in(sequence))
+        self._shift(width)
         self._sets = codes[self.row]
         self._places: dict[Symbol, EventNumbers] = {}
         self._vectors: dict[str, Vector] = {}
 
-    def _time(self, key: tuple[str, ...], wanted: npt.NDArray[np.bool_], width: int) -> None:
-        events = self.columns.events
-        self.row: Rows = np.flatnonzero(wanted)
-        self.partition: Rows | None = None
-        if key:
-            codes, known = partition_codes(events, key)
-            assert codes is not None
-            if known is not None:
-                self.row = self.row[known[self.row]]
-            codes = codes[self.row]
-            small = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
-            order = np.argsort(small, kind="stable")
-            self.row, codes = self.row[order], codes[order]
-            self.partition = np.cumsum(changes_in(codes)) - 1
-        self.position: Rows = events.ticks[self.row]
-        self.moment: Rows = self.position
-        if key or events.sequence is not None:
-            changes = changes_in(self.position)
-            if self.partition is not None:
-                changes |= changes_in(self.partition)
-            if events.sequence is not None:
-                changes |= changes_in(events.sequence[self.row])
-            self.moment = np.cumsum(changes)
-        self._shift(width)
-
-    def _rank(self, key: tuple[str, ...], wanted: npt.NDArray[np.bool_], width: int) -> None:
-        """Ranks count all events of a partition, whether a query looks at them or not."""
-        self.layout = arrange(self.columns.events, key, ranked=True, settled=False)
-        self.used = np.flatnonzero(wanted[self.layout.order])
-        self.row = self.layout.order[self.used]
-        self.partition = self.layout.partition[self.used] if key else None
-        self.position = self.layout.position[self.used]
-        self.moment = self.layout.block[self.used]
-        self._shift(width)
+    def _take(self, layout: Layout, wanted: npt.NDArray[np.bool_], ranked: bool) -> None:
+        """The wanted rows of a layout; ranks count all events of a partition, wanted or not."""
+        self.used = np.flatnonzero(layout.taken(wanted))
+        self.row = layout.order[self.used]
+        self.position = layout.position[self.used]
+        self.moment = layout.block[self.used]
+        if self.key:
+            self.partition = np.cumsum(changes_in(layout.partition[self.used])) - 1
+        if ranked:
+            self.layout = layout
 
     def _shift(self, width: int) -> None:
         """Move partitions apart, so that nothing of two is in one window."""

@@ -66,9 +66,8 @@ class TreeMatches(MatchChunk):
         rows = picked.row[np.searchsorted(picked.partition, partitions)]
         if any(pa.types.is_floating(events.column(name).type) for name in picked.key):
             # Zeros of both signs are one key.
-            codes, known = partition_codes(events, picked.key)
-            assert codes is not None
-            keyed = np.arange(len(codes)) if known is None else np.flatnonzero(known)
+            codes, _ = partition_codes(events, picked.key)
+            keyed = np.flatnonzero(codes >= 0)
             spelled, first = np.unique(codes[keyed], return_index=True)
             rows = keyed[first[np.searchsorted(spelled, codes[rows])]]
         return object_texts(rows, picked.key, events)

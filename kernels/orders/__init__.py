@@ -1,0 +1,1 @@
+"""Events in the order of their keys."""
