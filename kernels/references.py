@@ -12,6 +12,7 @@ from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
 from kernels.orders import reference as orders_reference
 from kernels.panes import reference as panes_reference
+from kernels.predicates import reference as predicates_reference
 from kernels.prefixes import reference as aseq_reference
 from kernels.product import reference as product_reference
 from kernels.reversible import reference as reversible_reference
@@ -52,6 +53,9 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "sort_by_code": orders_reference.sort_by_code,
         "cut_order": orders_reference.cut_order,
         "find_blocks": orders_reference.find_blocks,
+        "find_intervals": predicates_reference.find_intervals,
+        "join_sets": predicates_reference.join_sets,
+        "and_words": predicates_reference.and_words,
         "number_texts": texts_reference.number_texts,
         "most_of_letters": windows_reference.most_of_letters,
         "boundaries": windows_reference.boundaries,

@@ -19,6 +19,7 @@ from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
 from kernels.orders import cpu as orders
 from kernels.panes import cpu as panes
+from kernels.predicates import cpu as predicates
 from kernels.prefixes import cpu as aseq
 from kernels.product import cpu as product
 from kernels.product import opencl as product_opencl
@@ -67,6 +68,9 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "sort_by_code": {"numba": orders.sort_by_code},
         "cut_order": {"numba": orders.cut_order},
         "find_blocks": {"numba": orders.find_blocks},
+        "find_intervals": {"numba": predicates.find_intervals},
+        "join_sets": {"numba": predicates.join_sets},
+        "and_words": {"numba": predicates.and_words},
         "number_texts": {"numba": texts.number_texts},
         "most_of_letters": {"numba": windows.most_of_letters},
         "boundaries": {"numba": windows.boundaries},

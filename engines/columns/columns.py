@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from engines.account import Account
 from engines.columns.layout import KeyOrders
+from engines.columns.symbol_sets import SymbolSets, joined
 from engines.input.event_table import Events
-from kernels.texts.cpu import number_texts
 from optimizer.ir import query as ir
 from optimizer.ir.query import BoundWorkload, Construction, Query, ReturnValue
 from workloads import syntax as ex
@@ -319,7 +319,8 @@ class Columns:
         self._stream = workload.stream
         self._vectors: dict[str, Vector] = {}
         self._masks: dict[ir.Symbol, Mask] = {}
-        self._types: dict[str, Mask] = {}
+        self._found_sets: list[SymbolSets] = []
+        self._named = tuple({e.symbol: 0 for q in workload.queries for e in ir.events(q.pattern)})
         with self._account.charge(self._operator):
             self._read_texts(workload)
 
@@ -331,8 +332,7 @@ class Columns:
         found.events = self.events.part(first, end)
         found.orders = KeyOrders(found.events, (self.orders, first))
         found._wider = (self, slice(first, end))
-        found._vectors, found._masks, found._types = {}, {}, {}
-        found.counts = {}
+        found._vectors, found._masks, found.counts = {}, {}, {}
         return found
 
     def _read_texts(self, workload: BoundWorkload) -> None:
@@ -390,114 +390,82 @@ class Columns:
             return columns.instances(symbol)[rows]
         if symbol not in self._masks:
             with self._account.charge(self._operator):
-                found = self.of_type(symbol.type)
-                for predicate in symbol.predicates:
-                    found = found & self._test(predicate)
-                self._masks[symbol] = found
+                found = self._masks[symbol] = self._found((symbol,)).instances(symbol)
                 self.counts[symbol] = int(np.count_nonzero(found))
         return self._masks[symbol]
 
     def symbol_sets(
         self, symbols: Sequence[ir.Symbol]
-    ) -> tuple[npt.NDArray[np.int64], list[frozenset[ir.Symbol]]]:
+    ) -> tuple[npt.NDArray[np.integer], list[frozenset[ir.Symbol]]]:
         """For each event the number of the set of symbols that it is an instance of, and the sets.
 
-        Types that only the type column names cost nothing: its codes are the numbers.
+        The symbols of all queries are found together when any are first asked for.
         """
         if self._wider is not None:
             columns, rows = self._wider
             codes, sets = columns.symbol_sets(symbols)
             return codes[rows], sets
         with self._account.charge(self._operator):
-            codes, sets = self._symbol_sets(symbols)
+            found = self._found(symbols).only(symbols) or self._numbered_sets(symbols)
             if any(symbol not in self.counts for symbol in symbols):
-                numbers = np.bincount(codes, minlength=len(sets)).tolist()
+                numbers = np.bincount(found[0], minlength=len(found[1])).tolist()
                 for symbol in symbols:
                     self.counts[symbol] = sum(
-                        number for found, number in zip(sets, numbers, strict=True)
-                        if symbol in found
+                        number for has, number in zip(found[1], numbers, strict=True)
+                        if symbol in has
                     )  # fmt: skip
-        return codes, sets
+        return found
 
-    def _symbol_sets(
+    def _found(self, symbols: Sequence[ir.Symbol]) -> SymbolSets:
+        """The symbols of all events, these among them."""
+        for known in self._found_sets:
+            if all(symbol in known.places for symbol in symbols):
+                return known
+        asked: Sequence[ir.Symbol] = symbols
+        if not self._found_sets:
+            asked = list(dict.fromkeys([*self._named, *symbols]))
+        from engines.columns.symbol_pass import SymbolPass
+
+        try:
+            made = SymbolPass(self, self._stream, asked).sets()
+        except UnsupportedError:
+            if asked is symbols:
+                raise
+            # Only who asks for the symbol that cannot be tested is to know.
+            self._found_sets.append(joined((), (), len(self.events)))
+            return self._found(symbols)
+        self._found_sets.append(made)
+        return made
+
+    def _numbered_sets(
         self, symbols: Sequence[ir.Symbol]
     ) -> tuple[npt.NDArray[np.int64], list[frozenset[ir.Symbol]]]:
-        named: dict[str, list[ir.Symbol]] = {}
-        tested = []
-        for symbol in symbols:
-            if symbol.predicates or self._stream.types.get(symbol.type) is not None:
-                tested.append(symbol)
-            else:
-                named.setdefault(symbol.type, []).append(symbol)
+        """The same of some symbols, where all symbols together have too many sets."""
         codes = np.zeros(len(self.events), np.int64)
         meanings: list[frozenset[ir.Symbol]] = [frozenset()]
-        if self._stream.type is not None and named:
-            found = {name: frozenset(symbols) for name, symbols in named.items()}
-            meanings = list(dict.fromkeys([frozenset(), *found.values()]))
-            codes = self._numbered(found, meanings)
-        for start in range(0, len(tested), _BITS):
-            part = tested[start : start + _BITS]
+        for start in range(0, len(symbols), _BITS):
+            part = symbols[start : start + _BITS]
             mask = np.zeros(len(codes), np.int64)
             for bit, symbol in enumerate(part):
-                mask |= self.instances(symbol).astype(np.int64) << bit
+                mask |= self._found((symbol,)).instances(symbol).astype(np.int64) << bit
             sets, mask = distinct(mask)
             pairs, codes = distinct(codes * len(sets) + mask)
             kinds = [frozenset(s for b, s in enumerate(part) if bits >> b & 1) for bits in sets]
             meanings = [meanings[p // len(sets)] | kinds[p % len(sets)] for p in pairs.tolist()]
         return codes, meanings
 
-    def _numbered(
-        self, found: dict[str, frozenset[ir.Symbol]], meanings: list[frozenset[ir.Symbol]]
-    ) -> npt.NDArray[np.int64]:
-        """For each event the number of what its type means; 0 for types that are not named."""
-        assert self._stream.type is not None
-        column = self.events.column(self._stream.type)
-        if hasattr(self, "_codes") or not _is_plain_string(column.type):
-            indices, names = self._type_codes()
-            # The last entry is for events without a type, whose code is -1.
-            sets = [
-                found.get(name, frozenset()) if name is not None else frozenset() for name in names
-            ]
-            return np.array([*map(meanings.index, sets), 0], np.int64)[indices]
-        number = {meaning: i for i, meaning in enumerate(meanings)}
-        texts = [name.encode() for name in found]
-        offsets = np.cumsum([0, *map(len, texts)])
-        data = np.frombuffer(b"".join(texts), np.uint8)
-        numbers = np.array([number[meaning] for meaning in found.values()], np.int64)
-        codes = np.empty(len(column), np.int64)
-        done = 0
-        for chunk in column.chunks:
-            part = codes[done : done + len(chunk)]
-            number_texts(*_bytes_of(chunk), offsets, data, numbers, part)
-            if chunk.null_count:
-                part[np.asarray(pc.is_null(chunk))] = 0
-            done += len(chunk)
-        return codes
+    def is_text(self, name: str) -> bool:
+        """Is it a column of texts that conditions read?"""
+        return name in self._strings
 
-    def of_type(self, name: str) -> Mask:
-        """Which events are of a type, by the column of types or by the type's condition."""
-        if name not in self._types:
-            found = np.zeros(len(self.events), bool)
-            if self._stream.type is not None:
-                codes, names = self._type_codes()
-                # The last entry is for events without a type, whose code is -1.
-                found = np.array([*(n == name for n in names), False])[codes]
-            condition = self._stream.types.get(name)
-            if condition is not None:
-                found = found | self._test(condition)
-            self._types[name] = found
-        return self._types[name]
+    def text_places(self, name: str) -> npt.NDArray[np.int64]:
+        """The codes of the distinct texts of a column, in the order of its numbers."""
+        values = self.events.codes(name).values
+        texts = pa.array(self._dictionary, pa.string())
+        places = np.asarray(pc.index_in(values.cast(pa.string()), value_set=texts))
+        return 2 * places.astype(np.int64) + 1
 
-    def _type_codes(self) -> tuple[npt.NDArray[np.int32], list[str | None]]:
-        if not hasattr(self, "_codes"):
-            assert self._stream.type is not None
-            encoded = pc.dictionary_encode(self.events.column(self._stream.type))
-            combined = encoded.combine_chunks()
-            names = [None if v is None else str(v) for v in combined.dictionary.to_pylist()]
-            self._codes = (np.asarray(pc.fill_null(combined.indices, -1)), names)
-        return self._codes
-
-    def _test(self, condition: ex.Expression) -> Mask:
+    def test(self, condition: ex.Expression) -> Mask:
         """A condition on single events, for every row of the table."""
         vector = evaluate(condition, lambda node: self.vector(node.name), self.text_code)
         return np.broadcast_to(truth(vector), len(self.events))
@@ -529,11 +497,8 @@ class Columns:
         )
 
     def _string_codes(self, name: str) -> npt.NDArray[np.int64]:
-        numbers, values = self.events.codes(name)
-        texts = pa.array(self._dictionary, pa.string())
-        places = np.asarray(pc.index_in(values.cast(pa.string()), value_set=texts))
         # The last entry is for null.
-        return np.append(2 * places.astype(np.int64) + 1, 1)[numbers]
+        return np.append(self.text_places(name), 1)[self.events.codes(name).numbers]
 
 
 def distinct(
@@ -554,19 +519,6 @@ def _is_string(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
-
-
-def _is_plain_string(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
-    """Where each text of an array begins, and the last one ends, and the bytes of all."""
-    _, offsets, data = texts.buffers()
-    width = np.int32 if pa.types.is_string(texts.type) else np.int64
-    ends = np.zeros(1, width) if offsets is None else np.frombuffer(offsets, width)
-    bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return ends[texts.offset : texts.offset + len(texts) + 1], bytes_
 
 
 def _is_time(kind: pa.DataType) -> bool:

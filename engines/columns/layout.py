@@ -144,9 +144,7 @@ class KeyOrders:
 _MOST_PAIRS = 1 << 24  # of key values, that are numbered by a table
 
 
-def partition_codes(
-    events: Events, key: tuple[str, ...]
-) -> tuple[npt.NDArray[np.int32], int]:
+def partition_codes(events: Events, key: tuple[str, ...]) -> tuple[npt.NDArray[np.int32], int]:
     """A number for each combination of values of a key, -1 where one is null; and how many."""
     numbers, values = events.codes(key[0])
     known = len(values)

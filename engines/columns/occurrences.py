@@ -25,6 +25,7 @@ from optimizer.ir.query import (
     Query,
     ReturnAttribute,
     ReturnValue,
+    Symbol,
     events,
 )
 from workloads import syntax as ex
@@ -148,7 +149,10 @@ class Occurrences:
         self._remember(names)
         counts = np.bincount(codes, minlength=len(names))
         here = {name for name, count in zip(names, counts, strict=False) if count} & wanted
-        masks = {name: tests.of_type(name) for name in stated} if tests is not None else {}
+        masks: dict[str, npt.NDArray[np.bool_]] = {}
+        if tests is not None:
+            tests.symbol_sets([Symbol(name) for name in stated])  # all at once
+            masks = {name: tests.instances(Symbol(name)) for name in stated}
         here |= {name for name, mask in masks.items() if mask.any()}
         self.types |= here
         missing: dict[str, list[str]] = {}

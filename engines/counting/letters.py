@@ -189,7 +189,7 @@ def spoken(plan: CountingPlan, columns: Columns, layout: Layout) -> RelevantEven
         np.append(firsts, len(used)),
         layout.partition[rows],
         layout.position[rows],
-        codes[used],
+        codes[used].astype(np.int64),
         sets,
         _inputs(plan, columns, layout.order[used]),
     )

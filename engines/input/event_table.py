@@ -211,7 +211,9 @@ class Events:
     time_column: str
     _whole: dict[str, pa.Array] = field(default_factory=dict, init=False, repr=False)
     _codes: dict[str, ColumnCodes] = field(default_factory=dict, init=False, repr=False)
-    _part_of: tuple[Events, int] | None = None  # the events that it is a part of, and from which row
+    _part_of: tuple[Events, int] | None = (
+        None  # the events that it is a part of, and from which row
+    )
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

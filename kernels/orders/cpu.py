@@ -26,9 +26,7 @@ def number_pairs(
     """
     table = np.full(firsts * seconds, -1, np.int32)
     numbers = np.empty(first.size, np.int32)
-    return numbers, int(
-        _number_pairs(read_only(first), read_only(second), seconds, table, numbers)
-    )
+    return numbers, int(_number_pairs(read_only(first), read_only(second), seconds, table, numbers))
 
 
 def sort_by_code(codes: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,1 @@
+"""Which of many conditions events satisfy."""
