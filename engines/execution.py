@@ -103,6 +103,8 @@ Command = OneOf["stop"] | Replacement | None
 class Monitor:
     """Callbacks of a run; each does nothing unless it is overridden."""
 
+    reads_events = False  # does `on_events` need all columns that any query reads?
+
     def on_stage(self, name: str) -> None:
         """A stage begins."""
 

@@ -75,15 +75,27 @@ class Program:
     """The units of a plan over the stream of its workload.
 
     `workload` has the queries of all units, and `outputs` the operator that makes the rows of each;
-    `conditions` is the operator that tests events against the symbols of the whole plan.
-    Without `sharing` no two queries read one buffer.
+    `tests` is the operator that tests events against the symbols of the whole plan. Without
+    `sharing` each query has its own scan, conditions, orders and buffers: its program is one of
+    `separate`.
     """
 
     workload: BoundWorkload
     units: tuple[Unit, ...]
     outputs: Mapping[str, str]
-    conditions: str
+    tests: str
     sharing: bool = True
+
+    @property
+    def conditions(self) -> str:
+        """The operator that tests events against symbols."""
+        return self.tests if self.sharing else self.ids.conditions
+
+    def separate(self) -> list[Program]:
+        """The programs that have nothing in common: each query's, or one of all that share."""
+        if self.sharing:
+            return [self]
+        return [self.of_queries([query.name]) for query in self.workload.queries]
 
     def only(self, units: Iterable[Unit]) -> Program:
         """The program with some of its units."""
@@ -107,7 +119,9 @@ class OperatorIds:
     """The ids that the operators of a program have in its plan."""
 
     def __init__(self, program: Program) -> None:
-        self._graph = Graph(program.workload, Statistics(), DEFAULTS, program.sharing)
+        whole = Graph(program.workload, Statistics(), DEFAULTS, program.sharing)
+        queries = program.workload.queries
+        self._graph = whole.of(queries[0]) if queries else whole
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -117,6 +131,10 @@ class OperatorIds:
     @cached_property
     def scan(self) -> str:
         return self._graph.scan()
+
+    @cached_property
+    def conditions(self) -> str:
+        return self._graph.conditions()
 
     def symbol(self, symbol: Symbol) -> str:
         return self._graph.symbol(symbol)
@@ -173,7 +191,7 @@ def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
             case StepwiseGroup():
                 units += [StepwiseUnit((query,)) for query in members]
     outputs = {o.detail["query"]: o.id for o in plan.operators if o.kind == "output"}
-    (conditions,) = (o.id for o in plan.operators if o.kind == "conditions")
+    conditions = next(o.id for o in plan.operators if o.kind == "conditions")
     return Program(workload, tuple(units), outputs, conditions, plan.sharing)
 
 

@@ -115,7 +115,7 @@ def _scale(
 
     By the number of events, where the plan knows how many come in a second.
     """
-    (scan,) = (operator for operator in operators if operator["kind"] == "scan")
+    scan = next(operator for operator in operators if operator["kind"] == "scan")
     if events is not None and scan["rows"]:
         return float(events / scan["rows"])
     return seconds

@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engines.account import Account, all_threads
+from engines.account import Account, Fallbacks, all_threads
 from engines.execution import (
     ALL_ROWS,
     QUIET,
@@ -22,6 +22,7 @@ from engines.execution import (
     SliceProgress,
     Stages,
 )
+from engines.limits import Ledger
 from engines.program import Program, RunContext, RunOptions, program_of
 from optimizer.plan.plan import Plan, PlanError
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from engines.matching.trees.adaptive import Decision
     from engines.spark.batch.progress import BatchProgress as SparkProgress
     from engines.spark.stream.job import StreamProgress
+    from optimizer.ir.query import BoundWorkload
     from workloads.errors import Diagnostic
     from workloads.workload import Workload
 
@@ -94,70 +96,76 @@ def _run_local(
         # The first compiled kernel that is loaded brings the compiler's tables along.
         texts.warm()
         joins.warm()
-    context = RunContext(execution.options)
-    account = context.account
+    account, ledger, fallbacks = Account(), Ledger(), Fallbacks()
     report = RunReport("local", device_of(plan, execution.options), faults=faults)
+    report.account, report.ledger, report.fallbacks = account, ledger, fallbacks
+    rows: Counter[str] = Counter()
+    span, times = _Span(), TimeSpan()
     with ExitStack() as stack:
         with stages("start"):  # no event is read yet
-            program, events_in, slices = _opened(plan, source, execution, faults, monitor)
-            scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
-        occurred = Occurrences(program.workload)
-        sliced = slices(run)
+            bound, readings = _opened(plan, source, execution, faults, monitor)
+        occurred = Occurrences(bound)
         output: FileOutput | FirstRows = FirstRows(sink.shown)
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(plan)
             output = stack.enter_context(FileOutput(sink.path, *kinds))
-        rows: Counter[str] = Counter()
-        pieces, span, times = 0, _Span(), TimeSpan()
-        while True:
-            began = time.perf_counter()
-            with stages("read"), account.charge(scan):
-                piece = next(sliced, None)
-            account.spend(scan, events_in.take_spent())
-            if piece is None:
-                break
-            own = len(piece.own)
-            report.events, pieces = report.events + own, pieces + 1
-            account.count(scan, own, own)
-            span.add(piece.own)
-            with account.charge(program.conditions):
-                occurred.add(piece.own.table)
-            times.add(piece.own.ticks)
-            monitor.on_events(piece.own)
-            output.add(empty_results(piece.events.time_type))
-            chunks, taken = run.chunks(piece), 0
+        for number, (program, events_in, slices) in enumerate(readings):
+            context = RunContext(execution.options, account, fallbacks, ledger)
+            scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
+            seen = Occurrences(program.workload)
+            sliced, events, pieces = slices(run), 0, 0
             while True:
-                with stages("run", is_new=not taken):
-                    chunk = next(chunks, None)
-                if chunk is None:
+                began = time.perf_counter()
+                with stages("read"), account.charge(scan):
+                    piece = next(sliced, None)
+                account.spend(scan, events_in.take_spent())
+                if piece is None:
                     break
-                operator, taken = f"sink-{chunk.kind}", taken + 1
-                with stages("write", is_new=taken == 1), all_threads(account, operator):
-                    output.take(chunk)
-                account.count(operator, len(chunk), len(chunk))
-                rows[chunk.query] += len(chunk)
-            passed = round(time.perf_counter() - began, 4)
-            held = len(piece.events) - own
-            until = shown_time(piece.events, piece.stop)
-            progress = SliceProgress(report.events, rows.total(), passed, held, until)
-            monitor.on_slice(progress, rows, account)
+                own = len(piece.own)
+                events, pieces = events + own, pieces + 1
+                account.count(scan, own, own)
+                with account.charge(program.conditions):
+                    seen.add(piece.own.table)
+                if not number:  # further scans read the same events
+                    report.events = events
+                    span.add(piece.own)
+                    times.add(piece.own.ticks)
+                    monitor.on_events(piece.own)
+                output.add(empty_results(piece.events.time_type))
+                chunks, taken = run.chunks(piece), 0
+                while True:
+                    with stages("run", is_new=not taken):
+                        chunk = next(chunks, None)
+                    if chunk is None:
+                        break
+                    operator, taken = f"sink-{chunk.kind}", taken + 1
+                    with stages("write", is_new=taken == 1), all_threads(account, operator):
+                        output.take(chunk)
+                    account.count(operator, len(chunk), len(chunk))
+                    rows[chunk.query] += len(chunk)
+                passed = round(time.perf_counter() - began, 4)
+                held = len(piece.events) - own
+                until = shown_time(piece.events, piece.stop)
+                progress = SliceProgress(report.events, rows.total(), passed, held, until)
+                monitor.on_slice(progress, rows, account)
+            report.unbounded += run.unbounded if pieces > 1 else ()
+            report.is_cut = pieces > 1
+            report.decisions += context.decisions
+            report.changes += 0 if context.adaptive is None else context.adaptive.changes
+            report.read = dict(Counter(report.read) + Counter(events_in.read))
+            occurred.merge(seen.seen())
         with stages("write"):
             if isinstance(output, FileOutput):
                 report.files = output.write(_charges(plan, account))
             else:
                 report.first = output.first
-    account.count(scan, faults.total)
+    account.count(readings[0].program.ids.scan, faults.total)
     report.rows, report.numbers = dict(rows), (output.aggregates, output.matches)
-    report.unbounded = run.unbounded if pieces > 1 else ()
-    report.is_cut = pieces > 1
-    report.skipped, report.ledger = faults.total, context.ledger
-    report.account, report.fallbacks = account, context.fallbacks
-    report.decisions = context.decisions
-    report.changes = 0 if context.adaptive is None else context.adaptive.changes
+    report.skipped = faults.total
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
-    report.span_seconds, report.read = span.seconds, events_in.read
-    stream = program.workload.stream
-    odd = times.notes(events_in.time_type, stream)
+    report.span_seconds = span.seconds
+    first = readings[0]
+    odd = times.notes(first.source.time_type, first.program.workload.stream)
     report.notes += occurred.notes() if report.events else []
     report.notes += event_notes(source.path, report.events, odd, faults)
     return report
@@ -196,36 +204,85 @@ class _Span:
         return (self._ends[1] - self._ends[0]) * self._tick / 1e9 if self._ends else None
 
 
+class _Reading(NamedTuple):
+    """A program, the events that it reads, and what cuts these into slices."""
+
+    program: Program
+    source: FileSource
+    slices: Callable[[Any], Iterator[Any]]
+
+
 def _opened(
     plan: Plan, source: EventSource, execution: Execution, faults: Faults, monitor: Monitor
-) -> tuple[Program, Any, Callable[[Any], Iterator[Any]]]:
-    """The program over the source's columns, the source, and what cuts it into slices."""
-    from engines.input.batches import FileSource, Lateness, named_columns, needed_columns
-    from engines.local.slices import SliceSize, cut
+) -> tuple[BoundWorkload, list[_Reading]]:
+    """The queries over the source's columns, and what reads it: one scan for all that share, or one
+    for each query."""
+    from engines.input.batches import FileSource
+    from engines.input.event_table import Faults
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)
-    events = FileSource(source.path, workload.stream, faults, progress=monitor.on_progress)
-    program = fitted(plan, events.kinds, workload, events)
-    bound = program.workload
-    events.assume(named_columns(bound))
-    columns = needed_columns(bound, events.schema.names)
-    late = bound.stream.lateness if source.disorder is None else source.disorder
+    progress = _ScanProgress(monitor)
+    files = FileSource(source.path, workload.stream, faults, progress=progress)
+    program = fitted(plan, files.kinds, workload, files)
+    parts = program.separate()
+    progress.scans = len(parts)
+    readings = []
+    for number, part in enumerate(parts):
+        if number:
+            # Faults have been told of when they were first met.
+            progress, again = _ScanProgress(monitor, number, len(parts)), Faults(source.on_error)
+            given = {"progress": progress, "schema": files.schema}
+            files = FileSource(source.path, workload.stream, again, **given)
+        # What is no event must not depend on the query, and who watches sees all that queries read.
+        whole = source.on_error == "skip" or (monitor.reads_events and not number)
+        columns = program.workload if whole else part.workload
+        readings.append(_Reading(part, files, _slices(files, part, columns, source, execution)))
+    return program.workload, readings
+
+
+@dataclass
+class _ScanProgress:
+    """Tells the progress of one of several scans as that of the run."""
+
+    monitor: Monitor
+    number: int = 0
+    scans: int = 1
+
+    def __call__(self, part: float) -> None:
+        self.monitor.on_progress((self.number + part) / self.scans)
+
+
+def _slices(
+    events: FileSource,
+    program: Program,
+    read: BoundWorkload,
+    source: EventSource,
+    execution: Execution,
+) -> Callable[[Any], Iterator[Any]]:
+    """What cuts the events of a source into slices; of the columns that queries read."""
+    from engines.input.batches import Lateness, named_columns, needed_columns
+    from engines.local.slices import SliceSize, cut
+
+    stream = program.workload.stream
+    events.assume(named_columns(read))
+    columns = needed_columns(read, events.schema.names)
+    late = stream.lateness if source.disorder is None else source.disorder
     lateness = Lateness(
         None if late is None else -(-late // events.tick),
         source.disorder is not None,
         events.tick,
-        bound.stream.time,
-        faults,
+        stream.time,
+        events.faults,
     )
     schema = events.schema.empty_table().select(columns).schema
     slicing = SliceSize() if execution.slice_rows is None else SliceSize(execution.slice_rows)
 
     def slices(run: Any) -> Iterator[Any]:
         batches = events.batches(columns)
-        return cut(batches, schema, bound.stream, lateness, run.reach, slicing, run.carried)
+        return cut(batches, schema, stream, lateness, run.reach, slicing, run.carried)
 
-    return program, events, slices
+    return slices
 
 
 def fitted(

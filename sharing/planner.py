@@ -15,6 +15,7 @@ from typing import Literal as OneOf
 import numpy as np
 
 from optimizer.bind.binder import bind
+from optimizer.cost.stages import separate_preparation
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS, UnitCosts
 from optimizer.engines import engine
 from optimizer.ir.automaton import countable
@@ -331,10 +332,12 @@ def _assembled(
     groups = tuple(sorted(solved.groups, key=lambda group: place[group.queries[0]]))
     graph = operators(workload, groups, known, request.unit_costs, request.sharing)
     shared = fsum(operator.cost for operator in graph)
-    # Events are read, tested and ordered, and rows made and written, once in any case: sharing
-    # saves what groups take less than their queries one by one.
+    # Rows are made and written once in any case. Sharing saves what groups take less than their
+    # queries one by one, and reading, testing and ordering events for each query.
     together = fsum(group.cost.shared for group in groups if group.cost is not None)
-    saved = solved.separate - together if request.sharing else 0.0
+    given = (workload, groups, known, request.unit_costs)
+    prepared = separate_preparation(graph, *given) if request.sharing and len(queries) > 1 else 0.0
+    saved = solved.separate - together + prepared if request.sharing else 0.0
     if abs(saved) <= ROUNDED * solved.separate:
         saved = 0.0
     separate = shared + saved
@@ -345,7 +348,7 @@ def _assembled(
         model=request.model,
         status="optimal" if solved.proven and not request.is_late else "feasible",
         objective=saved,
-        bound=saved if solved.proven else max(saved, solved.separate - solved.least),
+        bound=saved if solved.proven else max(saved, solved.separate - solved.least + prepared),
         cost=Cost(separate, shared, NANOSECONDS_UNIT),
         candidates=solved.candidates,
         chosen=solved.chosen,

@@ -17,7 +17,6 @@ from engines.columns.symbol_sets import (
     Mask,
     SymbolSets,
     allowed_by,
-    constant_attribute,
     constants_of,
     intervals,
     joined,
@@ -28,6 +27,7 @@ from engines.columns.symbol_sets import (
 )
 from kernels.texts.cpu import number_texts
 from optimizer.ir.query import Symbol
+from optimizer.ir.read_columns import constant_attribute
 from workloads import syntax as ex
 from workloads.workload import Stream
 
@@ -39,9 +39,7 @@ class SymbolPass:
 
     def __init__(self, columns: Columns, stream: Stream, symbols: Sequence[Symbol]) -> None:
         self._columns, self._stream, self._symbols = columns, stream, symbols
-        self._types: dict[
-            str, list[int]
-        ] = {}  # by name, their symbols
+        self._types: dict[str, list[int]] = {}  # by name, their symbols
         self._lookups: dict[str, list[tuple[int, ex.Expression]]] = {}  # by attribute
         self._others: dict[ex.Expression | str, list[int]] = {}  # conditions, or names of types
         for place, symbol in enumerate(symbols):

@@ -130,36 +130,6 @@ def _distinct_rows(rows: Mask) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 # --- conditions of one attribute ------------------------------------------------------------------
 
 
-def constant_attribute(condition: ex.Expression) -> str | None:
-    """The attribute that a condition compares with constants alone; None for any other one."""
-    names: set[str] = set()
-    return names.pop() if _is_constant_test(condition, names) and len(names) == 1 else None
-
-
-def _is_constant_test(condition: ex.Expression, names: set[str]) -> bool:
-    match condition:
-        case ex.Comparison(_, ex.Attribute(_, name), other) | ex.Comparison(
-            _, other, ex.Attribute(_, name)
-        ):
-            names.add(name)
-            return _constant(other) is not None
-        case ex.Membership(ex.Attribute(_, name), _) | ex.IsNull(ex.Attribute(_, name)):
-            names.add(name)
-            return True
-        case ex.Not(operand):
-            return _is_constant_test(operand, names)
-        case ex.Logical(_, parts):
-            return all(_is_constant_test(part, names) for part in parts)
-        case _:
-            return False
-
-
-def _constant(expression: ex.Expression) -> ex.Literal | None:
-    if isinstance(expression, ex.Negative):
-        expression = expression.operand
-    return expression if isinstance(expression, ex.Literal) else None
-
-
 def constants_of(condition: ex.Expression) -> Iterable[Any]:
     """The values that a condition compares with."""
     for node in ex.walk(condition):

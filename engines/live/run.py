@@ -106,24 +106,29 @@ class LiveRun:
         return joined_results(found)
 
     def _count(self, events: Events, until: int | None) -> Iterator[RowChunk]:
-        program, account = self._program, self.context.account
-        columns = Columns(self._workload, events, account, program.conditions)
-        layouts: dict[tuple[tuple[str, ...], bool], ArrangedEvents] = {}
-        for group in self._counted.values():
-            first = group.queries[0]
-            _check_finite(group.queries, columns)
-            place = (first.key, first.window.is_count)
-            if place not in layouts:
-                operator = program.ids.partition(*place)
-                with account.charge(operator):
-                    layout = columns.orders.layout(*place, False)
-                account.count(operator, len(events), len(layout))
-                layouts[place] = ArrangedEvents(layout, columns)
-            for query, table in group.add(layouts[place], until, program.outputs):
-                yield AggregateChunk(query.name, table)
-        account.count(program.conditions, len(events), len(events))
-        for symbol, instances in columns.counts.items():
-            account.count(program.ids.symbol(symbol), len(events), instances)
+        account = self.context.account
+        for program in self._program.separate():
+            columns = Columns(program.workload, events, account, program.conditions)
+            layouts: dict[tuple[tuple[str, ...], bool], ArrangedEvents] = {}
+            names = {query.name for query in program.workload.queries}
+            for group in self._counted.values():
+                first = group.queries[0]
+                if first.name not in names:
+                    continue
+                _check_finite(group.queries, columns)
+                place = (first.key, first.window.is_count)
+                if place not in layouts:
+                    operator = program.ids.partition(*place)
+                    with account.charge(operator):
+                        layout = columns.orders.layout(*place, False)
+                    account.count(operator, len(events), len(layout))
+                    layouts[place] = ArrangedEvents(layout, columns)
+                for query, table in group.add(layouts[place], until, program.outputs):
+                    yield AggregateChunk(query.name, table)
+            if layouts:
+                account.count(program.conditions, len(events), len(events))
+            for symbol, instances in columns.counts.items():
+                account.count(program.ids.symbol(symbol), len(events), instances)
 
     def _add_rest(self, events: Events, until: int | None) -> Results:
         kept = events if self._kept is None else appended(self._kept, events)

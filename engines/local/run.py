@@ -15,7 +15,7 @@ from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
-from engines.local.slices import Slice, SliceReach, appended
+from engines.local.slices import Slice, SliceReach, appended, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
 from engines.matching.stepwise.matches import match_chunks
 from engines.matching.stepwise.steps import QueryScan
@@ -50,9 +50,10 @@ def event_chunks(program: Program, events: Events, context: RunContext) -> Itera
     A query that the ledger has as stopped when it is asked for more gives no more.
     """
     if len(events):
-        columns = prepared(program, events, context)
-        yield from column_chunks(program, columns, context)
-        count_symbols(program, columns, context)
+        for part in program.separate():
+            columns = prepared(part, events, context)
+            yield from column_chunks(part, columns, context)
+            count_symbols(part, columns, context)
 
 
 def prepared(program: Program, events: Events, context: RunContext) -> Columns:
@@ -270,7 +271,7 @@ class SlicedRun:
     def __init__(self, program: Program, tick: int, context: RunContext | None = None) -> None:
         self._program, self.context = program, context or RunContext()
         timed: dict[SliceReach, list[Unit]] = {}
-        ranked: dict[tuple[tuple[str, ...], int], list[Unit]] = {}
+        ranked: dict[tuple[tuple[str, ...], int, str], list[Unit]] = {}
         unbounded: list[Unit] = []
         for unit in program.units:
             first = unit.queries[0]
@@ -279,10 +280,11 @@ class SlicedRun:
             elif any(map(is_unbounded, unit.queries)):
                 unbounded.append(unit)
             else:
-                ranked.setdefault((first.key, first.window.size), []).append(unit)
+                own = "" if program.sharing else first.name
+                ranked.setdefault((first.key, first.window.size, own), []).append(unit)
         self._timed = {reach: program.only(units) for reach, units in timed.items()}
         self._ranked = [
-            _Ranked(program.only(units), key, size) for (key, size), units in ranked.items()
+            _Ranked(program.only(units), key, size) for (key, size, _), units in ranked.items()
         ]
         self._unbounded = program.only(unbounded)
         self._kept: list[pa.Table] = []
@@ -332,23 +334,32 @@ class SlicedRun:
             self.context.is_whole = True  # nothing comes that trees could change for
             yield from event_chunks(self._program, piece.events, self.context)
             return
-        if self._timed and len(piece.events):
-            columns = prepared(self._program, piece.events, self.context)
-            for reach, program in self._timed.items():
-                reached = columns.part(*piece.rows(reach))
-                yield from self._decided(column_chunks(program, reached, self.context), piece)
-            count_symbols(self._program, columns, self.context)
+        yield from self._decided(self._found_timed(piece), piece)
         for group in self._ranked:
             yield from self._decided(self._found_ranked(group, piece), piece)
         if self._unbounded.units:
             yield from self._found_unbounded(piece)
+
+    def _found_timed(self, piece: Slice) -> Iterator[RowChunk]:
+        if not self._timed or not len(piece.events):
+            return
+        if not self._program.sharing:
+            for reach, program in self._timed.items():
+                reached = rows_between(piece.events, *piece.rows(reach))
+                yield from event_chunks(program, reached, self.context)
+            return
+        columns = prepared(self._program, piece.events, self.context)
+        for reach, program in self._timed.items():
+            part = columns.part(*piece.rows(reach))
+            yield from column_chunks(program, part, self.context)
+        count_symbols(self._program, columns, self.context)
 
     def _found_ranked(self, group: _Ranked, piece: Slice) -> Iterator[RowChunk]:
         events = piece.own if group.carried is None else appended(group.carried, piece.own)
         if not len(events):
             return
         columns = prepared(group.program, events, self.context)
-        with self.context.account.charge(self._program.ids.partition(group.key, True)):
+        with self.context.account.charge(group.program.ids.partition(group.key, True)):
             group.carried = _last_ranks(columns, group.key, group.size)
         yield from column_chunks(group.program, columns, self.context)
         count_symbols(group.program, columns, self.context)

@@ -4,11 +4,11 @@ windows reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.substrings import Arrivals
@@ -25,6 +25,7 @@ from optimizer.ir.query import (
     is_unbounded,
     waits_for_window,
 )
+from optimizer.ir.read_columns import columns_of, constant_attribute
 from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, StepwiseGroup
 from optimizer.statistics.statistics import MissingStatisticError, Statistics
 from workloads import syntax as ex
@@ -76,7 +77,13 @@ def visits(
 
 NONE = Operations()
 ONE_SLICE = "cost_of_one_slice"  # in an operator's detail
-_Work: TypeAlias = Callable[[list[Group]], Operations]
+
+
+class PreparedEvents(NamedTuple):
+    """Events that are prepared together: how often each is, and who reads them how often."""
+
+    visits: float
+    readers: list[tuple[list[Group], float]]
 
 
 class StageOperations(NamedTuple):
@@ -114,6 +121,32 @@ def stages_cost(
     return sum(nanoseconds(each.long, unit_costs) for each in found.values())
 
 
+def separate_preparation(
+    operators: Sequence[Operator],
+    workload: BoundWorkload,
+    groups: Sequence[Group],
+    statistics: Statistics,
+    unit_costs: UnitCosts,
+) -> float:
+    """What reading, testing and ordering events takes more, each query by itself, than in a plan
+    that shares them.
+
+    A counter's cost has looking up symbols in it, which is the work of the conditions.
+    """
+    stages = Stages(operators, workload, groups, statistics)
+    more = 0.0
+    for group in groups:
+        asked = tuple(stages.queries[name] for name in group.queries)
+        for query in asked:
+            more += nanoseconds(stages.alone(query.name).prepared(), unit_costs)
+        if isinstance(group, CountingGroup):
+            parts = [CountedQueries((query,), statistics).seen for query in asked]
+            seen = fsum(parts) - CountedQueries(asked, statistics).seen
+            more -= nanoseconds(Operations(seen=seen), unit_costs)
+    prepare = ("scan", "conditions", "partition")
+    return more - fsum(o.cost for o in operators if o.kind in prepare)
+
+
 def _charged(
     operator: Operator, found: Mapping[str, StageOperations], unit_costs: UnitCosts
 ) -> Operator:
@@ -135,6 +168,7 @@ class Stages:
     workload: BoundWorkload
     groups: Sequence[Group]
     statistics: Statistics
+    events_in_a_second: float | None = None
 
     @cached_property
     def queries(self) -> dict[str, Query]:
@@ -144,6 +178,8 @@ class Stages:
     def rate(self) -> float:
         """Events of the stream in a second; where that is not known, those that queries name."""
         known = self.statistics
+        if self.events_in_a_second is not None:
+            return self.events_in_a_second
         if known.events is not None and known.span:
             return known.total_rate
         types = {e.symbol.type for query in self.workload.queries for e in events(query.pattern)}
@@ -179,16 +215,18 @@ class Stages:
                 case "scan":
                     found[operator.id] = _always(self._read(operator))
                 case "conditions":
+                    stages = self.of(operator)
                     found[operator.id] = StageOperations(
-                        self._each_visit(self._tested), self._tested(list(self.groups))
+                        stages.tested(stages.classes()), stages.tested(stages.one_class())
                     )
                 case "partition":
-                    place = tuple(operator.detail["key"]), self._is_counted(operator)
-                    one = self._ordered(list(self.groups), *place)
-                    long = NONE
-                    for members, times in self._classes():
-                        long += self._ordered(members, *place).times(times)
-                    found[operator.id] = StageOperations(long, one)
+                    stages = self.of(operator)
+                    place = tuple(operator.detail["key"]), stages._is_counted(operator)
+                    coded = stages.coded_before(operator)
+                    found[operator.id] = StageOperations(
+                        stages.ordered(stages.classes(), *place, coded),
+                        stages.ordered(stages.one_class(), *place, coded),
+                    )
                 case "counter":
                     asked = tuple(self.queries[name] for name in operator.detail["queries"])
                     seen = CountedQueries(asked, self.statistics).seen
@@ -207,14 +245,53 @@ class Stages:
                     pass
         return found
 
-    def _classes(self) -> list[tuple[list[Group], float]]:
-        return [(members, self.visits[place]) for place, members in self.members.items()]
+    def of(self, operator: Operator) -> Stages:
+        """The stages of the query that an operator is of, where it is of one alone."""
+        name = operator.detail.get("query")
+        if name is None or len(self.workload.queries) == 1:
+            return self
+        return self.alone(name)
 
-    def _each_visit(self, work: _Work) -> Operations:
-        long = NONE
-        for members, times in self._classes():
-            long += work(members).times(times)
-        return long
+    def alone(self, name: str) -> Stages:
+        """The stages of one query by itself."""
+        (group,) = (group for group in self.groups if name in group.queries)
+        workload = replace(self.workload, queries=(self.queries[name],))
+        part = group if len(group.queries) == 1 else replace(group, queries=(name,))
+        return Stages(self.operators, workload, (part,), self.statistics, self.rate)
+
+    def classes(self) -> list[PreparedEvents]:
+        """The events of a long stream that are prepared together, and who reads them.
+
+        All windows in time read those of the widest.
+        """
+        found: list[PreparedEvents] = []
+        timed = [place for place in self.members if place.back]
+        if timed:
+            most = max(self.visits[place] for place in timed)
+            found.append(PreparedEvents(most, [(self.members[p], self.visits[p]) for p in timed]))
+        found += [
+            PreparedEvents(self.visits[place], [(self.members[place], self.visits[place])])
+            for place in self.members
+            if not place.back
+        ]
+        return found
+
+    def one_class(self) -> list[PreparedEvents]:
+        """Those of a stream that is not cut."""
+        return [PreparedEvents(1.0, [(list(self.groups), 1.0)])]
+
+    def prepared(self) -> Operations:
+        """Reading, testing and ordering events for all queries, once."""
+        found = self._columns_read(self.workload.queries)
+        found += self.tested(self.classes())
+        coded = self._texts(self.workload.queries)
+        for key, counted in self._keys():
+            found += self.ordered(self.classes(), key, counted, frozenset(coded))
+            coded |= set(key)
+        return found
+
+    def _keys(self) -> list[tuple[tuple[str, ...], bool]]:
+        return list(dict.fromkeys((q.key, q.window.is_count) for q in self.workload.queries))
 
     def _is_counted(self, operator: Operator) -> bool:
         """Do the windows over a partition count events?"""
@@ -227,9 +304,14 @@ class Stages:
     # --- reading ----------------------------------------------------------------------------------
 
     def _read(self, scan: Operator) -> Operations:
+        return self._columns_read(self.of(scan).workload.queries, dict(scan.schema))
+
+    def _columns_read(
+        self, queries: Sequence[Query], kinds: dict[str, str] | None = None
+    ) -> Operations:
         """Columns that queries name, or all that the stream has where whole events are needed."""
-        kinds = dict(scan.schema)
-        if any(map(_needs_all, self.workload.queries)):
+        kinds = kinds or columns_of(replace(self.workload, queries=tuple(queries)))
+        if any(map(_needs_all, queries)):
             kinds |= self.workload.stream.attributes
         texts = sum(kind == "string" for kind in kinds.values())
         return Operations(
@@ -240,25 +322,47 @@ class Stages:
 
     # --- testing ----------------------------------------------------------------------------------
 
-    def _tested(self, groups: list[Group]) -> Operations:
-        """What it takes to tell the symbols of events for groups that run together."""
-        asked = [self.queries[name] for group in groups for name in group.queries]
+    def tested(self, classes: Sequence[PreparedEvents]) -> Operations:
+        """What it takes to tell the symbols of events: each attribute is looked up once for all
+        conditions that compare it with constants, and each other condition is evaluated once."""
+        long = NONE
+        for prepared in classes:
+            groups = [group for members, _ in prepared.readers for group in members]
+            asked = [self.queries[name] for group in groups for name in group.queries]
+            tested = {s for query in asked for s in _symbols(query) if self._is_tested(s)}
+            attributes, others = self.conditions_of(tested)
+            long += Operations(
+                text_columns=self.rate * len(self._texts(asked)),
+                tested=self.rate * (len(attributes) + len(others)),
+                numbered=self.rate * bool(tested),
+            ).times(prepared.visits)
+            for members, visits in prepared.readers:
+                long += Operations(seen=self.rate * len(self._lookups(members))).times(visits)
+        return long
+
+    def _texts(self, queries: Sequence[Query]) -> set[str]:
+        """The columns of texts that conditions read."""
         stream = self.workload.stream
         expressions: list[ex.Expression] = [c for c in stream.types.values() if c is not None]
-        for query in asked:
+        for query in queries:
             expressions += _expressions(query)
         names = frozenset().union(*map(ex.attributes, expressions))
-        texts = sum(stream.attributes.get(name) == "string" for name in names)
-        tested = {s for query in asked for s in _symbols(query) if self._is_tested(s)}
-        predicates = {predicate for symbol in tested for predicate in symbol.predicates}
-        conditions = {s.type for s in tested if stream.types.get(s.type) is not None}
-        calls = self._lookups(groups)
-        return Operations(
-            seen=self.rate * len(calls),
-            text_columns=self.rate * texts,
-            tested=self.rate * (len(predicates) + len(conditions)),
-            numbered=self.rate * sum(len(call & tested) for call in calls),
-        )
+        return {name for name in names if stream.attributes.get(name) == "string"}
+
+    def conditions_of(self, symbols: Iterable[Symbol]) -> tuple[set[str], set[ex.Expression]]:
+        """The attributes that are compared with constants, and the conditions of any other sort."""
+        attributes: set[str] = set()
+        others: set[ex.Expression] = set()
+        for symbol in symbols:
+            condition = self.workload.stream.types.get(symbol.type)
+            for test in (*symbol.predicates, *(() if condition is None else (condition,))):
+                for part in ex.conjuncts(test):
+                    name = constant_attribute(part)
+                    if name is None:
+                        others.add(part)
+                    else:
+                        attributes.add(name)
+        return attributes, others
 
     def _is_tested(self, symbol: Symbol) -> bool:
         return bool(symbol.predicates) or self.workload.stream.types.get(symbol.type) is not None
@@ -280,8 +384,49 @@ class Stages:
 
     # --- ordering ---------------------------------------------------------------------------------
 
-    def _ordered(self, groups: list[Group], key: tuple[str, ...], counted: bool) -> Operations:
-        """What it takes to put the events of a key in order for groups that run together."""
+    def coded_before(self, partition: Operator) -> frozenset[str]:
+        """The columns that are numbers already when a key is put in order."""
+        coded = self._texts(self.workload.queries)
+        for operator in self.operators:
+            if operator.id == partition.id:
+                break
+            if operator.kind == "partition" and operator.detail.get("query") == (
+                partition.detail.get("query")
+            ):
+                coded |= set(operator.detail["key"])
+        return frozenset(coded)
+
+    def ordered(
+        self,
+        classes: Sequence[PreparedEvents],
+        key: tuple[str, ...],
+        counted: bool,
+        coded: frozenset[str] = frozenset(),
+    ) -> Operations:
+        """What it takes to put the events of a key in order: once for the events that are prepared
+        together, and again for each narrower part of them."""
+        long = NONE
+        for prepared in classes:
+            parts = [(self._ordered(m, key, counted), visits) for m, visits in prepared.readers]
+            if not any(arranged or picked for (arranged, picked), _ in parts):
+                continue
+            new = [name for name in key if name not in coded]
+            long += Operations(
+                key_columns=self.rate * len(new),
+                key_pairs=self.rate * max(0, len(key) - 1),
+                arranged=self.rate,
+            ).times(prepared.visits)
+            for (arranged, picked), visits in parts:
+                narrower = arranged if visits < prepared.visits else max(0, arranged - 1)
+                work = Operations(arranged=self.rate * narrower, picked=picked)
+                long += work.times(visits)
+        return long
+
+    def _ordered(
+        self, groups: list[Group], key: tuple[str, ...], counted: bool
+    ) -> tuple[int, float]:
+        """How often groups that run together want a key's events laid out, and the events that
+        their trees take of them."""
         arranged: set[bool] = set()
         picked: dict[str, set[Symbol]] = {}
         for group in groups:
@@ -293,19 +438,12 @@ class Stages:
             else:
                 symbols = {symbol for query in asked for symbol in _symbols(query)}
                 picked.setdefault(group.device, set()).update(symbols)
-        whole = len(arranged) + (len(picked) if counted else 0)
-        if counted and (arranged or picked):
-            whole += 1  # to know which events the next slice still needs
-        encoded = whole + (0 if counted else len(picked))
+                if key or counted:
+                    arranged.add(False)
         taken = 0.0
         for symbols in picked.values():
             taken += min(self.rate, fsum(map(self._rate_of, symbols)))
-        return Operations(
-            key_columns=self.rate * encoded * len(key),
-            key_pairs=self.rate * encoded * max(0, len(key) - 1),
-            arranged=self.rate * whole,
-            picked=taken,
-        )
+        return len(arranged), taken
 
     def _rate_of(self, symbol: Symbol) -> float:
         try:

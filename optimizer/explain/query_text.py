@@ -66,7 +66,7 @@ def _said(operator: Operator) -> str:
         case "scan":
             return f"scan of {', '.join(operator.schema)}"
         case "conditions":
-            return f"conditions of {len(detail['symbols'])} symbols, tested once"
+            return f"conditions of {len(detail['symbols'])} symbols, tested in one pass"
         case "symbol":
             return f"symbol {detail['symbol']}"
         case "partition":

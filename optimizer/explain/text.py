@@ -73,6 +73,24 @@ def events_per_second(plan: Plan) -> float:
     return sum(plan.rates.values())
 
 
+def tested_text(tests: Sequence[Operator], plan: Plan) -> str:
+    """How events are tested: `40 conditions of 24 symbols, tested in one pass for 17 queries`."""
+    symbols = {symbol for operator in tests for symbol in operator.detail["symbols"]}
+    parts = [counted(len(symbols), "symbol")]
+    if len(tests) == 1 and (conditions := tests[0].detail.get("conditions", 0)):
+        parts.insert(0, counted(conditions, "condition"))
+    many = len(plan.queries)
+    if len(tests) > 1:
+        return f"{' of '.join(parts)}, tested for each of {many:,} queries"
+    together = f" for {many:,} queries" if many > 1 else ""
+    return f"{' of '.join(parts)}, tested in one pass{together}"
+
+
+def counted(number_: int, noun: str) -> str:
+    """`1 symbol`, `24 symbols`."""
+    return f"{number_:,} {noun}" + ("" if number_ == 1 else "s")
+
+
 def core_load(nanoseconds: float, events: float) -> str:
     """CPU time for each second of a stream with so many events a second, as part of a core."""
     if nanoseconds <= 0 or events <= 0:
@@ -244,7 +262,7 @@ class PlanText:
     def _saving(self) -> str:
         plan = self.plan
         if not plan.sharing:
-            return "is switched off: each query runs by itself"
+            return "is switched off: each query reads, tests and orders events for itself"
         saved = plan.objective
         if abs(saved) <= 1e-9 * plan.cost.shared:
             found = f"saves nothing: {self._nothing()}"
@@ -318,14 +336,15 @@ class PlanText:
     def graph(self) -> Iterator[str]:
         """The scan, its partitions, and below each the groups with their queries."""
         yield f"{'CPU/s':>{_CPU}}{'rows/s':>{_ROWS}}  what runs"
-        scan = next(o for o in self.plan.operators if o.kind == "scan")
-        detail = scan.detail
+        scans = [o for o in self.plan.operators if o.kind == "scan"]
+        detail = scans[0].detail
         columns = [f"{key} {detail[key]}" for key in ("time", "type", "sequence") if key in detail]
-        yield _line(scan.cost, scan.rows, f"scan: {', '.join(columns)}; unit {detail['unit']}")
-        (tested,) = (o for o in self.plan.operators if o.kind == "conditions")
-        symbols = len(tested.detail["symbols"])
-        many = "symbol" if symbols == 1 else "symbols"
-        yield _line(tested.cost, None, f"├─ conditions of {symbols:,} {many}, tested once")
+        read = f"scan: {', '.join(columns)}; unit {detail['unit']}"
+        if len(scans) > 1:
+            read += f"; once for each of {len(scans):,} queries"
+        yield _line(sum(scan.cost for scan in scans), scans[0].rows, read)
+        tests = [o for o in self.plan.operators if o.kind == "conditions"]
+        yield _line(sum(o.cost for o in tests), None, f"├─ {tested_text(tests, self.plan)}")
         by_key: dict[tuple[str, ...], list[int]] = {}
         for i, group in enumerate(self.plan.groups):
             key = tuple(self.ways.outputs[group.queries[0]].detail["key"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optimizer.cost.counting import CountedQueries
@@ -24,6 +24,7 @@ from optimizer.ir.query import (
     parts_of,
     print_pattern,
 )
+from optimizer.ir.read_columns import columns_of
 from optimizer.plan.lineage import shared_steps_of
 from optimizer.plan.plan import (
     NO_STATE,
@@ -82,11 +83,11 @@ def operators(
         queries = [graph.queries[name] for name in group.queries]
         match group:
             case CountingGroup():
-                found = count(graph, group, queries)
+                found = count(graph.of(queries[0]), group, queries)
             case TreeGroup(trees=trees) | DeferredGroup(trees=trees):
-                found = {query.name: tree(graph, query, trees[query.name]) for query in queries}
+                found = {q.name: tree(graph.of(q), q, trees[q.name]) for q in queries}
             case StepwiseGroup():
-                found = {query.name: stepwise(graph, query, group) for query in queries}
+                found = {q.name: stepwise(graph.of(q), q, group) for q in queries}
         for query in queries:
             kind = "aggregates" if isinstance(query.output, Aggregation) else "matches"
             sinks[kind].append(graph.output(query, *found[query.name]))
@@ -99,26 +100,51 @@ def operators(
 
 @dataclass
 class Graph:
-    """Operators as they are added; what is there already is not added again."""
+    """Operators as they are added; what is there already is not added again.
+
+    Without `sharing` each query has a graph `of` its own, from the scan on.
+    """
 
     workload: BoundWorkload
     statistics: Statistics
     unit_costs: UnitCosts
     sharing: bool = True
     operators: dict[str, Operator] = field(default_factory=dict)
+    alone: str | None = None  # the query whose graph it is
     queries: dict[str, Query] = field(init=False)
     columns: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.queries = {query.name: query for query in self.workload.queries}
-        self.columns = _columns(self.workload)
+        self.columns = columns_of(self.workload)
         self._events: dict[tuple[Symbol, tuple[str, ...], bool], str] = {}
         self._conditions: str | None = None
+        self._own: dict[str, Graph] = {}
+
+    def of(self, query: Query) -> Graph:
+        """The graph that a query's operators are part of: this one, or one of its own."""
+        if self.sharing or self.alone is not None:
+            return self
+        if query.name not in self._own:
+            workload = replace(self.workload, queries=(query,))
+            self._own[query.name] = Graph(
+                workload, self.statistics, self.unit_costs, False, self.operators, query.name
+            )
+        return self._own[query.name]
 
     def add(self, operator: Operator) -> str:
         """The id of an operator, which the plan has from now on."""
         self.operators.setdefault(operator.id, operator)
         return operator.id
+
+    @property
+    def _mark(self) -> list[str]:
+        """What tells operators of a query's own graph from those of others."""
+        return [] if self.alone is None else [self.alone]
+
+    @property
+    def _reader(self) -> dict[str, Any]:
+        return {} if self.alone is None else {"query": self.alone}
 
     def salt(self, query: Query) -> list[str]:
         """What tells operators of two queries apart that do the same, where nothing is shared."""
@@ -147,7 +173,8 @@ class Graph:
         }
         known = self.statistics
         rows = known.events / known.span if known.events and known.span else None
-        scan = identity("scan", [detail, types])
+        scan = identity("scan", [detail, types, *self._mark])
+        detail |= self._reader
         return self.add(Operator(scan, "scan", (), detail, self.columns, rows=rows))
 
     def conditions(self) -> str:
@@ -162,12 +189,23 @@ class Graph:
                     identity("conditions", symbols, (scan,)),
                     "conditions",
                     (scan,),
-                    {"symbols": symbols},
+                    {"symbols": symbols, "conditions": self._tests(), **self._reader},
                     self.columns,
                     rows=self.operators[scan].rows,
                 )
             )
         return self._conditions
+
+    def _tests(self) -> int:
+        """How many different conditions tell the symbols of events, types by name apart."""
+        types = self.workload.stream.types
+        found: set[ex.Expression] = set()
+        for query in self.workload.queries:
+            for event in events(query.pattern):
+                found.update(event.symbol.predicates)
+                condition = types.get(event.symbol.type)
+                found.update(() if condition is None else (condition,))
+        return len({part for condition in found for part in ex.conjuncts(condition)})
 
     def symbol(self, symbol: Symbol) -> str:
         """The events of a symbol."""
@@ -200,7 +238,7 @@ class Graph:
             state = OperatorState("slice")
         # `time` is the time column where no column has that name.
         columns = [stream.time if name == "time" else name for name in key]
-        detail = {"key": list(key), "columns": columns}
+        detail = {"key": list(key), "columns": columns, **self._reader}
         return self.add(
             Operator(
                 identity("partition", [list(key), spread.kind], (scan,)),
@@ -303,36 +341,6 @@ def setting(query: Query) -> list[Any]:
 def window_state(query: Query, what: str) -> OperatorState:
     """What the window of a query bounds."""
     return state_of(query.window, what)
-
-
-def _columns(workload: BoundWorkload) -> dict[str, str]:
-    """The columns of the stream that the queries read, with their kinds where these are known."""
-    stream = workload.stream
-    found = {stream.time: "time"}
-    if stream.type is not None:
-        found[stream.type] = "string"
-    if stream.sequence is not None:
-        found[stream.sequence] = "int"
-    read: set[str] = set()
-    for query in workload.queries:
-        read.update(query.key)
-        expressions = list(query.conditions)
-        expressions += [p for event in events(query.pattern) for p in event.symbol.predicates]
-        expressions += [
-            condition
-            for event in events(query.pattern)
-            if (condition := stream.types.get(event.symbol.type)) is not None
-        ]
-        for item in query.output.items:
-            operand = getattr(item, "operand", None) or getattr(item, "value", None)
-            if operand is not None:
-                expressions.append(operand)
-            if isinstance(item, ReturnAttribute):
-                read.add(item.attribute)
-        read.update(*map(ex.attributes, expressions))
-    for name in sorted(read - found.keys() - {"time"}):
-        found[name] = stream.attributes.get(name, "any")
-    return found
 
 
 def _gives(query: Query) -> list[str]:

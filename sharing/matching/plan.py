@@ -363,7 +363,7 @@ class _Planned:
             own: set[str] = set()
             marked = {from_document(part): mark for part, mark in _marked(document)}
             for reading in reading_trees(query, from_document(document)):
-                ids = add_reading(graph, query, reading)
+                ids = add_reading(graph.of(query), query, reading)
                 own |= set(ids.values())
                 for tree, operator in reading.compiled.nodes.items():
                     if tree in marked and operator in ids:

@@ -274,6 +274,7 @@ class _Progress(Monitor):
 
     def __init__(self, bar: RunBar, gathered: RunningStatistics | None) -> None:
         self._bar, self._gathered = bar, gathered
+        self.reads_events = gathered is not None
 
     def on_stage(self, name: str) -> None:
         self._bar.stage(name)

@@ -58,6 +58,7 @@ __all__ = ["BatchSummary", "JobError", "Key", "SpreadSettings", "plan_routes", "
 SAMPLE_ROWS = 200_000
 HELD_ROWS = 4_000_000  # that are stored over one another in time, and are in memory together
 ARROW_ROWS = 65_536  # in a batch on its way to Python
+ONE_READING = "each query runs by itself, over events that Spark reads once for all of them"
 
 
 class JobError(SheafError):
@@ -157,6 +158,8 @@ def run_batch(
         ledger.stopped.update(report.ledger.stopped)
         ledger.dropped.update(report.ledger.dropped)
     account.spend(program.ids.scan, tally.spent())
+    if not program.sharing and len(program.workload.queries) > 1:
+        fallbacks.add(ONE_READING)
     numbers = [sum(report.numbers[i] for report in reports) for i in range(2)]
     number = source.settle(tally)
     return BatchSummary(
