@@ -414,7 +414,7 @@ class Stages:
             long += Operations(
                 key_columns=self.rate * len(new),
                 key_pairs=self.rate * max(0, len(key) - 1),
-                arranged=self.rate,
+                arranged=self.rate * any(arranged for (arranged, _), _ in parts),
             ).times(prepared.visits)
             for (arranged, picked), visits in parts:
                 narrower = arranged if visits < prepared.visits else max(0, arranged - 1)

@@ -96,12 +96,12 @@ class Operations:
     read_texts: float = 0.0
     # Testing events against symbols; looking up the symbols of an event is `seen`.
     text_columns: float = 0.0  # values of columns of texts, made into numbers
-    tested: float = 0.0  # predicates, on an event each
-    numbered: float = 0.0  # symbols that are tested, put into an event's set of symbols
+    tested: float = 0.0  # attributes compared with constants, and other conditions, of an event
+    numbered: float = 0.0  # events with a number for the set of symbols that they are of
     # Putting events in order by key.
     key_columns: float = 0.0  # values of keys, made into numbers
     key_pairs: float = 0.0  # values of further columns of a key, joined to those before
-    arranged: float = 0.0  # events, for counting
+    arranged: float = 0.0  # events, in the order of a key
     picked: float = 0.0  # events that trees read
     # Making rows, sorting and writing them.
     aggregate_rows: float = 0.0
@@ -231,12 +231,12 @@ DEFAULTS = UnitCosts(
         read_rows=15.0,
         read_numbers=12.0,
         read_texts=25.0,
-        text_columns=30.0,
-        tested=15.0,
+        text_columns=25.0,
+        tested=12.0,
         numbered=5.0,
         key_columns=28.0,
-        key_pairs=89.0,
-        arranged=55.0,
+        key_pairs=6.0,
+        arranged=30.0,
         picked=30.0,
         aggregate_rows=90.0,
         output_events=12.0,

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 
 from optimizer.engines import engine, label
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
@@ -263,13 +264,17 @@ class PlanText:
         plan = self.plan
         if not plan.sharing:
             return "is switched off: each query reads, tests and orders events for itself"
-        saved = plan.objective
+        saved, groups = plan.objective, [g.cost for g in plan.groups if g.cost is not None]
+        chosen = fsum(cost.separate - cost.shared for cost in groups)
+        once = "by reading, testing and ordering events once"
         if abs(saved) <= 1e-9 * plan.cost.shared:
             found = f"saves nothing: {self._nothing()}"
         elif saved < 0:
             found = f"takes {cpu(-saved)} more than query by query"
+        elif abs(chosen) <= 1e-9 * plan.cost.shared:
+            found = f"saves {cpu(saved)} {once}, and nothing else: {self._nothing()}"
         else:
-            found = f"saves {cpu(saved)}"
+            found = f"saves {cpu(saved)}, {cpu(saved - chosen)} of it {once}"
         if plan.model == "aseq":
             return f"{found}; {self._by_thesis()}"
         if plan.status == "optimal":

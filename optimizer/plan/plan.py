@@ -451,9 +451,9 @@ class PlanCandidate:
     """A piece of pattern that several queries have in common, and why it is shared or not.
 
     `benefit` is what the plan costs less with it, beside the others that are chosen: the benefits
-    of these add up to what is saved. Below zero the plan would cost more with it. `conflicts` are
-    other candidates that cannot be chosen with it: all `conflicting` of them, or the first of very
-    many.
+    of these add up to what groups save. Below zero the plan would cost more with it. `conflicts`
+    are other candidates that cannot be chosen with it: all `conflicting` of them, or the first of
+    very many.
     """
 
     id: str
@@ -487,8 +487,8 @@ class Plan:
     `objective` is what is saved by that and `bound` what could be saved at most, in the cost's
     unit. `document` is the workload itself. `rates`, `statistics` and `unit_costs` are what the
     costs rest on, and `assumed` names what of it nobody gave. `obstacles` say what queries have in
-    common and cannot share all the same. Without `sharing` no operator behind the partitions has
-    two readers. `notes` say what queries ask for and the sampled events do not have; they change
+    common and cannot share all the same. Without `sharing` no operator but the sinks has two
+    readers. `notes` say what queries ask for and the sampled events do not have; they change
     nothing that runs, and so are no part of what the plan's id stands for.
     """
 
