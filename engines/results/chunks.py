@@ -104,7 +104,8 @@ class AggregateChunk(RowChunk):
         """The first windows as they were found, each with all of its aggregates."""
         if len(self) <= number:
             return self
-        item = np.asarray(pc.rank(self.rows.column("aggregate"), tiebreaker="dense"))
+        names = self.rows.column("aggregate").cast(pa.string())
+        item = np.asarray(pc.rank(names, tiebreaker="dense"))
         order = np.argsort(item, kind="stable")
         sizes = np.bincount(item)[1:]
         window = np.empty(len(item), np.int64)  # of each row, counted for each aggregate alone
