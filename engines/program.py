@@ -20,6 +20,7 @@ from optimizer.plan import join_operators as joins
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
 from optimizer.plan.operators import Graph
 from optimizer.plan.plan import (
+    CompactGroup,
     CountingGroup,
     DeferredGroup,
     Device,
@@ -29,7 +30,7 @@ from optimizer.plan.plan import (
     StepwiseGroup,
     TreeGroup,
 )
-from optimizer.plan.tree_operators import add_reading, stepwise_id
+from optimizer.plan.tree_operators import add_reading, compact_id, stepwise_id
 from optimizer.rewrite.normalize import workload_in_forms
 from optimizer.statistics import Statistics
 from optimizer.trees.tree import from_document
@@ -67,7 +68,14 @@ class StepwiseUnit:
     queries: tuple[Query, ...]
 
 
-Unit: TypeAlias = CountingUnit | TreeUnit | StepwiseUnit
+@dataclass(frozen=True)
+class CompactUnit:
+    """A query whose matches are listed in order."""
+
+    queries: tuple[Query, ...]
+
+
+Unit: TypeAlias = CountingUnit | TreeUnit | StepwiseUnit | CompactUnit
 
 
 @dataclass(frozen=True)
@@ -150,9 +158,14 @@ class OperatorIds:
         return add_reading(self._graph, query, reading)
 
     def stepwise(self, query: Query) -> str:
+        return stepwise_id(self._graph, query, self._inputs(query))
+
+    def compact(self, query: Query) -> str:
+        return compact_id(self._graph, query, self._inputs(query))
+
+    def _inputs(self, query: Query) -> tuple[str, ...]:
         symbols = dict.fromkeys(event.symbol for event in events(query.pattern))
-        inputs = tuple(self._graph.events(symbol, query) for symbol in symbols)
-        return stepwise_id(self._graph, query, inputs)
+        return tuple(self._graph.events(symbol, query) for symbol in symbols)
 
 
 def program_of(
@@ -188,6 +201,8 @@ def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
                 units.append(TreeUnit(members, compiled, device))
             case DeferredGroup(device=device):
                 units.append(TreeUnit(members, None, device))
+            case CompactGroup():
+                units += [CompactUnit((query,)) for query in members]
             case StepwiseGroup():
                 units += [StepwiseUnit((query,)) for query in members]
     outputs = {o.detail["query"]: o.id for o in plan.operators if o.kind == "output"}

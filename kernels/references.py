@@ -8,6 +8,7 @@ from typing import Any
 
 from kernels.chains import reference as chains_reference
 from kernels.chopconnect import reference as chopconnect_reference
+from kernels.compact import reference as compact_reference
 from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
 from kernels.orders import reference as orders_reference
@@ -44,6 +45,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "window_ranges": folds_reference.window_ranges,
         "range_extremes": folds_reference.range_extremes,
         "rounded_sums": folds_reference.rounded_sums,
+        "list_matches": compact_reference.list_matches,
         "sort_places": rows_reference.sort_places,
         "add_lengths": rows_reference.add_lengths,
         "put_texts": rows_reference.put_texts,

@@ -14,6 +14,7 @@ from typing import Any
 from kernels.chains import cpu as chains
 from kernels.chains import opencl as chains_opencl
 from kernels.chopconnect import cpu as chopconnect
+from kernels.compact import cpu as compact
 from kernels.folds import cpu as folds
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
@@ -59,6 +60,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "window_ranges": {"numba": folds.window_ranges},
         "range_extremes": {"numba": folds.range_extremes},
         "rounded_sums": {"numba": folds.rounded_sums},
+        "list_matches": {"numba": compact.list_matches},
         "sort_places": {"numba": rows.sort_places},
         "add_lengths": {"numba": rows.add_lengths},
         "put_texts": {"numba": rows.put_texts},

@@ -42,6 +42,7 @@ from optimizer.trees.search import refusal
 from optimizer.trees.tree import Propagation
 from optimizer.trees.tree import to_document as tree_document
 from sharing.counting.plan import CountingProblem, counted, counting_problem
+from sharing.matching.listed import ListedQuery, listed_query
 from sharing.matching.nodes import NodeProblem
 from sharing.matching.plan import detected, tree_problems
 from sharing.obstacles import obstacles
@@ -118,6 +119,7 @@ class CandidateSets:
     counted: CountingProblem
     trees: tuple[NodeProblem, ...]
     stepwise: tuple[Query, ...]
+    compact: tuple[ListedQuery, ...]
     uncounted: Mapping[str, str]
     treeless: Mapping[str, str]
 
@@ -275,11 +277,14 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
     treeless = {
         q.name: why for q in queries if q.name in uncounted and (why := by_trees(q)) is not None
     }
-    trees = [q for q in queries if q.name in uncounted and q.name not in treeless]
+    joined = [q for q in queries if q.name in uncounted and q.name not in treeless]
+    listed = {q.name: found for q in joined if (found := listed_query(q, request)) is not None}
+    trees = [q for q in joined if q.name not in listed]
     return CandidateSets(
         counting_problem([q for q in queries if q.name not in uncounted], request.sharing),
         tuple(tree_problems(trees, request)),
         tuple(q for q in queries if q.name in treeless),
+        tuple(listed.values()),
         uncounted,
         treeless,
     )
@@ -302,6 +307,7 @@ def _solved(workload: BoundWorkload, candidates: CandidateSets, request: PlanReq
             counted(candidates.counted, request),
             *detected(candidates.trees, workload, request, candidates.uncounted),
             *(_stepwise(query, candidates, request) for query in candidates.stepwise),
+            *(listed.part for listed in candidates.compact),
         ]
     )
 

@@ -177,7 +177,7 @@ class GroupOut(BaseModel):
     queries: list[str]
     engine: str = Field(
         description="What counts the matches (product, panes, aseq, pretree, chopconnect) or finds "
-        "them: trees, deferred-trees (which are chosen on the events), stepwise.",
+        "them: trees, deferred-trees (which are chosen on the events), stepwise, compact.",
         examples=["product"],
     )
     device: OneOf["cpu", "opencl"] = Field(default="cpu", description="What it computes on.")

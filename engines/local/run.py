@@ -17,15 +17,24 @@ from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
 from engines.local.slices import Slice, SliceReach, appended, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
+from engines.matching.compact.run import listed_matches
 from engines.matching.stepwise.matches import match_chunks
 from engines.matching.stepwise.steps import QueryScan
 from engines.matching.trees.run import UnfinishedQuery, tree_chunks
-from engines.program import CountingUnit, Program, RunContext, StepwiseUnit, TreeUnit, Unit
+from engines.program import (
+    CompactUnit,
+    CountingUnit,
+    Program,
+    RunContext,
+    StepwiseUnit,
+    TreeUnit,
+    Unit,
+)
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.first_matches import first_matches
 from engines.results.json_text import KeyTexts
 from engines.results.tables import Results
-from optimizer.engines import counting_engine
+from optimizer.engines import compact, counting_engine
 from optimizer.ir.query import Aggregation, Construction, Query, is_unbounded, waits_for_window
 from optimizer.ir.query import events as components
 from optimizer.trees.search import refusal
@@ -128,8 +137,11 @@ class _Run:
         for unit in units:
             if isinstance(unit, StepwiseUnit):
                 unfinished += [UnfinishedQuery(query) for query in unit.queries]
+            if isinstance(unit, CompactUnit):
+                for query in unit.queries:
+                    yield from self._list(UnfinishedQuery(query))
         for rest in unfinished:
-            yield from self._bind(rest)
+            yield from (self._bind if compact.refusal(rest.query) else self._list)(rest)
 
     def _count(self, unit: CountingUnit) -> tuple[Iterable[tuple[Query, pa.Table]], list[Query]]:
         """The rows of a unit's queries, and those of them that these events keep from counting."""
@@ -203,6 +215,22 @@ class _Run:
             account.count(operator, len(self.events), len(layout))
             self.arrangements[place] = ArrangedEvents(layout, self.columns)
         return self.arrangements[place]
+
+    def _list(self, rest: UnfinishedQuery) -> Iterator[RowChunk]:
+        """The matches of a query in order, as far as they are not given yet."""
+        query, account = rest.query, self.context.account
+        operator, output = self.program.ids.compact(query), self.program.outputs[query.name]
+        try:
+            limits = self.context.limits
+            for chunk in listed_matches(query, self.columns, limits, account, operator, output):
+                new = np.flatnonzero(rest.is_new(query.pattern, chunk.last_rows()))
+                account.count(operator, 0, len(new))
+                account.count(output, len(new), len(new))
+                yield chunk if len(new) == len(chunk) else chunk.take(new)
+                if query.name in self.context.ledger.stopped:
+                    break
+        except UnsupportedError as error:
+            raise named_error(error, query.name) from error
 
     def _bind(self, rest: UnfinishedQuery) -> Iterator[RowChunk]:
         """The rows of a query whose components are bound one after the other."""

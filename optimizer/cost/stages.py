@@ -235,7 +235,11 @@ class Stages:
                     found[operator.id] = _always(self._made(operator, given))
                 case "sink":
                     found[operator.id] = _always(self._sunk(operator, given))
-                case kind if kind in CONSTRUCTING and kind not in ("union", "stepwise"):
+                case kind if kind in CONSTRUCTING and kind not in (
+                    "union",
+                    "stepwise",
+                    "compact",
+                ):
                     taken = sum(given.get(source) or 0.0 for source in operator.inputs)
                     is_group = kind == "group"
                     found[operator.id] = _always(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from optimizer.engines import (
     aseq,
     chopconnect,
+    compact,
     deferred_trees,
     folds,
     panes,
@@ -33,7 +34,7 @@ def _constructing(*modules: Engine) -> tuple[Engine, ...]:
 
 # Of equal costs, the first one is taken.
 COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds)
-CONSTRUCTING = _constructing(trees, deferred_trees, stepwise)
+CONSTRUCTING = _constructing(trees, deferred_trees, stepwise, compact)
 ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING)
 
 __all__ = [

@@ -83,10 +83,11 @@ def _said(operator: Operator) -> str:
         case "filter" | "join" | "negation" | "group" | "semijoin":
             on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
             return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"
-        case "union" | "stepwise":
+        case "union" | "stepwise" | "compact":
             return f"{operator.kind} {detail['pattern']}; {operator.state}"
         case "output":
-            return f"output {', '.join(detail['gives'])}"
+            limit = f" LIMIT {detail['limit']}" if "limit" in detail else ""
+            return f"output {', '.join(detail['gives'])}{limit}"
         case "sink":
             return f"sink {detail['rows']}"
 

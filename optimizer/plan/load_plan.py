@@ -28,6 +28,7 @@ from optimizer.plan.plan import (
     PlanError,
     StepwiseGroup,
     from_json,
+    group_type,
 )
 from optimizer.rewrite.normalize import workload_in_forms
 from optimizer.statistics import Statistics
@@ -116,7 +117,7 @@ class _Edit:
             return group  # which is said where the plan is read
         constructs = group["engine"] in {each.NAME for each in CONSTRUCTING}
         if constructs and "tree" not in group and "trees" not in group:
-            if group["engine"] == StepwiseGroup.engine:
+            if issubclass(group_type(group), StepwiseGroup):
                 return {**group, "tree": {}}
             refused = [engine_ for name in names if (engine_ := self._refused(group, name))]
             return group if refused else {**group, "trees": {n: self._tree(n) for n in names}}

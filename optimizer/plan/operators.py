@@ -290,10 +290,14 @@ class Graph:
         }
         if query.slide is not None:
             detail["slide"] = print_window(query.window, query.slide)
+        limit = getattr(query.output, "limit", None)
+        if limit is not None:
+            detail["limit"] = limit.number
         having = getattr(query.output, "having", None)
         if having is not None:
             detail["having"] = print_expression(having)
         content = [query.name, detail["gives"], detail.get("having")]
+        content += [detail["limit"]] if limit is not None else []
         return self.add(
             Operator(
                 identity("output", content, (source,)),

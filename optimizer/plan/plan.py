@@ -19,6 +19,7 @@ from workloads.workload import print_nanoseconds
 __all__ = [
     "NANOSECONDS",
     "VERSION",
+    "CompactGroup",
     "Cost",
     "CountingGroup",
     "DeferredGroup",
@@ -116,7 +117,7 @@ class StepwiseGroup:
     tree: Mapping[str, Any] | None = None
     cost: Cost | None = None
     device: Device = "cpu"
-    engine: OneOf["stepwise"] = "stepwise"
+    engine: OneOf["stepwise", "compact"] = "stepwise"
 
     @property
     def trees(self) -> dict[str, Mapping[str, Any]]:
@@ -124,7 +125,14 @@ class StepwiseGroup:
         return {self.queries[0]: self.tree} if self.tree else {}
 
 
-Group: TypeAlias = CountingGroup | TreeGroup | DeferredGroup | StepwiseGroup
+@dataclass(frozen=True)
+class CompactGroup(StepwiseGroup):
+    """A query whose matches are listed in order; rows are estimated with `tree`, if it has one."""
+
+    engine: OneOf["stepwise", "compact"] = "compact"
+
+
+Group: TypeAlias = CountingGroup | TreeGroup | DeferredGroup | StepwiseGroup | CompactGroup
 
 
 def cost_document(cost: Cost) -> dict[str, Any]:
@@ -161,7 +169,7 @@ def group_document(group: Group) -> dict[str, Any]:
 
 def group_type(document: Mapping[str, Any]) -> type[Group]:
     """The type of a group that a document holds, by its engine."""
-    for kind in (TreeGroup, DeferredGroup, StepwiseGroup):
+    for kind in (TreeGroup, DeferredGroup, StepwiseGroup, CompactGroup):
         if document.get("engine") == kind.engine:
             return kind
     return CountingGroup
@@ -174,7 +182,7 @@ def group_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     if kind in (TreeGroup, DeferredGroup) and "tree" in plain:
         queries = plain.get("queries") or [None]
         plain["trees"] = {queries[0]: plain.pop("tree")}
-    if kind is StepwiseGroup and not plain.get("tree"):
+    if issubclass(kind, StepwiseGroup) and not plain.get("tree"):
         plain["tree"] = None
     return plain
 
@@ -194,11 +202,13 @@ OperatorKind = OneOf[
     "semijoin",  # events that are left when the last component is passed down to them
     "union",  # of the readings of an OR
     "stepwise",  # binding one component after the other
+    "compact",  # listing matches in order
     "output",  # making the rows of one query
     "sink",  # sorting and writing the rows of all
 ]
 CONSTRUCTING: tuple[OperatorKind, ...] = (
-    "filter", "join", "negation", "group", "semijoin", "union", "stepwise"
+    "filter", "join", "negation", "group", "semijoin", "union", "stepwise",
+    "compact",
 )  # fmt: skip
 
 
@@ -317,8 +327,9 @@ _NEEDS: Mapping[OperatorKind, _Needs] = {
     "segment": _Needs(("events", "segment"), order="end", alike=True),
     "counter": _Needs(("events", "segment"), order="end", alike=True),
     "stepwise": _Needs(("events",), order="end", alike=True),
+    "compact": _Needs(("events",), order="end", alike=True),
     "output": _Needs(("counter", *_MATCHES), 1, 1, order="end", alike=True),
-    **{kind: _JOINED for kind in CONSTRUCTING if kind != "stepwise"},
+    **{kind: _JOINED for kind in CONSTRUCTING if kind not in ("stepwise", "compact")},
     "sink": _Needs(("output",)),
 }
 

@@ -11,11 +11,19 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple, get_args
 
 from optimizer.ir.fingerprint import fingerprint
-from optimizer.ir.query import Query, Symbol, Window, events, positive_events, print_pattern
+from optimizer.ir.query import (
+    Construction,
+    Query,
+    Symbol,
+    Window,
+    events,
+    positive_events,
+    print_pattern,
+)
 from optimizer.plan import join_operators as joins
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
 from optimizer.plan.operators import Graph, setting, spread_of, window_state
-from optimizer.plan.plan import Operator, OperatorKind, StepwiseGroup, identity
+from optimizer.plan.plan import CompactGroup, Operator, OperatorKind, StepwiseGroup, identity
 from optimizer.statistics import MissingStatisticError
 from optimizer.trees import TreeError
 from optimizer.trees.narrowing import walk_query
@@ -73,7 +81,8 @@ def add_reading(graph: Graph, query: Query, reading: ReadingTree) -> dict[joins.
 
 
 def stepwise(graph: Graph, query: Query, group: StepwiseGroup) -> OperatorRows:
-    """A query whose matches are found one component after the other."""
+    """A query whose matches are found by itself: step by step, or in order."""
+    is_listed = isinstance(group, CompactGroup)
     symbols = dict.fromkeys(event.symbol for event in events(query.pattern))
     inputs = tuple(graph.events(symbol, query) for symbol in symbols)
     bindings = {f"c{i}": "event" for i, _ in enumerate(positive_events(query.pattern), 1)}
@@ -82,10 +91,12 @@ def stepwise(graph: Graph, query: Query, group: StepwiseGroup) -> OperatorRows:
         root = from_document(group.tree)
         costs = _costs(graph, query, root)
         rows = costs[root].rows if root in costs else None
+    if is_listed and rows is not None:
+        rows = _limited(graph, query, rows)
     made = graph.add(
         Operator(
-            stepwise_id(graph, query, inputs),
-            "stepwise",
+            (compact_id if is_listed else stepwise_id)(graph, query, inputs),
+            "compact" if is_listed else "stepwise",
             inputs,
             {"pattern": print_pattern(query.pattern), "queries": [query.name]},
             MATCHED | bindings,
@@ -103,6 +114,22 @@ def stepwise_id(graph: Graph, query: Query, inputs: tuple[str, ...]) -> str:
     """The id of the operator that binds a query's components one after the other."""
     content = [fingerprint(query), *setting(query), query.slide, *graph.salt(query)]
     return identity("stepwise", content, inputs)
+
+
+def _limited(graph: Graph, query: Query, rows: float) -> float:
+    """The matches that are given of so many."""
+    limit = query.output.limit if isinstance(query.output, Construction) else None
+    *_, last = positive_events(query.pattern)
+    ends = graph.rate(last.symbol)
+    return rows if limit is None or ends is None else min(rows, limit.number * ends)
+
+
+def compact_id(graph: Graph, query: Query, inputs: tuple[str, ...]) -> str:
+    """The id of the operator that lists a query's matches in order."""
+    limit = query.output.limit if isinstance(query.output, Construction) else None
+    number = None if limit is None else limit.number
+    content = [fingerprint(query), *setting(query), number, *graph.salt(query)]
+    return identity("compact", content, inputs)
 
 
 class _Expected(NamedTuple):

@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("workloads", "optimizer", "sharing", "kernels", "engines", "api")
 MAX_PLANNING = 54
 MAX_RUNNING = 60
-MAX_RUNNING = 60
 MAX_LINES = 600
 
 

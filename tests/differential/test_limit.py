@@ -4,13 +4,20 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engines.limits import Limits
+from engines.local.run import run_events
+from engines.program import RunContext, RunOptions, bound_program
 from engines.reference.oracle import run_oracle
 from engines.results import first_matches
 from optimizer.bind.binder import load_bound
+from optimizer.cost.unit_costs import DEFAULTS
+from optimizer.engines import compact
+from optimizer.plan.operators import operators
+from optimizer.plan.plan import CompactGroup
+from optimizer.statistics import Statistics
 from tests.differential.test_local import Case, events_of, multiset
 from tests.running import How, run_local
 from tests.strategies import SHAPE, queries_with_rows
@@ -77,3 +84,27 @@ def test_the_first_by_time_of_each_last_event() -> None:
         '{"a":{"ts":1}}',
         '{"a":{"ts":4}}',
     ]
+
+
+# What the engine `compact` takes: sequences of events and groups, without negation or ties.
+LISTED = replace(
+    DENSE, types=("A", "B", "C"), operators=("SEQ",), max_depth=1, negation=False, groups=False,
+    group_conditions=False,
+)  # fmt: skip
+
+
+@given(case=queries_with_rows(LISTED))
+def test_matches_in_order(case: Case) -> None:
+    """Whatever the plan would choose, and however few matches are listed at once."""
+    workload, rows = case
+    (query,) = workload.queries
+    assume(compact.refusal(query) is None)
+    events = events_of(workload, rows)
+    plan = How().plan(workload)
+    group = CompactGroup((query.name,), "listed")
+    graph = operators(workload, (group,), Statistics(), DEFAULTS)
+    program = bound_program(replace(plan, groups=(group,), operators=graph), workload)
+    expected = multiset(run_oracle(workload, events))
+    for limits in (Limits(), Limits(chunk=1)):
+        context = RunContext(RunOptions(limits=limits))
+        assert multiset(run_events(program, events, context)) == expected

@@ -31,7 +31,7 @@ BOUND = load_bound(
 
 def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
     names = [each.NAME for each in ENGINES]
-    assert len(set(names)) == len(names) == 10
+    assert len(set(names)) == len(names) == 11
     counting = {each.NAME for each in COUNTING}
     kinds = {group_type({"engine": name}) for name in names}
     assert kinds == set(get_args(Group))
@@ -53,6 +53,7 @@ def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
         ("trees", ["chain", "slides", "either", "tied", "single"]),
         ("deferred-trees", ["chain", "slides", "either", "tied", "single"]),
         ("stepwise", ["chain", "slides", "either", "tied", "single"]),
+        ("compact", []),
     ],
 )
 def test_an_engine_refuses_what_it_cannot_run(name: str, takes_them: list[str]) -> None:

@@ -23,6 +23,7 @@ from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation
 from engines.program import Program, RunContext, TreeUnit
 from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, RowNumbers, match_texts, object_texts
+from optimizer.engines import compact
 from optimizer.ir.query import Construction, Pattern, Query, waits
 from optimizer.ir.query import events as components
 from optimizer.plan.compile_tree import ReadingTree
@@ -220,7 +221,10 @@ def tree_chunks(
 
 
 def _fall_back(context: RunContext, query: Query, why: str) -> None:
-    context.fallbacks.add(f"{query.name}: binds one component after the other: {why}")
+    way = "binds one component after the other"
+    if compact.refusal(query) is None:
+        way = "lists its matches in order"
+    context.fallbacks.add(f"{query.name}: {way}: {why}")
 
 
 class _Group:

@@ -40,7 +40,7 @@ export function showGroups(box, plan, known) {
       el("div", { class: "body" }, el("p", {}, explained(unquoted(group.why), known)), segments(group), trees(group))));
 }
 
-const ENGINES = { "deferred-trees": "trees chosen on the events", stepwise: "one component after the other" };
+const ENGINES = { "deferred-trees": "trees chosen on the events", stepwise: "one component after the other", compact: "matches in order" };
 const DEVICES = { cpu: "CPU", opencl: "OpenCL" };
 
 /** What running together saves, where a group says so. */
@@ -66,6 +66,7 @@ function segments(group) {
 const ESTIMATED = {
   "deferred-trees": "The order of joins is decided on the events, when the job runs. Costs and rows are estimated with:",
   stepwise: "Costs and rows are estimated with:",
+  compact: "Costs and rows are estimated with:",
 };
 const WAYS = {
   push: "push: events are joined as they come",

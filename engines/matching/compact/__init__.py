@@ -1,0 +1,1 @@
+"""Matches of sequences that nothing else ties, listed in order."""
