@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,32 @@ Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 
 NO_DIGITS = Digits(0, 1, 0)
+
+
+class TableOrder(Layout):
+    """Events without a key in the order of their table: what folds of sliding windows need.
+
+    Which of them are simultaneous is not looked at.
+    """
+
+    @staticmethod
+    def of(ticks: Int64s) -> TableOrder:
+        size, none = len(ticks), np.zeros(0, np.int64)
+        partition = np.broadcast_to(np.int64(0), size)
+        starts = np.array([0, size])
+        return TableOrder(np.arange(size), partition, starts, none, none, ticks, ticks)
+
+    def taken(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values
+
+    @property
+    def untouched(self) -> bool:
+        return True
+
+
+def keeps_table_order(queries: Sequence[Query]) -> bool:
+    """Do queries, as a unit of folds, take events as they stand in the table?"""
+    return not any(q.key or q.window.is_count or q.slide is None for q in queries)
 
 
 def count_folds(
@@ -75,7 +102,7 @@ class _SymbolEvents:
 
     @staticmethod
     def of(columns: Columns, layout: Layout, symbol: Symbol) -> _SymbolEvents:
-        mask = layout.taken(columns.instances(symbol))
+        mask = layout.taken(_instances(columns, symbol))
         if mask.all():
             partitions = np.arange(len(layout.starts) - 1)
             source = NONE if layout.untouched else layout.order
@@ -94,6 +121,17 @@ class _SymbolEvents:
     def of_layout(self, places: Int64s) -> Int64s:
         """The rows of the layout of some of them."""
         return places if self.rows is None else self.rows[places]
+
+
+def _instances(columns: Columns, symbol: Symbol) -> npt.NDArray[np.bool_]:
+    """Which events are of a symbol; a type alone is looked up without numbering all types."""
+    if symbol.predicates:
+        return columns.instances(symbol)
+    codes, sets = columns.symbol_sets([symbol])
+    if len(sets) == 1:
+        return np.full(len(codes), symbol in sets[0])
+    mask: npt.NDArray[np.bool_] = np.array([symbol in found for found in sets])[codes]
+    return mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from engines.account import charged
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
+from engines.counting.folds import TableOrder, keeps_table_order
 from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
@@ -166,7 +167,7 @@ class _Run:
         try:
             tables = counted_rows(
                 unit,
-                self._arranged(able[0]),
+                self._arranged_for(unit),
                 device,
                 self.context.account,
                 self.program.outputs,
@@ -202,6 +203,17 @@ class _Run:
             if vector.kind not in ("int", "bool", "null", "float"):
                 return f"'{name}' is not a number"
         return None
+
+    def _arranged_for(self, unit: CountingUnit) -> ArrangedEvents:
+        """The events as a unit counts them."""
+        if unit.engine == "folds" and keeps_table_order(unit.queries):
+            account, number = self.context.account, len(self.events)
+            operator = self.program.ids.partition((), False)
+            with account.charge(operator):
+                order = TableOrder.of(self.events.ticks)
+            account.count(operator, number, number)
+            return ArrangedEvents(order, self.columns)
+        return self._arranged(unit.queries[0])
 
     def _arranged(self, query: Query) -> ArrangedEvents:
         # Only ALL puts simultaneous events into one group, whose order then shows.

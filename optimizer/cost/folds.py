@@ -31,9 +31,14 @@ def folds(queries: Sequence[Query], statistics: Statistics) -> Operations:
         found += Operations(
             fold_events=rate, fold_values=rate * len(attributes), fold_panes=panes * len(members)
         )
-    rows = [float(CountedQueries((query,), statistics).rows.sum()) for query in queries]
-    values = sum(n * (1 + len(_attributes(q))) for n, q in zip(rows, queries, strict=True))
-    return found + Operations(fold_rows=values)
+    for query in queries:
+        (event,) = positive_events(query.pattern)
+        arrivals = CountedQueries((query,), statistics).arrivals
+        rows = arrivals.rate(event.symbol)
+        if query.slide is not None:
+            rows = arrivals.evaluations(frozenset((event.symbol,)))
+        found += Operations(fold_rows=rows * (1 + len(_attributes(query))))
+    return found
 
 
 def _attributes(query: Query) -> frozenset[str]:
