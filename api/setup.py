@@ -166,6 +166,7 @@ def _programs(workload: BoundWorkload) -> Iterator[Program]:
     for counting in (True, False):
         yield bound_program(make_plan(workload, {}, counting=counting), workload)
     yield bound_program(make_plan(workload, {}, counting=False, shape="stepwise"), workload)
+    yield bound_program(make_plan(workload, {}, counting=False, shape="walk"), workload)
     yield bound_program(make_plan(workload, {}, propagation="pass-down"), workload)
 
 

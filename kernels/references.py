@@ -20,6 +20,7 @@ from kernels.reversible import reference as reversible_reference
 from kernels.rows import reference as rows_reference
 from kernels.starts import reference as starts_reference
 from kernels.texts import reference as texts_reference
+from kernels.walk import reference as walk_reference
 from kernels.windows import reference as windows_reference
 
 REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
@@ -37,6 +38,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "places_from": joins_reference.places_from,
         "match_codes": joins_reference.match_codes,
         "group_rows": joins_reference.group_rows,
+        "walk_rows": walk_reference.walk_rows,
         "count_chains": chains_reference.count_chains,
         "fill_chains": chains_reference.fill_chains,
         "spread": folds_reference.spread,

@@ -29,6 +29,7 @@ from kernels.reversible import opencl as reversible_opencl
 from kernels.rows import cpu as rows
 from kernels.starts import cpu as starts
 from kernels.texts import cpu as texts
+from kernels.walk import cpu as walk
 from kernels.windows import cpu as windows
 
 Kernel = Callable[..., Any]
@@ -52,6 +53,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "places_from": {"numba": joins.places_from, "opencl": joins_opencl.places_from},
         "match_codes": {"numba": joins.match_codes},
         "group_rows": {"numba": joins.group_rows},
+        "walk_rows": {"numba": walk.walk_rows},
         "count_chains": {"numba": chains.count_chains, "opencl": chains_opencl.count_chains},
         "fill_chains": {"numba": chains.fill_chains, "opencl": chains_opencl.fill_chains},
         "spread": {"numba": folds.spread},

@@ -92,7 +92,7 @@ class PlanOptions:
     unit_costs: UnitCosts = DEFAULTS
     device: Device = "cpu"
     counting: bool = True
-    shape: Shape | OneOf["stepwise"] = "bushy"
+    shape: Shape | OneOf["stepwise"] = "any"
     propagation: Propagation | OneOf["auto"] = "auto"
     spark: SparkLayout = ANY_LAYOUT
     seconds: float | None = None
@@ -183,7 +183,7 @@ def make_plan(
     unit_costs: UnitCosts = DEFAULTS,
     device: Device = "cpu",
     counting: bool = True,
-    shape: Shape | OneOf["stepwise"] = "bushy",
+    shape: Shape | OneOf["stepwise"] = "any",
     propagation: Propagation | OneOf["auto"] = "auto",
     spark: SparkLayout = ANY_LAYOUT,
 ) -> Plan:

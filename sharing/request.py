@@ -38,7 +38,7 @@ class PlanRequest:
     earlier: Plan | None = None
     device: Device = "cpu"
     counting: bool = True
-    shape: Shape | OneOf["stepwise"] = "bushy"
+    shape: Shape | OneOf["stepwise"] = "any"
     propagation: Propagation | OneOf["auto"] = "auto"
     deadline: float | None = None
 

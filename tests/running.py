@@ -21,6 +21,7 @@ from optimizer.plan.lineage import steps_of
 from optimizer.plan.operators import operators
 from optimizer.plan.plan import CountingGroup, Device, Plan
 from optimizer.statistics import Statistics, given, with_defaults
+from optimizer.trees import Shape
 from sharing.planner import make_plan
 
 
@@ -32,7 +33,7 @@ class How:
     sharing: bool = True
     device: Device = "cpu"
     insist: bool = False
-    detection: OneOf["bushy", "left", "right", "worst", "stepwise"] = "bushy"
+    detection: Shape | OneOf["stepwise"] = "any"
     propagation: OneOf["auto", "push", "pull", "pass-down"] = "auto"
     adaptive: bool = True
     partial: PartialLimit | None = None
@@ -40,7 +41,7 @@ class How:
     @property
     def is_left_to_events(self) -> bool:
         """Are trees chosen on the events, where nothing else is known?"""
-        return self.detection == "bushy" and self.propagation == "auto"
+        return self.detection == "any" and self.propagation == "auto"
 
     def plan(self, workload: BoundWorkload, statistics: Statistics | None = None) -> Plan:
         return make_plan(

@@ -12,6 +12,7 @@ behind a prefix sum `fill_pairs`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
@@ -405,6 +406,23 @@ def match_codes(
     others = np.empty(right.size, np.int32)
     count = _match_codes(left, left_known, right, right_known, codes, others)
     return codes, others, int(count)
+
+
+def match_all(
+    equal: Sequence[tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]],
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """`match_codes` of several values at once: rows have one number where all are equal."""
+    (left, right), *others = equal
+    codes, group, count = match_codes(*left, *right)
+    for left, right in others:
+        more, more_group, many = match_codes(*left, *right)
+        codes, group, count = match_codes(
+            codes.astype(np.int64) * many + more,
+            (codes >= 0) & (more >= 0),
+            group.astype(np.int64) * many + more_group,
+            (group >= 0) & (more_group >= 0),
+        )
+    return count, codes, group
 
 
 @numba.njit(cache=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.joins.cpu import NOWHERE, Pairs, Side
 
-_TESTS: tuple[Callable[[float, float], bool], ...] = (
+TESTS: tuple[Callable[[float, float], bool], ...] = (
     operator.eq,
     lambda a, b: a < b or a > b,
     operator.lt,
@@ -21,7 +21,7 @@ _TESTS: tuple[Callable[[float, float], bool], ...] = (
 
 
 def _satisfied(left: Side, k: int, values: np.ndarray, r: int, tests: np.ndarray) -> bool:
-    return all(_TESTS[test](left.values[t, k], values[t, r]) for t, test in enumerate(tests))
+    return all(TESTS[test](left.values[t, k], values[t, r]) for t, test in enumerate(tests))
 
 
 def _members(groups: np.ndarray, group: np.ndarray, r: int) -> range:

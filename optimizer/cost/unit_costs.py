@@ -274,6 +274,14 @@ class JoinCosts:
     vain: float = 0.5  # of a pair that is looked at and does not fit the window
     equality: OneOf["scan", "hash"] = "scan"
     arrivals: OneOf["halves", "poisson"] = "halves"
+    # Of a walk: a candidate, a test of it, a partial match that others are looked for, a look-up of
+    # these by hash, a row; and an event of any part, for the index of each.
+    walk_try: float = 0.5
+    walk_test: float = 0.1
+    walk_bind: float = 2.3
+    walk_look_up: float = 2.0
+    walk_output: float = 1.0
+    walk_index: float = 0.15
 
 
 ZSTREAM = JoinCosts()

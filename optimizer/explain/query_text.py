@@ -80,7 +80,7 @@ def _said(operator: Operator) -> str:
             called = label(detail["engine"])
             on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
             return f"counter: {called}{on}; {operator.state}"
-        case "filter" | "join" | "negation" | "group" | "semijoin":
+        case "filter" | "join" | "walk" | "negation" | "group" | "semijoin":
             on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
             return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"
         case "union" | "stepwise" | "compact":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -47,6 +48,7 @@ from optimizer.trees import (
     SeqJoin,
     Tree,
     TreeError,
+    Walk,
     print_tree,
 )
 from optimizer.trees.narrowing import left_to_check
@@ -218,6 +220,8 @@ class _Compiler:
                 return self._joined(self._visit(left), self._visit(right), ordered=True)
             case AndJoin(left, right):
                 return self._joined(self._visit(left), self._visit(right), ordered=False)
+            case Walk(parts, ordered):
+                return self._walked([self._visit(part) for part in parts], ordered)
             case NSeq(part, negation) | NegTop(part, negation):
                 below = self._visit(part)
                 side = tree.side if isinstance(tree, NSeq) else None
@@ -323,6 +327,45 @@ class _Compiler:
         conditions = _numbered(asked, aliases)
         joined = op.Join(left.operator, right.operator, ordered, conditions, rivals)
         return CompiledOperator(joined, aliases)
+
+    def _walked(
+        self, parts: list[CompiledOperator | None], ordered: bool
+    ) -> CompiledOperator | None:
+        """Parts as they are bound; in the operator they stand as in the pattern."""
+        known = [part for part in parts if part is not None]
+        if len(known) < 2:
+            return known[0] if known else None
+        place = {alias: i for i, alias in enumerate(self.components)}
+        standing = sorted(known, key=lambda part: min(place[alias] for alias in part.aliases))
+        aliases = tuple(alias for part in standing for alias in part.aliases)
+        own = [frozenset(part.aliases) for part in standing]
+        if ordered:
+            self._follow(own)
+        rivals: tuple[tuple[int, int], ...] = ()
+        if not ordered:
+            owner = {alias: i for i, names in enumerate(own) for alias in names}
+            rivals = tuple(
+                (i, j)
+                for (i, one), (j, other) in itertools.combinations(enumerate(aliases), 2)
+                if owner[one] != owner[other] and other in self.components[one].rivals
+            )
+        walk = op.Walk(
+            tuple(part.operator for part in standing),
+            tuple(standing.index(part) for part in known),
+            ordered,
+            _numbered(self._asked(aliases, tuple(own)), aliases),
+            rivals,
+        )
+        return CompiledOperator(walk, aliases)
+
+    def _follow(self, parts: list[frozenset[str]]) -> None:
+        """Raise an error where parts do not follow each other in the pattern."""
+        for left, right in itertools.pairwise(parts):
+            for alias in right:
+                earlier = frozenset().union(*self.components[alias].earlier)
+                if not left <= earlier:
+                    names = ", ".join(sorted(left - earlier))
+                    raise TreeError(f"{alias} does not follow {names}")
 
     # --- groups --------------------------------------------------------------------------------
 

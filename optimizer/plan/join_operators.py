@@ -54,6 +54,21 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Walk:
+    """Rows of several parts in one window, bound depth first, without partial matches between.
+
+    `parts` stand as in the pattern, one before the next where they are `ordered`; `order` says
+    which is bound first, second and so on. `rivals` are components that may not be the same event.
+    """
+
+    parts: tuple[Operator, ...]
+    order: tuple[int, ...]
+    ordered: bool
+    conditions: Conditions = ()
+    rivals: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Push:
     """Rows with the moment that a negation beside them names: NSEQ."""
 
@@ -183,6 +198,7 @@ Operator: TypeAlias = (
     | Keep
     | Within
     | Join
+    | Walk
     | Push
     | Latest
     | Absent
@@ -202,7 +218,7 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return ()
         case Keep(part) | Within(part) | Whole(part):
             return (part,)
-        case Latest(parts):
+        case Latest(parts) | Walk(parts):
             return parts
         case Closure(part) | Inside(part):
             return () if part is None else (part,)
@@ -257,6 +273,8 @@ def symbols(operator: Operator) -> tuple[Symbol, ...]:
             return (symbol,) if part is None else (*symbols(part), symbol)
         case Join(left, right):
             return (*symbols(left), *symbols(right))
+        case Walk(parts):
+            return tuple(symbol for part in parts for symbol in symbols(part))
 
 
 def is_partial(operator: Operator) -> bool:
@@ -276,7 +294,7 @@ def is_partial(operator: Operator) -> bool:
             return is_partial(part)
         case Lacking(part):
             return is_partial(part)
-        case Join() | Closure() | Inside() | Latest():
+        case Join() | Walk() | Closure() | Inside() | Latest():
             return True
 
 

@@ -197,6 +197,7 @@ OperatorKind = OneOf[
     "counter",  # counting the matches of some queries
     "filter",
     "join",
+    "walk",  # components bound depth first, in an order of its own
     "negation",
     "group",  # E+, E^n and ALL E
     "semijoin",  # events that are left when the last component is passed down to them
@@ -207,7 +208,7 @@ OperatorKind = OneOf[
     "sink",  # sorting and writing the rows of all
 ]
 CONSTRUCTING: tuple[OperatorKind, ...] = (
-    "filter", "join", "negation", "group", "semijoin", "union", "stepwise",
+    "filter", "join", "walk", "negation", "group", "semijoin", "union", "stepwise",
     "compact",
 )  # fmt: skip
 

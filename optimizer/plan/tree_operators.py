@@ -40,6 +40,7 @@ KINDS: Mapping[type[joins.Operator], OperatorKind] = {
     joins.Keep: "filter",
     joins.Within: "filter",
     joins.Join: "join",
+    joins.Walk: "walk",
     joins.Reached: "semijoin",
     joins.Closure: "group",
     joins.Whole: "group",
@@ -261,6 +262,8 @@ def print_operator(operator: joins.Operator) -> str:
         case joins.Join(left, right, ordered):
             sign = ";" if ordered else "&"
             return f"({print_operator(left)} {sign} {print_operator(right)})"
+        case joins.Walk(parts, order):
+            return f"WALK({', '.join(print_operator(parts[number]) for number in order)})"
         case joins.Push(part, negation, side):
             absent = f"!{print_operator(negation)}"
             both = (absent, print_operator(part))
@@ -297,6 +300,8 @@ def _components(operator: joins.Operator) -> int:
     match operator:
         case joins.Join(left, right):
             return _components(left) + _components(right)
+        case joins.Walk(parts):
+            return sum(map(_components, parts))
         case joins.Closure(part):
             return 1 if part is None else 1 + _components(part)
         case joins.Scan() | joins.Inside():

@@ -1,6 +1,6 @@
 """Trees of joins for queries that return matches: the best one, and what any one costs."""
 
-from optimizer.trees.cost_walk import print_steps, print_tree
+from optimizer.trees.printing import print_steps, print_tree
 from optimizer.trees.problem import GivenFragment, Shape
 from optimizer.trees.search import CostedTree, best_tree, cost_of, labels_of, steps_of
 from optimizer.trees.tree import (
@@ -18,6 +18,7 @@ from optimizer.trees.tree import (
     Shared,
     Tree,
     TreeError,
+    Walk,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Shared",
     "Tree",
     "TreeError",
+    "Walk",
     "best_tree",
     "cost_of",
     "labels_of",

@@ -117,6 +117,14 @@ def _is_equality(condition: ex.Expression, single: set[str]) -> bool:
             return False
 
 
+def _compares(condition: ex.Expression) -> bool:
+    match condition:
+        case ex.Comparison(_, left, right):
+            return len(ex.aliases(left)) == len(ex.aliases(right)) == 1
+        case _:
+            return False
+
+
 def _rows(symbol: Symbol, window: Window, statistics: Statistics, key: KeyStatistics) -> float:
     """CARD of table 1: the events of a symbol in one window, of all keys."""
     rate = statistics.rate(symbol)
@@ -423,6 +431,7 @@ class _Compiler:
                 condition.aliases,
                 1 - min(shares[a] for a in condition.aliases) * (1 - condition.selectivity),
                 condition.equality,
+                _compares(condition.expression),
             )
             for condition in self.conditions
             if condition.aliases <= aliases

@@ -1,10 +1,12 @@
-"""What a tree costs, node by node from the leaves up; trees as text, with these costs."""
+"""What a tree costs, node by node from the leaves up."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from optimizer.cost import unit_costs as cost
 from optimizer.trees.problem import (
@@ -24,7 +26,6 @@ from optimizer.trees.problem import (
 )
 from optimizer.trees.tree import (
     AndJoin,
-    Closure,
     KSeq,
     Latest,
     Leaf,
@@ -39,10 +40,10 @@ from optimizer.trees.tree import (
     TooEarlyError,
     Tree,
     TreeError,
+    Walk,
     bound,
-    symbol_labels,
 )
-from workloads.syntax import All, Exactly, One, Plus
+from optimizer.trees.walk_search import PushedGate, WalkOrders, WalkPart
 
 
 class CostStep(NamedTuple):
@@ -172,6 +173,8 @@ class _Walker:
                 return self._sequence(self.visit(left, depth + 1), self.visit(right, depth + 1))
             case AndJoin(left, right):
                 return self._conjunction(self.visit(left, depth + 1), self.visit(right, depth + 1))
+            case Walk(parts, ordered):
+                return self._walked([self.visit(part, depth + 1) for part in parts], ordered)
             case OrMerge():
                 return self._disjunction(tree, depth)
             case NSeq():
@@ -233,6 +236,63 @@ class _Walker:
         own = cost.join(model, tried, lookups, count, equal, made)
         total, events = left.cost + right.cost + own, left.events + right.events
         return _SubtreeCost(total, made, events, aliases, plain, decided, pending), own
+
+    def _walked(self, parts: Sequence[_SubtreeCost], ordered: bool) -> tuple[_SubtreeCost, float]:
+        """Parts bound depth first, in their order."""
+        aliases = frozenset().union(*(part.aliases for part in parts))
+        gaps: list[SequenceGap] = []
+        standing = list(parts)
+        if ordered:
+            chain = self._chain_of(aliases)
+            owners = self.scope.owners[id(chain)]
+            places = {id(part): _stretch(chain, owners, part.aliases) for part in parts}
+            if any(place is None for place in places.values()):
+                raise TreeError(f"{', '.join(sorted(aliases))} are not parts of one SEQ")
+            standing.sort(key=lambda part: places[id(part)] or (0, 0))
+            for one, other in itertools.pairwise(standing):
+                gap = _split(chain, owners, one.aliases, other.aliases)
+                if gap is None or gap.groups:
+                    raise TreeError(f"{_names(one)} and {_names(other)} do not follow each other")
+                gaps.append(gap)
+        elif not any(aliases <= c.aliases and _is_union(c, aliases) for c in self.scope.together):
+            raise TreeError(f"{', '.join(sorted(aliases))} are not parts of one AND")
+        gates: list[PushedGate] = []
+        pending: list[tuple[NegatedItem, Side]] = []
+        for number, part in enumerate(standing):
+            for negation, side in part.pending:
+                beside = number - 1 if side == "left" else number + 1
+                place = min(number, beside)
+                if 0 <= place < len(gaps) and any(negation is n for n in gaps[place].negations):
+                    gates.append(PushedGate(negation, number, beside))
+                    self.done.add(id(negation))
+                else:
+                    pending.append((negation, side))
+        new = self._new(aliases, *parts)
+        walk = WalkOrders(
+            self.problem,
+            [WalkPart(p.rows, p.plain, p.events, p.aliases, p.decided) for p in standing],
+            new,
+            gates,
+            ordered,
+        )
+        own = walk.cost([next(i for i, p in enumerate(standing) if p is part) for part in parts])
+        decided = (*(n for p in standing for n in p.decided), *(gate.negation for gate in gates))
+        plain, events = 1.0, 0
+        for part in standing:
+            plain *= part.plain * self.problem.same_key(events, part.events)
+            plain *= cost.meeting(self.problem.model, events, part.events, ordered)
+            events += part.events
+        plain *= math.prod(predicate.selectivity for predicate in new)
+        found = _SubtreeCost(
+            sum(part.cost for part in parts) + own,
+            plain * self.problem.survival(decided, aliases),
+            events,
+            aliases,
+            plain,
+            decided,
+            tuple(pending),
+        )
+        return found, own
 
     def _closure(self, tree: KSeq, depth: int) -> tuple[_SubtreeCost, float]:
         start = NO_ROWS if tree.start is None else self.visit(tree.start, depth + 1)
@@ -456,101 +516,3 @@ def _is_union(part: Conjunction, aliases: frozenset[str]) -> bool:
 
 def _names(found: _SubtreeCost) -> str:
     return ", ".join(sorted(found.aliases))
-
-
-Labels = Mapping[str, str]  # what to call an alias; its own name where there is none
-
-
-def print_tree(tree: Tree, labels: Labels | None = None) -> str:
-    """`((A ; B) ; C)`, `KSEQ(A ; B+ ; C)`, `(A ; NSEQ(!B ; C))`, `NEG((A ; C), !B)`.
-
-    A negated sequence that one pass decides is `LATEST(A ; B)`.
-    """
-    names = labels or {}
-
-    def of(node: Tree) -> str:
-        return print_tree(node, names)
-
-    match tree:
-        case Leaf(alias):
-            return names.get(alias, alias)
-        case Shared(name):
-            return f"<{name}>"
-        case SeqJoin(left, right):
-            return f"({of(left)} ; {of(right)})"
-        case AndJoin(left, right):
-            return f"({of(left)} & {of(right)})"
-        case OrMerge(parts):
-            return f"({' | '.join(map(of, parts))})"
-        case NSeq(part, negation, "left"):
-            return f"NSEQ(!{of(negation)} ; {of(part)})"
-        case NSeq(part, negation):
-            return f"NSEQ({of(part)} ; !{of(negation)})"
-        case NegTop(part, negation):
-            return f"NEG({of(part)}, !{of(negation)})"
-        case Passed(part, way):
-            return f"{of(part)} by {way}"
-        case Narrowed(part):
-            other = symbol_labels(tree) if names else {}
-            return f"FILTER({print_tree(part, {**names, **other})})"
-        case Latest(parts):
-            return f"LATEST({' ; '.join(map(of, parts))})"
-        case KSeq(start, closures, end):
-            sides = [None if side is None else of(side) for side in (start, end)]
-            groups = [print_closure(closure, names) for closure in closures]
-            shown = [text for text in (sides[0], *groups, sides[1]) if text is not None]
-            return f"KSEQ({' ; '.join(shown)})"
-        case _:
-            assert_never(tree)
-
-
-def print_closure(closure: Closure, labels: Labels | None = None) -> str:
-    """`B+`, `B^5` or `ALL B`; a label says so itself."""
-    name = closure.alias
-    if labels and name in labels:
-        return labels[name]
-    match closure.quantifier:
-        case Plus():
-            return f"{name}+"
-        case Exactly(count):
-            return f"{name}^{count}"
-        case All():
-            return f"ALL {name}"
-        case One():
-            return name
-
-
-def print_steps(steps: Sequence[CostStep], labels: Labels | None = None) -> str:
-    """The tree, indented, with what each operator costs itself and how many rows it gives."""
-    lines = []
-    for step in steps:
-        text = "  " * step.depth + _operator(step.node, labels or {})
-        cost = f"cost {step.own:,.4g}, " if step.own else ""
-        lines.append(f"{text}  [{cost}rows {step.rows:,.4g}]")
-    return "\n".join(lines) + "\n"
-
-
-def _operator(tree: Tree, labels: Labels) -> str:
-    match tree:
-        case Leaf() | Shared():
-            return print_tree(tree, labels)
-        case SeqJoin():
-            return "SEQ"
-        case AndJoin():
-            return "AND"
-        case OrMerge():
-            return "OR"
-        case NSeq(_, negation, side):
-            return f"NSEQ with !{print_tree(negation, labels)} on its {side}"
-        case NegTop(_, negation):
-            return f"NEG of !{print_tree(negation, labels)}"
-        case Passed(_, way):
-            return f"events by {way}"
-        case Narrowed():
-            return "FILTER"
-        case Latest():
-            return "LATEST"
-        case KSeq(_, closures):
-            return f"KSEQ of {', '.join(print_closure(c, labels) for c in closures)}"
-        case _:
-            assert_never(tree)

@@ -52,11 +52,15 @@ class GivenFragment:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A joint predicate; `equality` where it can be looked up by hash."""
+    """A joint predicate; `equality` where it can be looked up by hash.
+
+    `compares`: it stands between a value of one component and one of another.
+    """
 
     aliases: frozenset[str]
     selectivity: float
     equality: bool
+    compares: bool = True
 
 
 # The items of a sequence, by their aliases and number of events.
@@ -343,7 +347,9 @@ def survival(
     return found
 
 
-Shape = OneOf["bushy", "left", "right", "worst"]
+# `any`: joins of two and walks, whatever is cheapest; `bushy`: joins only; `walk`: walks wherever
+# there can be one.
+Shape = OneOf["any", "bushy", "left", "right", "walk", "worst"]
 CLOSE = 1 - 1e-12  # what is cheaper by less than rounding is not cheaper
 
 

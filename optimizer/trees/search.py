@@ -60,7 +60,9 @@ from optimizer.trees.tree import (
     Shared,
     Tree,
     TreeError,
+    Walk,
 )
+from optimizer.trees.walk_search import WalkOrders, WalkPart, is_walked, least_parts
 from workloads import syntax as ex
 from workloads.errors import TooLargeError
 from workloads.syntax import All, One
@@ -99,27 +101,48 @@ class Subsets:
 
     def _every(self, n: int) -> SolvedTree:
         best: list[SolvedTree] = [self.items[0]] * (1 << n)
+        walks = self._walks()
         for mask in range(1, 1 << n):
             lowest = mask & -mask
             if mask == lowest:
                 best[mask] = self.items[mask.bit_length() - 1]
                 continue
             total, chosen = math.inf, 0
+            if walks is not None and mask.bit_count() >= least_parts(self.shape):
+                walk = walks.best_of(mask)
+                total = walk[0] + sum(
+                    item.cost for i, item in enumerate(self.items) if mask >> i & 1
+                )
+                best[mask] = SolvedTree(
+                    Walk(tuple(self.items[i].tree for i in walk[1]), ordered=False), total
+                )
+                if self.shape == "walk":
+                    continue
             rest = mask ^ lowest
             some = (rest - 1) & rest  # what goes with the lowest part; all but the whole
             while True:
                 left = lowest | some
                 own = self._join(left, mask ^ left) + best[left].cost + best[mask ^ left].cost
-                if not chosen or (
+                if total == math.inf or (
                     own * CLOSE > total if self.shape == "worst" else own < total * CLOSE
                 ):
                     total, chosen = own, left
                 if not some:
                     break
                 some = (some - 1) & rest
-            both = best[chosen].tree, best[mask ^ chosen].tree
-            best[mask] = SolvedTree(AndJoin(*both), total)
+            if chosen:
+                both = best[chosen].tree, best[mask ^ chosen].tree
+                best[mask] = SolvedTree(AndJoin(*both), total)
         return best[-1]
+
+    def _walks(self) -> WalkOrders | None:
+        """The orders of walks; none where a part is shared, or a negation decides in it."""
+        items = self.part.items
+        shared = any(isinstance(item, GivenItem) for item in items)
+        if shared or not is_walked(self.problem.model, self.shape):
+            return None
+        parts = [WalkPart(item.rows, item.rows, item.events, item.aliases) for item in items]
+        return WalkOrders(self.problem, parts, self.part.predicates, ordered=False)
 
     def _in_groups(self, leaves: list[tuple[int, SolvedTree]]) -> SolvedTree:
         """Neighbours are merged first, and then what they made, which keeps the tree shallow."""
@@ -185,7 +208,7 @@ class Subsets:
         return self._known[mask]
 
 
-def solve(problem: TreeProblem, shape: Shape = "bushy") -> SolvedTree:
+def solve(problem: TreeProblem, shape: Shape = "any") -> SolvedTree:
     """The cheapest tree of a shape, or the worst of all; negations that need all come last."""
     if problem.one_pass:
         return _latest(problem)
@@ -265,7 +288,7 @@ def best_tree(
     statistics: Statistics,
     given: Sequence[GivenFragment] = (),
     model: JoinCosts = ZSTREAM,
-    shape: Shape = "bushy",
+    shape: Shape = "any",
 ) -> CostedTree:
     """The cheapest tree, in which the given pieces are leaves.
 
@@ -389,7 +412,7 @@ def _has_tree(query: Query, pattern: Pattern) -> bool:
 
 
 ItemRange: TypeAlias = tuple[int, int]  # the numbers of its first and its last item
-GIVEN = -1
+GIVEN, WALK = -1, -2  # in the place of the item that a stretch is split before
 
 
 class Cheapest(NamedTuple):
@@ -404,7 +427,7 @@ class Stretches:
 
     def __init__(self, problem: TreeProblem, chain: SequenceItem) -> None:
         leaves = [SolvedTree(Leaf(""), 0.0) for _ in chain.items]
-        found = SequenceTables(problem, chain, leaves, solve, "bushy")
+        found = SequenceTables(problem, chain, leaves, solve, "any")
         self.size, self.exact = found.size, not any(gap.negations for gap in chain.gaps)
         self.seconds = problem.seconds
         # Negations at the edges filter finished rows, however these were found.
@@ -416,6 +439,11 @@ class Stretches:
             for a in range(self.size - size + 1)
             for b in [a + size - 1]
         ]
+        self._walks = {
+            (a, b): walk[0] + sum(inner[a:b])
+            for a, b, _ in self._splits
+            if (walk := found.walk(a, b)) is not None
+        }
 
     def cheapest(self, prices: Mapping[ItemRange, float]) -> Cheapest:
         """The best tree in which each stretch with a price may be read instead of made."""
@@ -423,7 +451,7 @@ class Stretches:
         least = [[0.0] * n for _ in range(n)]
         roots = [[GIVEN] * n for _ in range(n)]
         for a, b, splits in self._splits:
-            best, root, row = math.inf, GIVEN, least[a]
+            best, root, row = self._walks.get((a, b), math.inf), WALK, least[a]
             for r, own in splits:
                 total = row[r - 1] + least[r][b] + own
                 if total < best:
@@ -441,7 +469,7 @@ class Stretches:
             r = roots[a][b]
             if r == GIVEN:
                 taken.append((a, b))
-            else:
+            elif r != WALK:
                 open_ += [(r, b), (a, r - 1)]
         return Cheapest(least[0][n - 1] + self._on_top, tuple(taken))
 

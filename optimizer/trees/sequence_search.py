@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from optimizer.cost import unit_costs as cost
 from optimizer.trees.cost_walk import closure_cost
@@ -22,6 +22,7 @@ from optimizer.trees.problem import (
     Edge,
     GivenItem,
     NegatedItem,
+    PatternPart,
     Predicate,
     SequenceGap,
     SequenceItem,
@@ -31,7 +32,15 @@ from optimizer.trees.problem import (
     negations_of,
     plain_rows,
 )
-from optimizer.trees.tree import KSeq, NegTop, NSeq, SeqJoin, Side, Tree, TreeError
+from optimizer.trees.tree import KSeq, NegTop, NSeq, SeqJoin, Side, Tree, TreeError, Walk
+from optimizer.trees.walk_search import (
+    MAX_SETS,
+    PushedGate,
+    WalkOrders,
+    WalkPart,
+    is_walked,
+    least_parts,
+)
 
 MAX_SEQUENCE_CHOICES = 4  # negations of one gap that are tried in every way
 MAX_EXACT_ITEMS = 40  # of a sequence whose trees are all compared: 40^3 / 6 splits
@@ -56,6 +65,16 @@ class _Option(NamedTuple):
 
 
 PLAIN = _Option((), 0.0, ())
+
+
+class _WalkRoot(NamedTuple):
+    """Items bound one by one, in an order; `option` is what is done about all negations of them."""
+
+    order: tuple[int, ...]
+    option: _Option
+
+
+_Root: TypeAlias = tuple[int, _Option] | _WalkRoot  # the item to split before, or a walk
 
 
 class _Hull(NamedTuple):
@@ -90,11 +109,12 @@ class SequenceTables:
         self.far: list[tuple[_Hull, NegatedItem]] = []  # those that need more than their gap
         self.options = [self._gap_options(i, gap) for i, gap in enumerate(chain.gaps)]
         self.needs = [self._closure_needs(i, gap) for i, gap in enumerate(chain.gaps)]
-        simple = shape in ("bushy", "worst") and not self.far
+        simple = shape not in ("left", "right") and not self.far
         self.plain = [simple and not gap.groups and not gap.negations for gap in chain.gaps]
         self._known_pairs: dict[tuple[int, int], tuple[float, float]] = {}
         self.constant = sum(found.cost for found in self.inner.values())
         self._tabulate()
+        self._walks = self._walks_of_runs() if is_walked(problem.model, shape) else []
 
     def _whereabouts(self) -> dict[str, _Hull]:
         found = {a: _Hull(i, i) for i, item in enumerate(self.chain.items) for a in item.aliases}
@@ -266,11 +286,16 @@ class SequenceTables:
         """Algorithm 5; ties go to the left-deep tree."""
         n = self.size
         least = [[math.inf] * n for _ in range(n)]
-        roots: list[list[tuple[int, _Option] | None]] = [[None] * n for _ in range(n)]
+        roots: list[list[_Root | None]] = [[None] * n for _ in range(n)]
         for i in range(n):
             least[i][i] = self.items[i].cost
+        root: _Root | None
         for a, b, splits in self._stretches():
             best, root = math.inf, None
+            walk = self.walk(a, b) if self._walks else None
+            if walk is not None:
+                best, root = sum(item.cost for item in self.items[a : b + 1]) + walk[0], walk[1]
+                splits = () if self.shape == "walk" else splits
             for r in splits:
                 total = least[a][r - 1] + least[r][b]
                 if total == math.inf:
@@ -299,6 +324,84 @@ class SequenceTables:
             )
         )
         return SolvedTree(tree, least[0][n - 1] + self.constant, exact)
+
+    def _walks_of_runs(self) -> list[_Run]:
+        """The stretches whose items a walk can bind: nothing is grouped between them."""
+        found: list[_Run] = []
+        start = 0
+        for place, item in enumerate(self.chain.items):
+            joined = not isinstance(item, Edge | GivenItem)
+            behind = place + 1 < self.size and not self.chain.gaps[place].groups
+            if joined and behind:
+                continue
+            stop = place + joined
+            if stop - start > 1:
+                found += [self._run(start, stop, pushed) for pushed in self._ways(start, stop)]
+            start = place + 1
+        return found
+
+    def _ways(self, start: int, stop: int) -> list[bool]:
+        """Whether negations are pushed, where there are any that can be."""
+        pushes = any(option.pushes for o in self.options[start : stop - 1] for option in o)
+        return [True, False] if pushes else [True]
+
+    def _run(self, start: int, stop: int, pushed: bool) -> _Run:
+        options = []
+        for ways in self.options[start : stop - 1]:
+            many = [len(option.pushes) for option in ways]
+            options.append(ways[many.index(max(many) if pushed else min(many))])
+        parts = [
+            WalkPart(item.rows, plain_rows(item), item.events, item.aliases, self._decided(item))
+            for item in self.chain.items[start:stop]
+        ]
+        every = frozenset().union(*(part.aliases for part in parts))
+        gates = [
+            PushedGate(push.negation, push.item - start, other - start)
+            for place, option in enumerate(options, start)
+            for push in option.pushes
+            for other in [place if push.item > place else place + 1]
+        ]
+        predicates = [p for _, p in self.predicates if p.aliases <= every]
+        return _Run(start, stop, options, WalkOrders(self.problem, parts, predicates, gates))
+
+    def _decided(self, item: PatternPart | Edge) -> tuple[NegatedItem, ...]:
+        return item.negations if isinstance(item, GivenItem) else ()
+
+    def walk(self, a: int, b: int) -> tuple[float, _WalkRoot] | None:
+        """The cheapest walk over a stretch, but for what its items cost; None where none can be."""
+        best: tuple[float, _WalkRoot] | None = None
+        if b - a + 1 < least_parts(self.shape):
+            return None
+        for run in self._walks:
+            if a < run.start or b >= run.stop:
+                continue
+            whole = (a, b + 1) == (run.start, run.stop)
+            if run.orders.size <= MAX_SETS:
+                total, order = run.orders.best_of(((1 << b - a + 1) - 1) << a - run.start)
+            elif whole:
+                total, order = run.orders.best()
+            else:
+                continue
+            options = run.options[a - run.start : b - run.start]
+            far = [n for hull, n in self.far if a <= hull.first and hull.last <= b]
+            merged = _Option(
+                tuple(push for option in options for push in option.pushes),
+                sum(option.cost for option in options),
+                tuple(_in_turn(_Option((), 0.0, sum((o.filters for o in options), ())), far)),
+            )
+            total += merged.cost
+            decided = [push.negation for push in merged.pushes]
+            for item in self.chain.items[a : b + 1]:
+                decided += self._decided(item)
+            rows = self.plain_rows[a][b] * self._survival(a, b, decided)
+            for negation in merged.filters:
+                decided.append(negation)
+                after = self.plain_rows[a][b] * self._survival(a, b, decided)
+                total += cost.filtered(self.problem.model, rows, negation.predicates, after)
+                rows = after
+            if best is None or total < best[0]:
+                best = total, _WalkRoot(tuple(run.start + i for i in order), merged)
+        return best
 
     def plain_cost(self, a: int, b: int, r: int) -> float:
         """The operator at a root where nothing stands in the gap, as in most: `_split_cost`."""
@@ -401,7 +504,7 @@ class SequenceTables:
         self,
         a: int,
         b: int,
-        roots: list[list[tuple[int, _Option] | None]],
+        roots: list[list[_Root | None]],
         pushed: dict[int, list[_Push]],
     ) -> Tree | None:
         """The tree of a stretch; None for an edge. A gap is split before its items are reached."""
@@ -414,9 +517,16 @@ class SequenceTables:
             return leaf
         root = roots[a][b]
         assert root is not None
-        r, option = root
+        option = root[1]
         for push in option.pushes:
             pushed.setdefault(push.item, []).append(push)
+        if isinstance(root, _WalkRoot):
+            leaves = (self._build(i, i, roots, pushed) for i in root.order)
+            walk: Tree = Walk(tuple(leaf for leaf in leaves if leaf is not None))
+            for negation in _in_turn(option, []):
+                walk = NegTop(walk, self.inner[id(negation)].tree)
+            return walk
+        r, _ = root
         left, right = self._build(a, r - 1, roots, pushed), self._build(r, b, roots, pushed)
         gap = self.chain.gaps[r - 1]
         tree: Tree
@@ -429,6 +539,15 @@ class SequenceTables:
         for negation in _in_turn(option, self._far(a, b, r)):
             tree = NegTop(tree, self.inner[id(negation)].tree)
         return tree
+
+
+class _Run(NamedTuple):
+    """Items from `start` to before `stop`, and what is done about the negations between them."""
+
+    start: int
+    stop: int
+    options: list[_Option]
+    orders: WalkOrders
 
 
 def _blocks(size: int) -> list[range]:

@@ -57,6 +57,17 @@ class AndJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Walk:
+    """Parts of one SEQ, or of one AND, bound depth first in the order in which they stand here.
+
+    No partial match is written down: each part is looked for given those before it.
+    """
+
+    parts: tuple[Tree, ...]
+    ordered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class OrMerge:
     """`(part | part …)`"""
 
@@ -139,7 +150,18 @@ class Passed:
 
 
 Tree: TypeAlias = (
-    Leaf | Shared | SeqJoin | AndJoin | OrMerge | NSeq | NegTop | KSeq | Latest | Narrowed | Passed
+    Leaf
+    | Shared
+    | SeqJoin
+    | AndJoin
+    | Walk
+    | OrMerge
+    | NSeq
+    | NegTop
+    | KSeq
+    | Latest
+    | Narrowed
+    | Passed
 )
 
 
@@ -150,7 +172,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return ()
         case SeqJoin(left, right) | AndJoin(left, right):
             return (left, right)
-        case OrMerge(parts) | Latest(parts):
+        case OrMerge(parts) | Latest(parts) | Walk(parts):
             return parts
         case NSeq(part, negation) | NegTop(part, negation):
             return (part, negation)
@@ -186,7 +208,7 @@ def bound(tree: Tree) -> frozenset[str]:
             return aliases
         case SeqJoin(left, right) | AndJoin(left, right):
             return bound(left) | bound(right)
-        case OrMerge(parts) | Latest(parts):
+        case OrMerge(parts) | Latest(parts) | Walk(parts):
             return frozenset().union(*map(bound, parts))
         case NSeq(part) | NegTop(part) | Passed(part) | Narrowed(part):
             return bound(part)
@@ -204,6 +226,8 @@ def replaced_parts(tree: Tree, of: Callable[[Tree], Tree]) -> Tree:
             return SeqJoin(of(left), of(right))
         case AndJoin(left, right):
             return AndJoin(of(left), of(right))
+        case Walk(parts, ordered):
+            return Walk(tuple(map(of, parts)), ordered)
         case OrMerge(parts):
             return OrMerge(tuple(map(of, parts)))
         case Latest(parts):
@@ -263,6 +287,9 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
             return {"operator": "SEQ", "parts": [of(left), of(right)]}
         case AndJoin(left, right):
             return {"operator": "AND", "parts": [of(left), of(right)]}
+        case Walk(parts, ordered):
+            of_what = "SEQ" if ordered else "AND"
+            return {"operator": "WALK", "of": of_what, "parts": [of(part) for part in parts]}
         case OrMerge(parts):
             return {"operator": "OR", "parts": [of(part) for part in parts]}
         case NSeq(part, negation, side):
@@ -323,6 +350,8 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return SeqJoin(from_document(left), from_document(right))
         case {"operator": "AND", "parts": [left, right]}:
             return AndJoin(from_document(left), from_document(right))
+        case {"operator": "WALK", "of": "SEQ" | "AND" as of, "parts": [*parts]} if parts:
+            return Walk(tuple(map(from_document, parts)), of == "SEQ")
         case {"operator": "OR", "parts": [*parts]}:
             return OrMerge(tuple(map(from_document, parts)))
         case {"operator": "LATEST", "parts": [*parts]} if parts:

@@ -192,7 +192,7 @@ NOTHING = 1e-9  # sums of doubles in another order differ in their last digits
 
 def tree_problems(queries: Sequence[Query], request: PlanRequest) -> list[NodeProblem]:
     """What queries all of which run as trees have in common, by key."""
-    nodes = request.sharing and request.shape == "bushy"
+    nodes = request.sharing and request.shape == "any"
     return [
         problem_of(readings, request.statistics, nodes and not request.is_late)
         for readings in readings_of(queries).values()
@@ -413,7 +413,7 @@ class _Planned:
     def _other_tree(self, reading: Reading, tree: Tree) -> Tree | None:
         """A tree in the place of this one, which the search for nodes does not know of."""
         request, asked = self._request, reading.asked
-        if request.shape != "bushy" and request.shape != "stepwise":
+        if request.shape != "any" and request.shape != "stepwise":
             shaped = best_tree(asked, request.statistics, model=COMPILED, shape=request.shape).tree
             return self._forced(asked, shaped) or shaped
         if request.propagation != "auto":
@@ -442,7 +442,7 @@ class _Planned:
     def _is_deferred(self, queries: Sequence[Query]) -> bool:
         """Are its trees chosen on the events, as what they rest on is only assumed?"""
         request = self._request
-        if request.shape != "bushy" or request.propagation != "auto":
+        if request.shape != "any" or request.propagation != "auto":
             return False  # they are asked for
         return not trusted(queries, request.statistics)
 

@@ -143,9 +143,10 @@ def test_without_a_last_event_nothing_is_joined():
 
 @pytest.mark.usefixtures("_worth_it")
 def test_a_selective_condition_on_the_last_event_is_passed_down():
-    pushed, expected, _ = run(FAR, stream(), propagation="push")
+    pushed, expected, _ = run(FAR, stream(), propagation="push", detection="bushy")
     chosen, found, plan = run(FAR, stream())
-    assert plan.endswith("by pass-down")
+    # A walk that begins with the last event looks for no others either.
+    assert plan.endswith("by pass-down") or plan.startswith("WALK(e, ")
     assert found == expected
     assert chosen.tried + chosen.made < (pushed.tried + pushed.made) / 5
 

@@ -263,9 +263,9 @@ def test_larger_streams_match_as_the_joins_engine_says(name: str, window: str) -
 @pytest.mark.parametrize("window", ["30 ms", "20 EVENTS"])
 def test_a_stream_in_stretches_has_the_same_matches(name: str, window: str) -> None:
     workload, events = larger(name, window)
-    whole, cut = Counts(), Counts()
-    expected = matches(of_trees(workload, events, counts=whole))
-    found = of_trees(workload, events, replace(UNLIMITED, chunk=24), counts=cut)
+    whole, cut, joins = Counts(), Counts(), How(detection="bushy")
+    expected = matches(of_trees(workload, events, counts=whole, how=joins))
+    found = of_trees(workload, events, replace(UNLIMITED, chunk=24), counts=cut, how=joins)
     assert cut.ran > 2 * whole.ran
     assert matches(found) == expected
 
@@ -470,7 +470,8 @@ def test_a_piece_that_queries_have_in_common_runs_once(
         for i, (pattern, name) in enumerate(zip(patterns, returned, strict=True))
     ]
     shared, separate = counted(queries), counted(queries, How(sharing=False))
-    assert shared.made < separate.made
+    # Walks make nothing but matches, and try the more.
+    assert shared.made + shared.tried < separate.made + separate.tried
     assert shared.reused > 0
 
 

@@ -20,6 +20,7 @@ from engines.columns.layout import (
     settle,
 )
 from engines.device_kernels import CPU, DeviceKernels
+from kernels.walk.cpu import Reach, reach
 from optimizer.ir.query import Symbol
 from optimizer.statistics import KeyStatistics
 from workloads.errors import UnsupportedError
@@ -71,6 +72,7 @@ class SelectedEvents:
         self._sets = codes[self.row]
         self._places: dict[Symbol, EventNumbers] = {}
         self._vectors: dict[str, Vector] = {}
+        self._reaches: dict[int, Reach] = {}
 
     def _take(self, layout: Layout, wanted: npt.NDArray[np.bool_], ranked: bool) -> None:
         """The wanted rows of a layout; ranks count all events of a partition, wanted or not."""
@@ -116,6 +118,12 @@ class SelectedEvents:
         if name not in self._vectors:
             self._vectors[name] = self.columns.vector(name).take(self.row)
         return self._vectors[name]
+
+    def reach(self, width: int) -> Reach:
+        """How far windows and simultaneous events reach, by place."""
+        if width not in self._reaches:
+            self._reaches[width] = reach(self.moment, self.position, width)
+        return self._reaches[width]
 
     def at(self, moments: Rows) -> EventNumbers:
         """A place of each moment; -1 for such as are before or behind all."""

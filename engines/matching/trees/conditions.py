@@ -34,7 +34,7 @@ NO_GATE = np.zeros(0, np.int64)
 NO_GROUP = np.zeros(0, np.int32)
 FEW_ROWS = 32  # left rows that are not worth a look-up
 
-_TESTS = {
+TESTS = {
     "=": joins.EQUAL,
     "!=": joins.DIFFERENT,
     "<": joins.LESS,
@@ -42,7 +42,7 @@ _TESTS = {
     ">": joins.GREATER,
     ">=": joins.GREATER_EQUAL,
 }
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def holds(condition: ex.Expression, picked: SelectedEvents, buffer: Buffer) -> Mask:
@@ -132,7 +132,7 @@ def prepare(
     Conditions number the components of the left buffer first; of the right one with `swapped`.
     `rivals` are single components that may not be the same event.
     """
-    equal: list[tuple[_Codes, _Codes]] = []
+    equal: list[tuple[Codes, Codes]] = []
     tests: list[int] = [joins.DIFFERENT] * len(rivals)
     lefts: list[Doubles] = [_doubles(left.columns[i]) for i, _ in rivals]
     rights: list[Doubles] = [_doubles(right.columns[j]) for _, j in rivals]
@@ -143,12 +143,12 @@ def prepare(
             rest.append(condition)
             continue
         test, one, other = sides
-        codes = _codes(one, other) if test == "=" and len(left) > FEW_ROWS else None
-        numbers = _numbers(one, other) if codes is None else None
+        codes = codes_of(one, other) if test == "=" and len(left) > FEW_ROWS else None
+        numbers = numbers_of(one, other) if codes is None else None
         if codes is not None:
             equal.append(codes)
         elif numbers is not None:
-            tests.append(_TESTS[test])
+            tests.append(TESTS[test])
             lefts.append(numbers[0])
             rights.append(numbers[1])
         else:
@@ -190,22 +190,24 @@ def _sides(
     test: str = condition.operator
     mine, its = condition.left, condition.right
     if one == {False}:
-        test, mine, its = _MIRRORED[test], its, mine
+        test, mine, its = MIRRORED[test], its, mine
     shifted = {str(many + i): str(i) for i in range(len(other.columns))}
     try:
         found = broadcast(value(mine, picked, own), len(own))
         others = broadcast(value(ex.rename(its, shifted), picked, other), len(other))
     except UnsupportedError:
         return None  # an error only where there is a pair to evaluate it on
-    return (_MIRRORED[test], others, found) if swapped else (test, found, others)
+    return (MIRRORED[test], others, found) if swapped else (test, found, others)
 
 
-class _Codes(NamedTuple):
+class Codes(NamedTuple):
+    """Values as integers that are equal where they are, and which of them are known."""
+
     values: npt.NDArray[np.int64]
     known: Mask
 
 
-def _numbers(left: Vector, right: Vector) -> tuple[Doubles, Doubles] | None:
+def numbers_of(left: Vector, right: Vector) -> tuple[Doubles, Doubles] | None:
     """Two columns as doubles that compare as they do, null as NaN; None where that would round."""
     if not _alike(left, right):
         return None
@@ -226,7 +228,7 @@ def _numbers(left: Vector, right: Vector) -> tuple[Doubles, Doubles] | None:
     return found[0], found[1]
 
 
-def _codes(left: Vector, right: Vector) -> tuple[_Codes, _Codes] | None:
+def codes_of(left: Vector, right: Vector) -> tuple[Codes, Codes] | None:
     """Two columns as integers that are equal where they are."""
     whole = {left.kind, right.kind} <= {"int", "bool"}
     if not whole and not _alike(left, right):
@@ -239,7 +241,7 @@ def _codes(left: Vector, right: Vector) -> tuple[_Codes, _Codes] | None:
             values = (vector.values.astype(np.float64) + 0.0).view(np.int64)
         else:
             values = np.ascontiguousarray(vector.values).astype(np.int64, copy=False)
-        found.append(_Codes(values, vector.present()))
+        found.append(Codes(values, vector.present()))
     return found[0], found[1]
 
 
@@ -256,23 +258,12 @@ def _alike(left: Vector, right: Vector) -> bool:
 
 
 def _grouped(
-    equal: list[tuple[_Codes, _Codes]], size: int
+    equal: list[tuple[Codes, Codes]], size: int
 ) -> tuple[EventNumbers | None, npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """The left rows by the values that equalities compare, and the group of each right row."""
     if not equal:
         return None, np.array([0, size]), NO_GROUP
-    (left, right), *others = equal
-    codes, group, count = joins.match_codes(left.values, left.known, right.values, right.known)
-    for left, right in others:
-        more, more_group, many = joins.match_codes(
-            left.values, left.known, right.values, right.known
-        )
-        codes, group, count = joins.match_codes(
-            codes.astype(np.int64) * many + more,
-            (codes >= 0) & (more >= 0),
-            group.astype(np.int64) * many + more_group,
-            (group >= 0) & (more_group >= 0),
-        )
+    count, codes, group = joins.match_all(equal)
     order, groups = joins.group_rows(codes, count)
     return order, groups, group
 

@@ -38,6 +38,7 @@ from engines.matching.trees.conditions import (
     prepare,
     shortened,
 )
+from engines.matching.trees.walks import walked
 from engines.program import RunContext
 from kernels.joins import cpu as joins
 from optimizer.ir.query import Symbol
@@ -229,9 +230,9 @@ class TreeEvaluation:
                 found = f"one of its operators holds {most:,} partial matches of one key"
                 raise PartialLimitError(self.query, found, self.partial)
 
-    def count(self, made: int) -> None:
-        """Add to the rows that were made, which may become too many."""
-        self._made += made
+    def count(self, made: int, bound: int = 0) -> None:
+        """Add to the rows that were made, or only bound, which may become too many."""
+        self._made += made + bound
         self.counts.made += made
         if self._made > self.limits.work:
             refuse(self.query, f"it has made {self._made:,} partial matches")
@@ -319,7 +320,7 @@ class _Run:
         if (
             self._of.partial is not None
             and not negated
-            and isinstance(operator, op.Join | op.Closure)
+            and isinstance(operator, op.Join | op.Walk | op.Closure)
         ):
             made = (self._within_limit(operator, part, self._of.partial) for part in made)
         if id is None:
@@ -347,6 +348,8 @@ class _Run:
                     yield fitting(picked, chunk, self._width)
             case op.Join():
                 yield from self._joined(operator, negated)
+            case op.Walk(parts):
+                yield from self._walked(operator, [self._buffer(p, negated) for p in parts])
             case op.Push(part, negation, side, conditions):
                 for search in self._searches(part, negation, conditions, negated):
                     earliest, latest, tried = gates(search, side, self._width)
@@ -523,6 +526,16 @@ class _Run:
             for i, j in grouped:
                 found = apart(found, i, len(left.columns) + j)
             yield kept(ready.rest, picked, found)
+
+    def _walked(self, walk: op.Walk, parts: list[Buffer]) -> Iterator[Buffer]:
+        symbols = op.symbols(walk)
+        rivals = [(i, j) for i, j in walk.rivals if self._picked.overlap(symbols[i], symbols[j])]
+        room = self._of.limits.chunk
+        for found in walked(walk, self._picked, parts, self._width, room, rivals):
+            self._of.counts.tried += found.tried
+            self._of.count(len(found.rows), found.bound)
+            if len(found.rows):
+                yield found.rows
 
     def _dropping(self, join: op.Join, left: Buffer, right: Buffer) -> int | None:
         """How many partial matches an input keeps; counts those that it gives up."""

@@ -106,6 +106,7 @@ function treeText(node) {
   switch (node.operator) {
     case "SEQ": return `(${parts.join(" ; ")})`;
     case "AND": return `(${parts.join(" & ")})`;
+    case "WALK": return `WALK(${parts.join(", ")})`;
     case "OR": return `(${parts.join(" | ")})`;
     case "NSEQ": return node.side === "left" ? `NSEQ(!${treeText(node.negation)} ; ${parts[0]})` : `NSEQ(${parts[0]} ; !${treeText(node.negation)})`;
     case "NEG": return `NEG(${parts[0]}, !${treeText(node.negation)})`;
