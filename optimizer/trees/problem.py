@@ -16,6 +16,7 @@ from optimizer.bind.conditions import canonical
 from optimizer.cost.absence import Absence, Space, share_left
 from optimizer.cost.unit_costs import JoinCosts
 from optimizer.ir.query import (
+    And,
     Event,
     Neg,
     Or,
@@ -30,7 +31,7 @@ from optimizer.ir.query import events as components
 from optimizer.statistics import KeyStatistics
 from optimizer.trees.tree import Closure, Leaf, Side, Tree
 from workloads import syntax as ex
-from workloads.syntax import One, print_expression
+from workloads.syntax import One, Plus, print_expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,14 +370,14 @@ FragmentKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A stretch of a reading, from positive part `first` to `last`.
+    """A stretch of a reading, from positive part `first` to `last`, or an AND in canonical order.
 
     `aliases` are its components in the order of `key`, negated ones included. Two pieces with one
     `key` are the same, whatever their aliases are: what they are made of, part by part, and the
     conditions on them. `whole` where it is all that the reading binds.
     """
 
-    pattern: Seq
+    pattern: Seq | And
     aliases: tuple[str, ...]
     positive: frozenset[str]
     conditions: tuple[ex.Expression, ...]
@@ -406,11 +407,48 @@ def fragments_of(
     """The stretches of two positive components or more, shorter ones first.
 
     Without `whole` all of the pattern is no piece of it; without `bare` negations belong to what
-    they stand in; none has more positive components than the `longest` may have.
+    they stand in; none has more positive components than the `longest` may have. Of an AND these
+    are the stretches of its sequences, and all of it where its parts are single events.
     """
-    if not isinstance(pattern, Seq):
-        return []
-    return list(_Sequence(pattern, conditions).pieces(whole, bare, longest))
+    if isinstance(pattern, Seq):
+        return list(_Sequence(pattern, conditions).pieces(whole, bare, longest))
+    if isinstance(pattern, And):
+        return list(_of_and(pattern, conditions, whole, bare, longest))
+    return []
+
+
+def _of_and(
+    pattern: And,
+    conditions: tuple[ex.Expression, ...],
+    whole: bool,
+    bare: bool,
+    longest: int | None,
+) -> Iterator[Fragment]:
+    before = 0
+    for part in pattern.parts:
+        if isinstance(part, Seq):
+            for piece in _Sequence(part, conditions).pieces(True, bare, longest):
+                place = {"first": piece.first + before, "last": piece.last + before}
+                yield replace(piece, whole=False, **place)
+        if not isinstance(part, Neg):
+            before += len(list(positive_events(part)))
+    several = len(pattern.parts) > 1 and before <= (longest or before)
+    if whole and several and all(map(_is_single, pattern.parts)):
+        parts = tuple(sorted(pattern.parts, key=_text))
+        aliases = tuple(event.alias for event in components(And(parts)))
+        asked = tuple(c for c in conditions if ex.aliases(c) and ex.aliases(c) <= set(aliases))
+        key = tuple(f"& {_text(part)}" for part in parts), _spelled(asked, aliases)
+        own = frozenset(aliases)
+        yield Fragment(And(parts), aliases, own, asked, key, 0, before - 1, True, False)
+
+
+def _is_single(part: Pattern) -> bool:
+    return isinstance(part, Event) and isinstance(part.quantifier, One)
+
+
+def _is_group(part: Pattern) -> bool:
+    """A group of any events, which can be made wherever both its neighbours are."""
+    return isinstance(part, Event) and isinstance(part.quantifier, Plus)
 
 
 class _Sequence:
@@ -429,6 +467,8 @@ class _Sequence:
                 inside = range(places[first], places[last] + 1)
                 if not all(_is_taken(parts[i]) for i in inside):
                     continue
+                if _is_group(parts[inside[0]]) or _is_group(parts[inside[-1]]):
+                    continue  # bounded by what is beyond
                 positive = [i for i in inside if not isinstance(parts[i], Neg)]
                 spans = first, last, size == len(places)
                 if len(positive) < len(inside):
@@ -443,9 +483,11 @@ class _Sequence:
         pattern = Seq(tuple(self._parts[i] for i in inside))
         aliases = tuple(event.alias for event in components(pattern))
         positive = frozenset(event.alias for event in positive_events(pattern))
-        own, negated = frozenset(aliases), frozenset(aliases) - positive
-        if negated and any(n & negated and not n <= own for _, n in self._conditions):
-            return  # a negation inside depends on what is outside
+        own, closed = frozenset(aliases), frozenset(aliases) - positive
+        closed |= {part.alias for part in pattern.parts if isinstance(part, Event)
+                   and _is_group(part)}  # fmt: skip
+        if closed and any(n & closed and not n <= own for _, n in self._conditions):
+            return  # a negation or a group inside depends on what is outside
         asked = tuple(c for c, named in self._conditions if named <= own)
         texts = tuple(self._texts[i] for i in inside)
         key = (texts, _spelled(asked, aliases))
@@ -464,7 +506,7 @@ def _in_order(pattern: Seq) -> list[Pattern]:
 
 
 def _is_taken(part: Pattern) -> bool:
-    return isinstance(part, Neg) or (isinstance(part, Event) and isinstance(part.quantifier, One))
+    return isinstance(part, Neg) or _is_single(part) or _is_group(part)
 
 
 def _spelled(conditions: tuple[ex.Expression, ...], aliases: tuple[str, ...]) -> tuple[str, ...]:
@@ -486,6 +528,8 @@ def _symbol(symbol: Symbol) -> str:
 def _text(pattern: Pattern) -> str:
     """A pattern without its aliases, whose order is that of its components."""
     match pattern:
+        case Event(symbol, _, Plus()):
+            return f"{_symbol(symbol)}+"
         case Event(symbol, _, quantifier):
             mark = "" if isinstance(quantifier, One) else f" {quantifier}"
             return _symbol(symbol) + mark

@@ -19,8 +19,8 @@ from optimizer.trees.tree import renamed
 
 OFFERS = 3  # pieces that a query is offered, the most promising ones
 PIECES = 2  # that it may take
-# Events that a query must touch alone for the search to save more than it costs: it takes some
-# milliseconds, and an event some nanoseconds.
+# Events that the readers of a piece must touch alone for the search to save more than it costs: it
+# takes some milliseconds, and an event some nanoseconds.
 WORTH = 500_000
 
 
@@ -37,8 +37,7 @@ class _Common:
     def trees(self, readings: Sequence[Reading]) -> list[Tree]:
         plain = [self._tree(reading, []) for reading in readings]
         seconds = self._statistics.span or 1.0
-        worth = [alone.per_second * seconds >= WORTH for alone in plain]
-        offers = self._offers(readings, worth)
+        offers = self._offers(readings, [alone.per_second * seconds for alone in plain])
         readers = _readers(offers)
         taken = [
             self._taken(reading, alone, offer, readers)
@@ -52,18 +51,24 @@ class _Common:
             found.append(self._written_out(tree.tree, kept))
         return found
 
-    def _offers(self, readings: Sequence[Reading], worth: Sequence[bool]) -> list[list[Fragment]]:
-        """For each reading for which it is worth it the pieces that others have too."""
+    def _offers(
+        self, readings: Sequence[Reading], touched: Sequence[float]
+    ) -> list[list[Fragment]]:
+        """For each reading the pieces that others have too, if all together make it worth it."""
+        if sum(touched) < WORTH:
+            return [[] for _ in readings]
         pieces = [
             fragments_of(reading.pattern, reading.asked.conditions, whole=False, bare=False)
-            if needed
-            else []
-            for reading, needed in zip(readings, worth, strict=True)
+            for reading in readings
         ]
         readers = _readers(pieces)
+        together: Counter[FragmentKey] = Counter()
+        for mine, own in zip(pieces, touched, strict=True):
+            for key in {piece.key for piece in mine}:
+                together[key] += int(own)
         found = []
         for reading, mine in zip(readings, pieces, strict=True):
-            several = [piece for piece in mine if readers[piece.key] > 1]
+            several = [p for p in mine if readers[p.key] > 1 and together[p.key] >= WORTH]
             several.sort(key=lambda p: -(readers[p.key] - 1) * (p.size - 1))
             offer = several[:OFFERS]
             for piece in offer:

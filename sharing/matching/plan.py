@@ -533,8 +533,10 @@ class _Planned:
         return [*texts[:NAMED], *more]
 
     def _node(self, served: NodePlacement, users: Sequence[str]) -> str:
-        steps = ", ".join(self._problem.nodes[served.node].steps)
-        return f"{CALLED[self.listed.kind(served)]}: SEQ({steps}) made once for {some(users)}"
+        node = self._problem.nodes[served.node]
+        steps = ", ".join(node.steps).replace("& ", "")
+        pattern = type(node.piece.pattern).__name__.upper()
+        return f"{CALLED[self.listed.kind(served)]}: {pattern}({steps}) made once for {some(users)}"
 
     def _unshared(self, query: Query) -> str:
         if any(self._problem.roots[i].nodes for i in self._readings[query.name]):

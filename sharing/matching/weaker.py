@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -14,40 +14,34 @@ from optimizer.trees.narrowing import with_symbols
 from optimizer.trees.problem import Fragment, fragments_of
 from optimizer.trees.tree import Narrowed, Shared, is_readable
 from workloads import syntax as ex
-from workloads.syntax import print_expression
+from workloads.syntax import One, print_expression
 
 # The types of a piece, what it negates, and the conditions of that.
 Skeleton: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @lru_cache(maxsize=65_536)
-def _shape(piece: Fragment) -> Skeleton:
-    symbols = {event.alias: event.symbol for event in events(piece.pattern)}
-    positive = piece.positive
+def skeleton_of(piece: Fragment) -> Skeleton:
+    """What pieces must have in common so that one may be read of another."""
+    loose = _loose(piece)
     texts = tuple(
-        f"{symbols[part.alias].type} {part.quantifier}"
-        if isinstance(part, Event) and part.alias in positive
+        f"{text[:1] == '&'} {part.symbol.type}"
+        if isinstance(part, Event) and part.alias in loose
         else text
         for part, text in zip(piece.pattern.parts, piece.key[0], strict=True)
     )
-    return texts, tuple(sorted(map(print_expression, _of_negations(piece))))
+    names = {alias: f"c{i}" for i, alias in enumerate(piece.aliases, 1)}
+    fixed = (c for c in piece.conditions if not ex.aliases(c) <= loose)
+    return texts, tuple(sorted(print_expression(canonical(ex.rename(c, names))) for c in fixed))
 
 
-def skeleton_of(piece: Fragment) -> Skeleton:
-    """What pieces must have in common so that one may be read of another."""
-    return _shape(piece)
-
-
-def _numbers(piece: Fragment) -> dict[str, str]:
-    return {alias: f"c{i}" for i, alias in enumerate(piece.aliases, 1)}
-
-
-def _of_negations(piece: Fragment) -> Iterator[ex.Expression]:
-    """The conditions of what a piece negates, with numbers for aliases."""
-    names = _numbers(piece)
-    for condition in piece.conditions:
-        if not ex.aliases(condition) <= piece.positive:
-            yield canonical(ex.rename(condition, names))
+def _loose(piece: Fragment) -> frozenset[str]:
+    """The single events of a piece: of what is negated, and of groups, nothing may differ."""
+    return frozenset(
+        part.alias
+        for part in piece.pattern.parts
+        if isinstance(part, Event) and isinstance(part.quantifier, One)
+    )
 
 
 def narrowing(piece: Fragment, other: Fragment) -> Narrowed | None:
@@ -59,11 +53,12 @@ def narrowing(piece: Fragment, other: Fragment) -> Narrowed | None:
     given = {event.alias: event.symbol for event in events(piece.pattern)}
     names = dict(zip(piece.aliases, other.aliases, strict=True))
     symbols: list[tuple[str, Symbol]] = []
+    loose = _loose(piece)
     for alias in piece.aliases:
         symbol, asked = given[alias], own[names[alias]]
         if symbol == asked:
             continue
-        if alias not in piece.positive or not all_implied(symbol.predicates, asked.predicates):
+        if alias not in loose or not all_implied(symbol.predicates, asked.predicates):
             return None
         symbols.append((names[alias], symbol))
     conditions = tuple(canonical(ex.rename(c, names)) for c in piece.conditions)
@@ -97,7 +92,7 @@ def common_part(pieces: Sequence[Fragment]) -> Fragment:
             ),
         )
         for alias in first.aliases
-        if alias in first.positive
+        if alias in _loose(first)
     }
     conditions = [first.conditions, *(_in_names(other, first) for other in others)]
     kept = tuple(

@@ -300,7 +300,8 @@ def test_readings_of_one_or_share_too() -> None:
     assert shown(found) == {("prefix", ("A", "B"), ("q0",))}
 
 
-def test_pieces_hold_no_groups() -> None:
+def test_pieces_end_with_single_events() -> None:
+    """A group is bounded by its neighbours, and so has both of them in its piece."""
     workload = load_bound(
         {
             "name": "groups",
@@ -310,4 +311,4 @@ def test_pieces_hold_no_groups() -> None:
     )
     (query,) = workload.queries
     spans = {(p.first, p.last) for p in fragments_of(query.pattern, query.conditions)}
-    assert spans == {(0, 1), (3, 4)}
+    assert spans == {(0, 1), (3, 4), (1, 3), (0, 3), (1, 4), (0, 4)}
