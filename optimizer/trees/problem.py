@@ -428,8 +428,8 @@ def _of_and(
     for part in pattern.parts:
         if isinstance(part, Seq):
             for piece in _Sequence(part, conditions).pieces(True, bare, longest):
-                place = {"first": piece.first + before, "last": piece.last + before}
-                yield replace(piece, whole=False, **place)
+                first, last = piece.first + before, piece.last + before
+                yield replace(piece, whole=False, first=first, last=last)
         if not isinstance(part, Neg):
             before += len(list(positive_events(part)))
     several = len(pattern.parts) > 1 and before <= (longest or before)
