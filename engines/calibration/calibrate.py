@@ -29,7 +29,12 @@ from optimizer.cost.counting import (
     pretree,
     product,
 )
+from optimizer.cost.folds import folds
+from optimizer.cost.starts import sem
 from optimizer.cost.unit_costs import DEFAULTS, NAMES, STAGES, Operations, UnitCosts, nanoseconds
+from optimizer.engines import folds as folds_engine
+from optimizer.engines import sem as sem_engine
+from optimizer.engines import takes
 
 SECONDS = 8.0  # that a calibration takes, about, once all is compiled
 _PRIOR = 0.15  # the weight of what was believed before, against that of a measurement
@@ -130,6 +135,16 @@ def _trials() -> Iterator[Trial]:
         {"A": 4.0, "B": 1.0, "C": 1.0},
         seed=3,
     )
+    for every in ("", " SLIDE 50 ms"):
+        yield Trial(
+            f"single events{' by panes' if every else ''}",
+            tuple(
+                f"QUERY q{i} PATTERN A a AGG COUNT(*), SUM(a.x), MAX(a.x) WITHIN 1000 ms{every}"
+                for i in range(3)
+            ),
+            {"A": 3.0, "B": 1.0},
+            seed=4,
+        )
     for width, slide, many in ((1_000, 100, 5), (4_000, 40, 3), (60, 20, 8)):
         yield Trial(
             f"panes of {slide} events in {width}",
@@ -159,6 +174,9 @@ def measurements(trial: Trial, enough: float) -> list[Measurement]:
         "pretree": pretree(group),
         "chopconnect": chopconnect(group, trial.lengths),
     }
+    for engine, work in ((sem_engine, sem), (folds_engine, _folds)):
+        if takes(engine, group.queries):
+            expected[engine.NAME] = work(group)
     if group.arrivals.slide and events_per_pane(group.queries, longest.statistics) >= FEWEST:
         expected["panes"] = panes(group.queries, longest.statistics)
     taken = nanoseconds_per_event(streams, list(expected), enough)
@@ -167,6 +185,10 @@ def measurements(trial: Trial, enough: float) -> list[Measurement]:
         for engine, operations in expected.items()
         if engine in taken
     ]
+
+
+def _folds(group: CountedQueries) -> Operations:
+    return folds(group.queries, group.statistics)
 
 
 # --- fitting -------------------------------------------------------------------------------------

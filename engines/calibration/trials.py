@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from engines.columns.columns import Columns
 from engines.columns.layout import Layout, arrange
-from engines.counting import aseq, chopconnect, panes, pretree, product
+from engines.counting import aseq, chopconnect, panes, pretree, product, sem
+from engines.counting.folds import count_folds
 from engines.counting.letters import (
     CountingPlan,
     CountResult,
@@ -23,6 +24,7 @@ from engines.counting.letters import (
     may_overflow,
     prepare,
 )
+from engines.counting.pane_tables import WindowSpan
 from engines.input.event_table import from_table
 from engines.statistics.measure import measure
 from optimizer.bind.binder import load_bound
@@ -95,6 +97,12 @@ class Ready:
         if engine == "panes":
             each = [self.width] * len(self.plan.queries), [self.slide] * len(self.plan.queries)
             found = panes.count_panes(*common, *each)
+        elif engine in ("sem", "folds"):
+            spans = [WindowSpan(self.width, self.slide)] * len(self.plan.queries)
+            if engine == "sem":
+                found = sem.count(*common, spans, False)
+            else:
+                found = count_folds(self.plan.queries, *common[1:], spans, False)
         elif engine == "chopconnect":
             found = chopconnect.count(*common, *span, lengths=self.trial.lengths)
         elif engine == "product":
