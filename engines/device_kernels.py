@@ -20,6 +20,11 @@ class DeviceKernels:
         self._request = request
         self._device = opencl_handle(request) if request.device == "opencl" else None
 
+    @property
+    def on_device(self) -> bool:
+        """Are calls made on a device, as long as it does not fail?"""
+        return self._device is not None
+
     def __getattr__(self, name: str) -> Kernel:
         if name not in KERNELS:
             raise AttributeError(f"no kernel is called '{name}'")

@@ -165,9 +165,54 @@ def first_after(times: np.ndarray, head: int, tail: int, opening: int) -> int:
 
 
 @numba.njit(cache=True)
+def first_held(times: np.ndarray, head: int, tail: int, opening: int) -> int:
+    """The same by halves, for windows that are smaller than the widest."""
+    while head < tail:
+        middle = (head + tail) // 2
+        if times[middle] <= opening:
+            head = middle + 1
+        else:
+            tail = middle
+    return head
+
+
+@numba.njit(cache=True)
 def boundary_from(position: int, slide: int) -> int:
     """The first multiple of the slide that is not before a position."""
     return -((-position) // slide) * slide
+
+
+@numba.njit(cache=True)
+def ask_at(
+    boundary: int, due: np.ndarray, slides: np.ndarray, marked: np.ndarray, queries: np.ndarray,
+    asked: np.ndarray,
+) -> int:  # fmt: skip
+    """Put the queries that are read at a boundary into `asked`; returns how many they are."""
+    number = 0
+    for m in range(slides.size):
+        if due[m] == boundary:
+            for i in range(marked[m], marked[m + 1]):
+                asked[number] = queries[i]
+                number += 1
+            due[m] += slides[m]
+    return number
+
+
+@numba.njit(cache=True)
+def ask_triggered(
+    first: int, last: int, move_letter: np.ndarray, triggered: np.ndarray, triggers: np.ndarray,
+    slide: np.ndarray, stamp: np.ndarray, mark: int, asked: np.ndarray,
+) -> int:  # fmt: skip
+    """The same for the queries that an event of a group triggers, each once."""
+    number = 0
+    for e in range(first, last):
+        for k in range(triggered[move_letter[e]], triggered[move_letter[e] + 1]):
+            q = triggers[k]
+            if slide[q] == 0 and stamp[q] != mark:
+                stamp[q] = mark
+                asked[number] = q
+                number += 1
+    return number
 
 
 @numba.njit(cache=True)

@@ -19,6 +19,51 @@ class Groups(NamedTuple):
     inputs: np.ndarray  # float64 (attribute, event); NaN for null
 
 
+class Spans(NamedTuple):
+    """The window and slide of each query: what it holds, and when it is read.
+
+    Queries that are counted together may differ in both; `slide` 0 is per trigger.
+    """
+
+    width: np.ndarray  # int64, by query: a time, or a number of events
+    slide: np.ndarray  # int64, by query
+
+    def of(self, queries: np.ndarray) -> Spans:
+        """Those of some of the queries."""
+        return Spans(self.width[queries], self.slide[queries])
+
+    @property
+    def widest(self) -> int:
+        """The width that holds all windows."""
+        return int(self.width.max())
+
+    @property
+    def windows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The different widths, the smallest first, and by query the number of its own."""
+        widths, window = np.unique(self.width, return_inverse=True)
+        return widths, window.astype(np.int64)
+
+    @property
+    def marks(self) -> Marks:
+        """The windows and slides of those queries that are read at boundaries."""
+        sliding = np.flatnonzero(self.slide)
+        pairs = np.stack([self.width[sliding], self.slide[sliding]], axis=1)
+        found, mark = np.unique(pairs, axis=0, return_inverse=True)
+        mark = mark.reshape(-1)
+        order = np.argsort(mark, kind="stable")
+        ends = np.cumsum(np.bincount(mark, minlength=len(found)))
+        return Marks(found[:, 0].copy(), found[:, 1].copy(), np.append(0, ends), sliding[order])
+
+
+class Marks(NamedTuple):
+    """Different windows and slides, and the queries that are read at the boundaries of each."""
+
+    width: np.ndarray  # int64, by mark
+    slide: np.ndarray  # int64, by mark: above 0
+    marked: np.ndarray  # row pointers by mark
+    queries: np.ndarray
+
+
 class ResultRows(NamedTuple):
     """Results: the group (or, per slide, the boundary) and query of each row, and its numbers."""
 

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kernels.groups import Groups, RowSegments
+from kernels.groups import Groups, RowSegments, Spans
 
 Array = npt.NDArray[Any]
 
@@ -28,6 +28,12 @@ MAX_WARMUP_SHARE = 4.0  # windows that a slice is long, at least: it starts one 
 CHUNK = 1 << 28  # bytes of counters, logs or rows that are held at once; one slice is never cut
 
 FIRST, FRESH, LAST, SINCE, LIMIT = range(5)  # columns of slices, see segments.cl
+
+
+def only_span(spans: Spans) -> tuple[int, int]:
+    """The width and slide of queries that do not differ in them, which is all that devices take."""
+    (width,), (slide,) = np.unique(spans.width), np.unique(spans.slide)
+    return int(width), int(slide)
 
 
 def cut(

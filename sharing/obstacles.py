@@ -63,14 +63,15 @@ class _Kind(NamedTuple):
 
     key: tuple[str, ...]
     window: Window
-    slide: int | None
+    slide: int | None  # of a window that counts events, for which all of them are kept
+    any_window: bool  # do the counters of its group belong to no window?
     gives: str
     within: str | None
     groups: tuple[str, ...]
     symbols: tuple[str, ...]
     negated: tuple[tuple[str, ...], ...]
     conditions: tuple[str, ...]
-    together: int | None  # the group that counts every piece once, whatever else differs
+    together: object  # the group that counts every piece once, whatever else differs; or None
 
     @property
     def is_count(self) -> bool:
@@ -235,11 +236,18 @@ def _kind(
             if ex.aliases(c) <= names.keys()
         )
     )  # fmt: skip
-    once = isinstance(group, CountingGroup) and counting_engine(group.engine).ANY_PIECE
+    together: object = None
+    any_window = False
+    if isinstance(group, CountingGroup):
+        engine = counting_engine(group.engine)
+        any_window = not engine.BY_WINDOW
+        if engine.ANY_PIECE:
+            together = number, None if any_window else query.window.size
     return _Kind(
         query.key,
         query.window,
-        query.slide if counted else None,
+        query.slide if counted and query.window.is_count else None,
+        any_window,
         _gives(query, counted),
         sequence.within,
         tuple(
@@ -248,7 +256,7 @@ def _kind(
         tuple(str(step.event.symbol) for step in steps),
         tuple(step.negated for step in steps) if counted else (),
         conditions,
-        number if once else None,
+        together,
     )
 
 
@@ -329,13 +337,15 @@ def _reason(one: _Kinds, other: _Kinds) -> tuple[str, ...]:
 def _differences(one: _Kind, other: _Kind) -> tuple[str, ...]:
     """In what two kinds differ; nothing where they can share all the same."""
     differ = [name for name in NAMES if getattr(one, name) != getattr(other, name)]
-    if "counted" not in (one.gives, other.gives) and one.is_count == other.is_count:
-        # A piece of matches is made in the longest window of those that read it.
+    bridged = one.any_window and other.any_window
+    bridged |= "counted" not in (one.gives, other.gives)
+    if bridged and one.is_count == other.is_count:
+        # Counters for each START, or a piece of matches, are of the widest window that reads them.
         differ = [name for name in differ if name != "window"]
     if one.gives != other.gives and "counted" in (one.gives, other.gives):
         differ = [name for name in differ if name != "negated"]
     if one.together is not None and one.together == other.together:
-        # One group: windows, slides and ORs do not matter, as each distinct piece is counted once.
+        # One group: ORs do not matter, as each distinct piece is counted once.
         differ = [name for name in differ if name in ("groups", "symbols", "negated")]
         if "AND" in (one.within, other.within):
             differ.append("within")

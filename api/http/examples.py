@@ -109,7 +109,7 @@ PLAN: dict[str, Any] = {
             "queries": ["purchases"],
             "engine": "product",
             "device": "cpu",
-            "why": "counted alone: no other query has its key, window and slide; the "
+            "why": "counted alone: no other query has its key, and a window in the same unit; the "
             "sliding product takes 373 ns per event by default costs, 66% of it "
             "visiting events",
             "segments": [["View", "Cart", "Buy"]],

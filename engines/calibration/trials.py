@@ -20,13 +20,15 @@ from engines.counting.folds import count_folds
 from engines.counting.letters import (
     CountingPlan,
     CountResult,
+    bits_of_counts,
     counted_by_query,
-    may_overflow,
     prepare,
+    spans_of,
 )
 from engines.counting.pane_tables import WindowSpan
 from engines.input.event_table import from_table
 from engines.statistics.measure import measure
+from kernels.groups import Spans
 from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload, whole_ticks
 from optimizer.statistics import Statistics
@@ -85,6 +87,11 @@ class Ready:
     compiled: product.CompiledTables = field(default_factory=product.CompiledTables)
 
     @property
+    def spans(self) -> Spans:
+        """The window and slide of each query."""
+        return spans_of(self.plan.queries, MILLISECOND)
+
+    @property
     def events(self) -> int:
         """How many the stream has."""
         return len(self.columns.events)
@@ -92,7 +99,7 @@ class Ready:
     def count(self, engine: str) -> CountResult:
         """What an engine counts."""
         common = (self.plan, self.columns, self.layout)
-        span = (self.width, self.slide, False)
+        span = (self.spans, False)
         found: CountResult | None
         if engine == "panes":
             each = [self.width] * len(self.plan.queries), [self.slide] * len(self.plan.queries)
@@ -118,7 +125,7 @@ class Ready:
         prepared = prepare(self.plan, self.columns, self.layout, self.width, False)
         if prepared is None:
             return None
-        dual = may_overflow(self.plan, prepared, self.width)
+        bits = bits_of_counts(self.plan, prepared, self.spans)
         begun, since = product.from_the_beginning(prepared.groups)
         start, rows = product.run_product(
             self.plan,
@@ -126,12 +133,11 @@ class Ready:
             np.arange(len(self.plan.queries)),
             begun,
             since,
-            self.width,
-            self.slide,
-            dual,
+            self.spans,
+            bits,
             self.compiled,
         )
-        return counted_by_query(prepared, self.layout, start, rows, dual)
+        return counted_by_query(prepared, self.layout, start, rows, product.needs_floats(bits))
 
 
 def ready(trial: Trial, events: int) -> Ready:

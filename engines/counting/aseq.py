@@ -6,15 +6,16 @@ from engines.columns.columns import Columns
 from engines.columns.layout import Layout
 from engines.counting.letters import CountingPlan, CountResult
 from engines.counting.pretree import count_trees, refusal
+from kernels.groups import Spans
 
 __all__ = ["count", "refusal"]
 
 
 def count(
-    plan: CountingPlan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
+    plan: CountingPlan, columns: Columns, layout: Layout, spans: Spans, is_count: bool
 ) -> CountResult | None:
     """Count the plan's queries one by one. As `product.count`.
 
     The rows come query by query, those of each in order.
     """
-    return count_trees(plan, columns, layout, width, slide, is_count, together=None)
+    return count_trees(plan, columns, layout, spans, is_count, together=None)

@@ -29,7 +29,7 @@ from engines.counting.letters import (
 )
 from engines.counting.tables import Letters, by_letter, ints, where
 from kernels.chopconnect import cpu as kernel
-from kernels.groups import ResultRows
+from kernels.groups import ResultRows, Spans
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.chain import Chain, chain_of
 from optimizer.ir.query import Query, Symbol
@@ -48,8 +48,7 @@ def count(
     plan: CountingPlan,
     columns: Columns,
     layout: Layout,
-    width: int,
-    slide: int,
+    spans: Spans,
     is_count: bool,
     lengths: Lengths | None = None,
 ) -> CountResult | None:
@@ -57,31 +56,31 @@ def count(
 
     As `product.count`; the rows of each query come in order.
     """
-    prepared = prepare(plan, columns, layout, width, is_count)
+    prepared = prepare(plan, columns, layout, spans.widest, is_count)
     if prepared is None:
         return None
     if not len(prepared.used):
         return nothing(plan)
-    dual = may_overflow(plan, prepared, width)
-    rows = connected_rows(plan, prepared, width, slide, dual, lengths)
-    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+    dual = may_overflow(plan, prepared, spans)
+    rows = connected_rows(plan, prepared, spans, dual, lengths)
+    return counted(prepared, layout, rows, dual, (spans.slide > 0) & is_count)
 
 
 def connected_rows(
     plan: CountingPlan,
     prepared: LetterGroups,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     lengths: Lengths | None,
 ) -> ResultRows:
     """The rows of the plan's queries, each in segments of these lengths, or whole."""
     chopped = [chop(query, lengths or {}) for query in plan.queries]
     gates = [_chain(query).gate for query in plan.queries]
-    segments = segments_of(chopped, gates, _wanted(plan), prepared.letters)
+    triggers = [term.triggers for term in plan.terms]
+    segments = segments_of(chopped, gates, triggers, _wanted(plan), prepared.letters)
     return filled(
-        partial(kernel.connect, prepared.groups, segments, width, slide, dual),
-        capacity_for(prepared.groups, np.diff(segments.triggered), slide),
+        partial(kernel.connect, prepared.groups, segments, spans, dual),
+        capacity_for(prepared.groups, np.diff(segments.triggered), spans),
         dual,
         plan.most_values,
     )
@@ -148,12 +147,13 @@ class _Lane(NamedTuple):
 def segments_of(
     chopped: Sequence[tuple[Segment, ...]],
     gates: Sequence[Symbols],
+    triggers: Sequence[Symbols],
     wanted: Sequence[Sequence[ValueRequest]],
     letters: Letters,
 ) -> kernel.SegmentTables:
     """The tables of chopped queries for the letters of a stream.
 
-    `gates` is what each query negates before its first segment.
+    `gates` is what each query negates before its first segment, `triggers` what it is read at.
     """
     numbers: dict[Segment, int] = {}
     for parts in chopped:
@@ -185,7 +185,6 @@ def segments_of(
     laned = [(link, lane) for link in links for lane in lanes[link]]
     read = [(whole, lane) for whole, row in zip(wholes, reads, strict=True) for lane in row]
     nodes = [(symbol, gap, i) for part, i in numbers.items() for symbol, gap in part]
-    lasts = [parts[-1][-1][0] for parts in chopped]
     moves = [symbols for symbols, _ in letters.moves]
     many = np.arange(len(numbers) + 1)
     return kernel.SegmentTables(
@@ -210,7 +209,7 @@ def segments_of(
         # A value of the segment just before the link, or one of an earlier segment.
         ints(slots[lane.slot] if lane.part == len(k.path) - 2 else -1 for k, lane in laned),
         ints(lanes[k.before(-1)][lane] if lane.part < len(k.path) - 2 else -1 for k, lane in laned),
-        *by_letter(moves, lambda s: where(last in s for last in lasts)),
+        *by_letter(moves, lambda s: where(each & s for each in triggers)),
         ints(whole.path[-1] for whole in wholes),
         ints(place.get(whole, -1) for whole in wholes),
         ints(whole.gate for whole in wholes),

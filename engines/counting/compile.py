@@ -46,7 +46,10 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Term:
-    """One query of the group: the machines of its alternatives, and the values it asks for."""
+    """One query of the group: the machines of its alternatives, and the values it asks for.
+
+    `triggers` are the symbols whose events it is read at; none where it has a slide.
+    """
 
     machines: tuple[Machine, ...]
     values: tuple[Value, ...]
@@ -84,26 +87,47 @@ def compile_tables(terms: Sequence[Term], letters: Letters) -> Tables:
     )
 
 
-def compile_steps(terms: Sequence[Term], letters: Letters) -> Steps:
-    """The same for queries whose counts can all be taken back."""
+def compile_steps(
+    terms: Sequence[Term], letters: Letters, window: Sequence[int] | None = None
+) -> Steps:
+    """The same for queries whose counts can all be taken back.
+
+    `window` is the number of each query's window; each has counters of its own.
+    """
+    window = window or [0] * len(terms)
     explored = explore_all(terms, letters)
-    counters = Counters(explored, {}, ("append", "prepend"))
-    level = np.array([counters.counts.start[e][1] for e in counters.shown], np.int64)
-    levels = int(level.max(initial=0)) + 1
+    several, starts, level = [], [0], [np.zeros(0, np.int64)]
+    for w in range(max(window) + 1):
+        mine = {id(m): explored[id(m)] for t, at in zip(terms, window, strict=True)
+                for m in t.machines if at == w}  # fmt: skip
+        counters = Counters(mine, {}, ("append", "prepend"))
+        several.append(counters)
+        starts.append(starts[-1] + len(counters.shown))
+        level.append(np.array([counters.counts.start[e][1] for e in counters.shown], np.int64))
     finals = [
         [
-            color
+            color + starts[w]
             for machine in term.machines
             for f in explored[id(machine)].finals
-            if (color := counters.count(id(machine), 0, f)) is not None
+            if (color := several[w].count(id(machine), 0, f)) is not None
         ]
-        for term in terms
+        for term, w in zip(terms, window, strict=True)
     ]
+    ranks = np.concatenate(level)
+    levels = int(ranks.max(initial=0)) + 1
+    arriving, leaving = (
+        [
+            [pairs + first for pairs in _by_letter(letters, c.rows(direction, c.counts))]
+            for c, first in zip(several, starts[:-1], strict=True)
+        ]
+        for direction in ("append", "prepend")
+    )
     return Steps(
-        np.array([counters.counts.start[e][0] for e in counters.shown], np.uint64),
+        np.array([c.counts.start[e][0] for c in several for e in c.shown], np.uint64),
+        np.array(starts, np.int64),
         levels,
-        *_by_level(counters, letters, "append", levels - 1 - level, levels),
-        *_by_level(counters, letters, "prepend", level, levels),
+        *_by_level(map(np.concatenate, zip(*arriving, strict=True)), levels - 1 - ranks, levels),
+        *_by_level((pairs for each in leaving for pairs in each), ranks, levels),
         *(array.astype(np.uint64) for array in pointers(triggered(terms, letters))),
         *(array.astype(np.uint64) for array in pointers(finals)),
     )
@@ -309,12 +333,11 @@ def _longest(machine: ExploredMachine) -> dict[tuple[int, int], int]:
 
 
 def _by_level(
-    counters: Counters, letters: Letters, direction: Direction, rank: Int64s, levels: int
+    changes: Iterable[CounterPairs], rank: Int64s, levels: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Pointers by letter and rank of the counter that changes, and the rows."""
-    rows = counters.rows(direction, counters.counts)
     sizes, parts = [], [np.zeros((0, 2), np.int64)]
-    for pairs in _by_letter(letters, rows):
+    for pairs in changes:
         order = np.argsort(rank[pairs[:, 0]], kind="stable")
         sizes.append(np.bincount(rank[pairs[:, 0]], minlength=levels))
         parts.append(pairs[order])

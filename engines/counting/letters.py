@@ -17,7 +17,7 @@ from engines.columns.columns import Columns, distinct
 from engines.columns.layout import Layout
 from engines.counting.compile import Term, Value
 from engines.counting.tables import Letters
-from kernels.groups import Groups, ResultRows, RowSegments
+from kernels.groups import Groups, ResultRows, RowSegments, Spans
 from kernels.values import MAX, MIN, NUMBER, SUM
 from kernels.windows.cpu import most_of_letters
 from optimizer.ir.automaton import Machine, Symbols
@@ -29,6 +29,7 @@ from optimizer.ir.query import (
     alternatives,
     last_events,
     positive_events,
+    whole_ticks,
 )
 from workloads import syntax as ex
 from workloads.syntax import Attribute, Plus
@@ -41,8 +42,20 @@ _KINDS = {
 }
 
 
+def spans_of(queries: Sequence[Query], tick: int) -> Spans:
+    """The windows and slides of queries, in ticks or in events."""
+    widths = [query.window.ticks(tick) for query in queries]
+    slides = [
+        (query.slide or 0)
+        if query.window.is_count
+        else whole_ticks(query.slide or 0, tick, "slide")
+        for query in queries
+    ]
+    return Spans(np.array(widths, np.int64), np.array(slides, np.int64))
+
+
 class CountingPlan:
-    """The machines of queries that share key, window and slide."""
+    """The machines of queries of one key that are counted together."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.queries = tuple(queries)
@@ -96,6 +109,8 @@ def value_columns(query: Query) -> dict[tuple[str, str, str], int]:
 
 
 def _triggers(query: Query) -> frozenset[Symbol]:
+    if query.slide is not None:
+        return frozenset()
     return frozenset(
         event.symbol
         for choice in alternatives(query.pattern)
@@ -198,7 +213,10 @@ def spoken(plan: CountingPlan, columns: Columns, layout: Layout) -> RelevantEven
 def prepare(
     plan: CountingPlan, columns: Columns, layout: Layout, width: int, is_count: bool
 ) -> LetterGroups | None:
-    """What the kernels run on; None where the stream has too many letters."""
+    """What the kernels run on; None where the stream has too many letters.
+
+    `width` is that of the widest window.
+    """
     found = spoken(plan, columns, layout)
     named = with_letters(plan, found.codes, found.sets, found.event)
     if named is None:
@@ -241,9 +259,12 @@ def counted(
     layout: Layout | None,
     rows: ResultRows,
     dual: bool,
-    by_rank: bool = False,
+    by_rank: npt.NDArray[np.bool_] | None = None,
 ) -> CountResult:
-    """A kernel's rows as results. `by_rank`: its boundaries are ranks, evaluated per slide."""
+    """A kernel's rows as results.
+
+    `by_rank`: of which queries the boundaries are ranks, which a layout is needed for.
+    """
     number = rows.query
     if prepared.queries < 2**16:
         number = number.astype(np.uint16)  # sorted by its bits
@@ -271,9 +292,9 @@ def counted_by_query(
     start: Int64s,
     rows: RowSegments,
     dual: bool,
-    by_rank: bool = False,
+    by_rank: npt.NDArray[np.bool_] | None = None,
 ) -> CountResult:
-    """The same of rows that come in segments; a layout is needed for ranks."""
+    """The same of rows that come in segments."""
     ends = np.append(0, np.cumsum(rows.end - start))
     moved = np.flatnonzero(start != ends[:-1]).tolist()
 
@@ -310,7 +331,7 @@ def _counted(
     approximate: Float64s,
     values: Float64s,
     dual: bool,
-    by_rank: bool,
+    by_rank: npt.NDArray[np.bool_] | None,
 ) -> CountResult:
     if dual:
         # A wrapped count is right where the true one is below 2^64, which the other one tells.
@@ -319,9 +340,12 @@ def _counted(
     else:
         exact = np.ones(len(counts), np.bool_)
     last = prepared.used[prepared.groups.event[1:] - 1]
-    if by_rank and layout is not None:
+    if by_rank is not None and by_rank.any() and layout is not None:
         # The window may end with an event that no query speaks of.
-        last = layout.rows_until(layout.partition[last[group]], boundary) - 1
+        last = last[group]
+        ranked = np.flatnonzero(np.repeat(by_rank, np.diff(ends)))
+        until = layout.rows_until(layout.partition[last[ranked]], boundary[ranked])
+        last[ranked] = until - 1
         group = np.arange(len(group))
     events = len(prepared.used)
     return CountResult(ends, group, last, boundary, counts, approximate, exact, values, events)
@@ -404,16 +428,30 @@ def _inputs(plan: CountingPlan, columns: Columns, rows: Int64s) -> Float64s:
     return inputs
 
 
-def may_overflow(plan: CountingPlan, prepared: LetterGroups, width: int) -> bool:
-    """Could a window hold 2^62 matches? At most the product of its components' candidates."""
+ONE_WORD, TWO_WORDS = 62, 126  # bits of counts that one or two numbers are sure to hold
+
+
+def bits_of_counts(plan: CountingPlan, prepared: LetterGroups, spans: Spans) -> Float64s:
+    """By query, of how many bits the matches in a window may be.
+
+    They are at most the product of the components' candidates.
+    """
     groups, moves = prepared.groups, prepared.letters.moves
     events = np.bincount(groups.move_letter, minlength=len(moves))
-    if not _could_overflow(plan, _by_symbol(plan, moves, events)):
-        return False  # not even if all were in one window
-    most = most_of_letters(
-        groups.run, groups.position, groups.event, groups.move_letter, len(moves), width
-    )
-    return _could_overflow(plan, _by_symbol(plan, moves, most))
+    every = range(len(plan.queries))
+    bits = _bits(plan, every, _by_symbol(plan, moves, events))  # if all were in one window
+    for width in np.unique(spans.width[bits >= ONE_WORD]).tolist():
+        most = most_of_letters(
+            groups.run, groups.position, groups.event, groups.move_letter, len(moves), width
+        )
+        mine = np.flatnonzero((bits >= ONE_WORD) & (spans.width == width))
+        bits[mine] = _bits(plan, mine.tolist(), _by_symbol(plan, moves, most))
+    return bits
+
+
+def may_overflow(plan: CountingPlan, prepared: LetterGroups, spans: Spans) -> bool:
+    """Could a window hold 2^62 matches?"""
+    return bool((bits_of_counts(plan, prepared, spans) >= ONE_WORD).any())
 
 
 def _by_symbol(
@@ -427,19 +465,20 @@ def _by_symbol(
     return found
 
 
-def _could_overflow(plan: CountingPlan, most: dict[Symbol, int]) -> bool:
+def _bits(plan: CountingPlan, queries: Iterable[int], most: dict[Symbol, int]) -> Float64s:
     """The same for windows with at most so many candidates of each symbol."""
     bits = {symbol: math.log2(max(1, number)) for symbol, number in most.items()}
-    return any(
-        sum(
-            most[e.symbol] if isinstance(e.quantifier, Plus) else bits[e.symbol]
-            for e in positive_events(choice)
+    return np.array([
+        max(
+            sum(
+                most[e.symbol] if isinstance(e.quantifier, Plus) else bits[e.symbol]
+                for e in positive_events(choice)
+            )
+            for choice in plan.choices[q]
         )
-        + math.log2(len(choices))
-        >= 62
-        for choices in plan.choices
-        for choice in choices
-    )
+        + math.log2(len(plan.choices[q]))
+        for q in queries
+    ])  # fmt: skip
 
 
 _FIRST, _MOST = 1 << 10, 1 << 21  # rows per slide that are made room for at first
@@ -457,14 +496,17 @@ def filled(
         capacity = 4 * max(1, capacity)
 
 
-def capacity_for(groups: Groups, triggered: np.ndarray, slide: int) -> int:
+def capacity_for(groups: Groups, triggered: np.ndarray, spans: Spans) -> int:
     """How many rows there may be, by how many queries each move letter triggers.
 
     Per slide that is a guess where boundaries are very many, as after a gap in the stream.
     """
-    if slide == 0:
-        return int(triggered[groups.move_letter].sum())
+    capacity = int(triggered[groups.move_letter].sum())
     firsts = groups.run[:-1][np.diff(groups.run) > 0]
-    spans = groups.limit[np.diff(groups.run) > 0] - groups.position[firsts]
-    boundaries = float(np.floor_divide(spans, slide).sum()) + len(spans)
-    return int(min(_MOST, max(_FIRST, boundaries * float(triggered.sum()))))
+    reach = groups.limit[np.diff(groups.run) > 0] - groups.position[firsts]
+    marks = spans.marks
+    boundaries = sum(
+        (float(np.floor_divide(reach, slide).sum()) + len(reach)) * number
+        for slide, number in zip(marks.slide.tolist(), np.diff(marks.marked).tolist(), strict=True)
+    )
+    return capacity + (int(min(_MOST, max(_FIRST, boundaries))) if len(marks.slide) else 0)

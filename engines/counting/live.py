@@ -24,19 +24,25 @@ from engines.counting.letters import (
     CountResult,
     LetterGroups,
     RelevantEvents,
+    bits_of_counts,
     counted,
     counted_by_query,
     joined_queries,
-    may_overflow,
     nothing,
+    spans_of,
     spoken,
     with_letters,
 )
-from engines.counting.pane_tables import WindowSpan
 from engines.counting.pretree import tree_rows
-from engines.counting.product import CompiledTables, parts_of, room_for, run_product
+from engines.counting.product import (
+    CompiledTables,
+    needs_floats,
+    parts_of,
+    room_for,
+    run_product,
+)
 from engines.counting.rows import Selected, result_tables
-from engines.counting.sem import start_rows
+from engines.counting.sem import start_rows, window_spans
 from engines.device_kernels import DeviceKernels
 from engines.devices import DeviceRequest
 from engines.limits import StateError
@@ -44,7 +50,7 @@ from engines.program import CountingUnit, RunContext
 from engines.results.json_text import KeyTexts
 from kernels.groups import Groups, ResultRows
 from optimizer.ir.automaton import Symbols
-from optimizer.ir.query import Query, whole_ticks
+from optimizer.ir.query import Query, Symbol
 from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]
@@ -74,7 +80,8 @@ class LiveCounterState:
 class _Counter:
     """A unit that counts over the state, with tables that are kept while its letters stay."""
 
-    def __init__(self, unit: CountingUnit, inputs: Mapping[str, int]) -> None:
+    def __init__(self, unit: CountingUnit, inputs: Mapping[str, int], tick: int) -> None:
+        self.spans = spans_of(unit.queries, tick)
         self.unit, self.plan, self.compiled = unit, CountingPlan(unit.queries), CompiledTables()
         self.symbols = frozenset(self.plan.symbols)
         # Where its values stand among those of all units.
@@ -85,31 +92,30 @@ class _Counter:
         sizes = np.bincount(new.codes, minlength=len(new.sets))
         return sum(int(n) for n, s in zip(sizes, new.sets, strict=True) if s & self.symbols)
 
-    def count(
-        self, prepared: LetterGroups, batch: _Arrived, width: int, slide: int, device: DeviceRequest
-    ) -> CountResult:
+    def count(self, prepared: LetterGroups, batch: _Arrived, device: DeviceRequest) -> CountResult:
         """The rows that no earlier batch has given."""
-        plan, unit = self.plan, self.unit
-        dual = may_overflow(plan, prepared, width)
+        plan, unit, spans = self.plan, self.unit, self.spans
+        bits = bits_of_counts(plan, prepared, spans)
+        dual = needs_floats(bits)
         match unit.engine:
             case "product":
-                return self._product(prepared, batch, width, slide, dual, device)
+                return self._product(prepared, batch, bits, device)
             case "aseq":
-                rows = tree_rows(plan, prepared, width, slide, dual, None)
+                rows = tree_rows(plan, prepared, spans, dual, None)
             case "pretree":
-                rows = tree_rows(plan, prepared, width, slide, dual)
+                rows = tree_rows(plan, prepared, spans, dual)
             case "sem":
-                spans = [WindowSpan(width, slide)] * len(plan.queries)
-                rows = start_rows(plan, prepared, spans, dual)
+                rows = start_rows(plan, prepared, window_spans(spans), dual)
             case "chopconnect":
-                rows = connected_rows(plan, prepared, width, slide, dual, unit.lengths)
+                rows = connected_rows(plan, prepared, spans, dual, unit.lengths)
             case _:
                 raise AssertionError(f"{unit.engine} has no state of symbols")
         run = batch.group_run[rows.group]
-        if slide:
-            new = rows.boundary > batch.since[run]
-        else:
-            new = rows.group >= batch.run[run] + batch.begun[run]
+        new = np.where(
+            spans.slide[rows.query] > 0,
+            rows.boundary > batch.since[run],
+            rows.group >= batch.run[run] + batch.begun[run],
+        )
         return counted(prepared, None, ResultRows(*(column[new] if len(column) else column
                                               for column in rows)), dual)  # fmt: skip
 
@@ -117,23 +123,20 @@ class _Counter:
         self,
         prepared: LetterGroups,
         batch: _Arrived,
-        width: int,
-        slide: int,
-        dual: bool,
+        bits: npt.NDArray[np.float64],
         device: DeviceRequest,
     ) -> CountResult:
-        plan, kernels = self.plan, DeviceKernels(device)
+        plan, kernels, dual = self.plan, DeviceKernels(device), needs_floats(bits)
         found = []
-        for part in parts_of(room_for(plan, prepared, batch.since, width, slide)):
+        for part in parts_of(room_for(plan, prepared, batch.since, self.spans)):
             start, rows = run_product(
                 plan,
                 prepared,
                 part,
                 batch.begun,
                 batch.since,
-                width,
-                slide,
-                dual,
+                self.spans,
+                bits,
                 self.compiled,
                 kernels,
             )
@@ -142,7 +145,7 @@ class _Counter:
 
 
 class LiveCounter:
-    """Units of one key, window and slide, counted over one state.
+    """Units of one key, with windows in time or in events, counted over one state.
 
     Batches come in the order of time, and events of one time in one batch.
     """
@@ -151,12 +154,16 @@ class LiveCounter:
         self, units: Sequence[CountingUnit], tick: int, context: RunContext | None = None
     ) -> None:
         self.queries = tuple(query for unit in units for query in unit.queries)
-        window, slide = self.queries[0].window, self.queries[0].slide or 0
-        self._is_count = window.is_count
-        self._width = window.ticks(tick)
-        self._slide = slide if window.is_count else whole_ticks(slide, tick, "slide")
+        self._is_count = self.queries[0].window.is_count
+        spans = spans_of(self.queries, tick)
+        self._width = spans.widest
+        self._slides = [int(slide) for slide in np.unique(spans.slide) if slide]
         self._plan = CountingPlan(self.queries)
-        self._counters = [_Counter(unit, self._plan.inputs) for unit in units]
+        self._reach: dict[Symbol, int] = {}  # how long an event of each symbol is needed
+        for machines, width in zip(self._plan.machines, spans.width.tolist(), strict=True):
+            for symbol in {s for machine in machines for s in machine.symbols}:
+                self._reach[symbol] = max(width, self._reach.get(symbol, 0))
+        self._counters = [_Counter(unit, self._plan.inputs, tick) for unit in units]
         self._context = context or RunContext()
         self.clear()
 
@@ -173,10 +180,10 @@ class LiveCounter:
         """The first time that may give rows, or let go of all state, if no further event comes."""
         if self._is_count or not len(self.state.position):
             return None
-        gone = int(self.state.position.max()) + self._width
-        if not self._slide:
-            return gone
-        return min(gone, (int(self.state.since.min()) // self._slide + 1) * self._slide)
+        s = self.state
+        gone = int((s.position + self._held(s.sets, s.codes, s.event)).max())
+        since = int(self.state.since.min())
+        return min([gone, *((since // slide + 1) * slide for slide in self._slides)])
 
     def add(
         self, arranged: ArrangedEvents, until: int | None, outputs: Mapping[str, str] | None = None
@@ -195,10 +202,18 @@ class LiveCounter:
             with account.charge(counter.unit.operator):
                 found = self._count(counter, batch, limit)
             account.count(counter.unit.operator, counter.read(new), len(found.group))
-            places = _Places(batch, found, self._slide, self._is_count)
+            places = _Places(batch, found, self._is_count)
             tables += result_tables(counter.unit.queries, found, places, account, outputs)
-        self.state = batch.left(limit - self._width, limit)
+        self.state = batch.left(self._held(batch.sets, batch.codes, batch.event), limit)
         return tables
+
+    def _held(self, sets: Sequence[Symbols], codes: Int64s, event: Int64s) -> Int64s:
+        """For how long each group is needed: as long as the widest window that speaks of it."""
+        reach = np.array([max(map(self._reach.__getitem__, s), default=0) for s in sets], np.int64)
+        held = np.zeros(len(event) - 1, np.int64)
+        if len(held):
+            held = np.maximum.reduceat(reach[codes], event[:-1])
+        return held
 
     def save(self) -> pa.Table:
         """The state, a row for each key."""
@@ -306,7 +321,7 @@ class LiveCounter:
             return nothing(plan)
         unit = counter.unit
         device = self._context.device_of(unit.device)
-        return counter.count(prepared, batch, self._width, self._slide, device)
+        return counter.count(prepared, batch, device)
 
     def _limit(self, batch: _Arrived, until: int | None) -> Int64s:
         """Up to which boundary rows are due, by run."""
@@ -390,9 +405,9 @@ class _Arrived:
         last = np.append(np.full(len(old_run), -1), new.used[new.event[1:] - 1])[order]
         self.last_row = np.repeat(last, sizes)
 
-    def left(self, horizon: Int64s, since: Int64s) -> LiveCounterState:
-        """What later windows can reach: the groups behind `horizon`."""
-        kept = self.position > horizon[self.group_run]
+    def left(self, held: Int64s, since: Int64s) -> LiveCounterState:
+        """What later windows can reach: the groups that are not yet held for as long as needed."""
+        kept = self.position + held > since[self.group_run]
         runs = np.bincount(self.group_run[kept], minlength=len(self.keys))
         # A key that holds nothing is forgotten, unless its ranks go on.
         stays = np.ones(len(runs), bool) if self._is_count else runs > 0
@@ -415,19 +430,18 @@ class _Arrived:
 class _Places:
     """Key, time and sequence of results: of this batch's events, or of boundaries."""
 
-    def __init__(self, batch: _Arrived, counted: CountResult, slide: int, is_count: bool) -> None:
+    def __init__(self, batch: _Arrived, counted: CountResult, is_count: bool) -> None:
         self.columns = batch.arranged.columns
-        self._batch, self._counted = batch, counted
-        self._slide, self._is_count = slide, is_count
+        self._batch, self._counted, self._is_count = batch, counted, is_count
 
     def key(self, rows: Selected) -> pa.Array:
         group = self._counted.group[rows]
         return self._batch.keys.take(pa.array(self._batch.group_run[group]))
 
-    def time(self, rows: Selected) -> pa.Array:
+    def time(self, rows: Selected, query: Query) -> pa.Array:
         events, layout = self.columns.events, self._batch.arranged.layout
         counted, batch = self._counted, self._batch
-        if not self._slide:
+        if query.slide is None:
             return events.times(layout.ticks[counted.last[counted.group[rows]]])
         if not self._is_count:
             return events.times(counted.boundary[rows])
@@ -440,10 +454,10 @@ class _Places:
         ticks = np.where(earlier, batch.last_before[run], layout.ticks[np.maximum(row, 0)])
         return events.times(ticks)
 
-    def seq(self, rows: Selected) -> pa.Array:
+    def seq(self, rows: Selected, query: Query) -> pa.Array:
         sequence = self.columns.events.sequence
         group = self._counted.group[rows]
-        if sequence is None or self._slide:
+        if sequence is None or query.slide is not None:
             return pa.nulls(len(group), pa.int64())
         return pa.array(sequence[self._batch.arranged.layout.order[self._counted.last[group]]])
 

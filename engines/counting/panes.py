@@ -26,7 +26,7 @@ from engines.counting.letters import (
 )
 from engines.counting.pane_tables import PaneTables, WindowSpan, compile_panes, cuts_of
 from engines.counting.product import from_the_beginning, parts_of
-from kernels.groups import RowSegments
+from kernels.groups import RowSegments, Spans
 from kernels.panes.cpu import panes_of, slide_panes
 from kernels.product import cpu as kernel
 from kernels.windows.cpu import boundaries, most_of_letters
@@ -141,7 +141,8 @@ def _safe(plan: CountingPlan, prepared: LetterGroups, spans: Sequence[WindowSpan
     """The widest window of which none can hold too many matches to be counted exactly."""
     safe = 0
     for width in sorted({span.width for span in spans} | {min(span.slide for span in spans)}):
-        if may_overflow(plan, prepared, width):
+        same = np.full(len(plan.queries), width)
+        if may_overflow(plan, prepared, Spans(same, same)):
             break
         safe = width
     return safe

@@ -29,7 +29,7 @@ from engines.counting.letters import (
     prepare,
 )
 from engines.counting.tables import Letters, by_letter, ints, pointers, where
-from kernels.groups import ResultRows
+from kernels.groups import ResultRows, Spans
 from kernels.prefixes import cpu as kernel
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.chain import Chain, chain_of
@@ -37,11 +37,15 @@ from optimizer.ir.query import Query, Symbol
 
 
 class Member(NamedTuple):
-    """A query of a tree: its number in the plan, its chain, and the values it asks for."""
+    """A query of a tree: its number in the plan, its chain, and the values it asks for.
+
+    `triggers` are the symbols whose events it is read at.
+    """
 
     query: int
     chain: Chain
     values: tuple[Value, ...]
+    triggers: Symbols
 
 
 def refusal(query: Query) -> str | None:
@@ -51,33 +55,32 @@ def refusal(query: Query) -> str | None:
 
 
 def count(
-    plan: CountingPlan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
+    plan: CountingPlan, columns: Columns, layout: Layout, spans: Spans, is_count: bool
 ) -> CountResult | None:
     """Count the plan's queries, those of one START in one tree. As `product.count`.
 
     The rows of each query come in order, one query's after another's as the trees come.
     """
-    return count_trees(plan, columns, layout, width, slide, is_count, by_start)
+    return count_trees(plan, columns, layout, spans, is_count, by_start)
 
 
 def count_trees(
     plan: CountingPlan,
     columns: Columns,
     layout: Layout,
-    width: int,
-    slide: int,
+    spans: Spans,
     is_count: bool,
     together: Callable[[Chain], object] | None,
 ) -> CountResult | None:
     """The same with a tree for each value of `together`, or for each query."""
-    prepared = prepare(plan, columns, layout, width, is_count)
+    prepared = prepare(plan, columns, layout, spans.widest, is_count)
     if prepared is None:
         return None
     if not len(prepared.used):
         return nothing(plan)
-    dual = may_overflow(plan, prepared, width)
-    rows = tree_rows(plan, prepared, width, slide, dual, together)
-    return counted(prepared, layout, rows, dual, by_rank=slide > 0 and is_count)
+    dual = may_overflow(plan, prepared, spans)
+    rows = tree_rows(plan, prepared, spans, dual, together)
+    return counted(prepared, layout, rows, dual, (spans.slide > 0) & is_count)
 
 
 def by_start(chain: Chain) -> object:
@@ -88,8 +91,7 @@ def by_start(chain: Chain) -> object:
 def tree_rows(
     plan: CountingPlan,
     prepared: LetterGroups,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     together: Callable[[Chain], object] | None = by_start,
 ) -> ResultRows:
@@ -99,9 +101,15 @@ def tree_rows(
         chain = chain_of(query)
         assert isinstance(chain, Chain), chain
         key = q if together is None else together(chain)
-        trees[key].append(Member(q, chain, plan.terms[q].values))
+        trees[key].append(Member(q, chain, plan.terms[q].values, plan.terms[q].triggers))
     found = [
-        _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, slide, dual)
+        _run(
+            tree_of(members, prepared.letters),
+            prepared,
+            plan.most_values,
+            spans.of(ints(member.query for member in members)),
+            dual,
+        )
         for members in trees.values()
     ]
     return joined(found)
@@ -111,14 +119,13 @@ def _run(
     tree: kernel.PrefixTree,
     prepared: LetterGroups,
     most_values: int,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
 ) -> ResultRows:
     groups = prepared.groups
     return filled(
-        partial(kernel.count_prefixes, groups, tree, width, slide, dual),
-        capacity_for(groups, np.diff(tree.triggered), slide),
+        partial(kernel.count_prefixes, groups, tree, spans, dual),
+        capacity_for(groups, np.diff(tree.triggered), spans),
         dual,
         most_values,
     )
@@ -143,7 +150,6 @@ def tree_of(members: Sequence[Member], letters: Letters) -> kernel.PrefixTree:
     nodes = list(numbers)
     slots = _Slots(members, paths)
     gates = list(dict.fromkeys(m.chain.gate for m in members if m.chain.gate))
-    lasts = [member.chain.components[-1].symbol for member in members]
     moves = [symbols for symbols, _ in letters.moves]
     return kernel.PrefixTree(
         ints(node.parent for node in nodes),
@@ -155,7 +161,7 @@ def tree_of(members: Sequence[Member], letters: Letters) -> kernel.PrefixTree:
         ints(slot.kind for slot in slots.slots),
         ints(slots.source(slot, nodes) for slot in slots.slots),
         ints(slot.input for slot in slots.slots),
-        *by_letter(moves, lambda s: where(last in s for last in lasts)),
+        *by_letter(moves, lambda s: where(member.triggers & s for member in members)),
         ints(member.query for member in members),
         ints(path[-1] for path in paths),
         ints(gates.index(m.chain.gate) if m.chain.gate else -1 for m in members),

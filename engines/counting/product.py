@@ -1,12 +1,13 @@
-"""Aggregate queries of one key and window, counted together by the sliding product.
+"""Aggregate queries of one key, counted together by the sliding product.
 
 Queries whose events can all be taken back go through the reversible kernel, which does half the
-work; the others through the two stacks of `kernels.product.cpu`.
+work and all windows in one visit of the events; the others through the two stacks of
+`kernels.product.cpu`, once for each width. A device takes each window and slide by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,16 @@ import numpy.typing as npt
 
 from engines.columns.columns import Columns
 from engines.columns.layout import Layout
-from engines.counting.compile import Tables, Term, compile_steps, compile_tables, triggered
+from engines.counting.compile import Tables, compile_steps, compile_tables, triggered
 from engines.counting.letters import (
+    ONE_WORD,
+    TWO_WORDS,
     CountingPlan,
     CountResult,
     LetterGroups,
+    bits_of_counts,
     counted_by_query,
     joined_queries,
-    may_overflow,
     nothing,
     prepare,
     value_columns,
@@ -29,7 +32,7 @@ from engines.counting.letters import (
 from engines.counting.tables import Letters
 from engines.device_kernels import CPU, DeviceKernels
 from engines.devices import DeviceRequest
-from kernels.groups import Groups, RowSegments
+from kernels.groups import Groups, RowSegments, Spans
 from kernels.reversible.cpu import Steps
 from kernels.windows.cpu import boundaries
 
@@ -45,16 +48,15 @@ def count(
     plan: CountingPlan,
     columns: Columns,
     layout: Layout,
-    width: int,
-    slide: int,
+    spans: Spans,
     is_count: bool,
     request: DeviceRequest = ON_CPU,
 ) -> CountResult | None:
     """Count all queries of the plan over a layout; None where the stream makes that impossible.
 
-    `slide` 0 means per trigger. Large counts come marked as not exact, and nothing wraps unseen.
+    Large counts come marked as not exact, and nothing wraps unseen.
     """
-    prepared = prepare(plan, columns, layout, width, is_count)
+    prepared = prepare(plan, columns, layout, spans.widest, is_count)
     if prepared is None:
         return None
     if not len(prepared.used):
@@ -62,19 +64,23 @@ def count(
     if prepared.has_ties and any(m.has_conjunction for ms in plan.machines for m in ms):
         # Simultaneous events would have to be paired with one another.
         return None
-    by_rank = slide > 0 and is_count
-    dual = may_overflow(plan, prepared, width)
+    by_rank = (spans.slide > 0) & is_count
+    bits = bits_of_counts(plan, prepared, spans)
+    dual = needs_floats(bits)
     begun, since = from_the_beginning(prepared.groups)
-    parts = list(parts_of(room_for(plan, prepared, since, width, slide)))
+    parts = list(parts_of(room_for(plan, prepared, since, spans)))
 
     kernels = DeviceKernels(request)
     found = []
     for part in parts:
-        start, rows = run_product(
-            plan, prepared, part, begun, since, width, slide, dual, kernels=kernels
-        )
-        found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank))
+        start, rows = run_product(plan, prepared, part, begun, since, spans, bits, kernels=kernels)
+        found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank[part]))
     return found[0] if len(found) == 1 else joined_queries(found)
+
+
+def needs_floats(bits: npt.NDArray[np.float64]) -> bool:
+    """Are there counts that may be too large to be exact, so that all have floats beside them?"""
+    return bool((bits >= ONE_WORD).any())
 
 
 def parts_of(room: Int64s) -> Iterator[Int64s]:
@@ -94,45 +100,57 @@ def run_product(
     part: Int64s,
     begun: Int64s,
     since: Int64s,
-    width: int,
-    slide: int,
-    dual: bool,
+    spans: Spans,
+    bits: npt.NDArray[np.float64],
     compiled: CompiledTables | None = None,
     kernels: DeviceKernels = CPU,
 ) -> tuple[Int64s, RowSegments]:
     """Where the rows of each query of a part of the plan start, and the rows.
 
-    `begun` and `since` as `kernels.product.cpu.slide_product` has them.
+    `begun` and `since` as `kernels.product.cpu.slide_product` has them; `bits` are those that the
+    counts of each query may have.
     """
-    groups = prepared.groups
-    room = room_for(plan, prepared, since, width, slide)[part]
+    groups, dual = prepared.groups, needs_floats(bits)
+    room = room_for(plan, prepared, since, spans)[part]
+    mine, bits = spans.of(part), bits[part]
     start = np.cumsum(room) - room
     rows = int(room.sum())
     out = RowSegments(
         start.copy(),
         start + room,
         np.empty(rows, np.int64),
-        np.empty(rows if slide else 0, np.int64),
+        np.empty(rows if mine.slide.any() else 0, np.int64),
         np.empty(rows, np.uint64),
         np.empty(rows if dual else 0, np.float64),
         np.empty((rows, plan.most_values), np.float64),
     )
     compiled = compiled or CompiledTables()
-    marks = np.array([plan.terms[q].reversible and not dual for q in part])
-    for chosen in (np.flatnonzero(marks), np.flatnonzero(~marks)):
-        if not len(chosen):
-            continue
+    back = np.array([plan.terms[q].reversible for q in part]) & (bits < TWO_WORDS)
+    for chosen in _calls(mine, back, kernels.on_device):
         queries = tuple(part[chosen].tolist())
-        mine = out._replace(end=out.end[chosen], room=out.room[chosen])
-        if marks[chosen[0]]:
-            steps = compiled.steps(plan, queries, prepared.letters)
-            fits = kernels.reversible(groups, begun, since, steps, width, slide, mine)
+        own = out._replace(end=out.end[chosen], room=out.room[chosen])
+        some = mine.of(chosen)
+        if back[chosen[0]]:
+            window = tuple(some.windows[1].tolist())
+            steps = compiled.steps(plan, queries, prepared.letters, window)
+            fits = kernels.reversible(groups, begun, since, steps, some, dual, own)
         else:
             tables = compiled.tables(plan, queries, prepared.letters)
-            fits = kernels.product(groups, begun, since, *tables, width, slide, dual, mine)
+            fits = kernels.product(groups, begun, since, *tables, some, dual, own)
         assert fits, "a query gave more rows than it has evaluations"
-        out.end[chosen] = mine.end
+        out.end[chosen] = own.end
     return start, out
+
+
+def _calls(spans: Spans, back: npt.NDArray[np.bool_], on_device: bool) -> Iterator[Int64s]:
+    """The queries that one call of a kernel takes, by whether their events can be taken back."""
+    one = np.zeros(len(back), np.int64)
+    width = spans.width if on_device else np.where(back, 0, spans.width)
+    kinds = np.stack([~back, width, spans.slide if on_device else one], axis=1)
+    _, number = np.unique(kinds, axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    for i in range(int(number.max(initial=-1)) + 1):
+        yield np.flatnonzero(number == i)
 
 
 class CompiledTables:
@@ -142,8 +160,14 @@ class CompiledTables:
         self._letters: Letters | None = None
         self._found: dict[Hashable, Any] = {}
 
-    def steps(self, plan: CountingPlan, queries: tuple[int, ...], letters: Letters) -> Steps:
-        found: Steps = self._kept(compile_steps, plan, queries, letters)
+    def steps(
+        self,
+        plan: CountingPlan,
+        queries: tuple[int, ...],
+        letters: Letters,
+        window: tuple[int, ...],
+    ) -> Steps:
+        found: Steps = self._kept(compile_steps, plan, queries, letters, window)
         return found
 
     def tables(self, plan: CountingPlan, queries: tuple[int, ...], letters: Letters) -> Tables:
@@ -152,17 +176,19 @@ class CompiledTables:
 
     def _kept(
         self,
-        compile_terms: Callable[[Sequence[Term], Letters], Any],
+        compile_terms: Callable[..., Any],
         plan: CountingPlan,
         queries: tuple[int, ...],
         letters: Letters,
+        *more: Hashable,
     ) -> Any:
         if letters != self._letters:
             self._letters, self._found = letters, {}
-        if (compile_terms, queries) not in self._found:
+        key = (compile_terms, queries, *more)
+        if key not in self._found:
             terms = [plan.terms[q] for q in queries]
-            self._found[compile_terms, queries] = compile_terms(terms, letters)
-        return self._found[compile_terms, queries]
+            self._found[key] = compile_terms(terms, letters, *more)
+        return self._found[key]
 
 
 def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:
@@ -171,16 +197,16 @@ def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:
     return np.zeros(runs, np.int64), np.full(runs, -(2**62), np.int64)
 
 
-def room_for(
-    plan: CountingPlan, prepared: LetterGroups, since: Int64s, width: int, slide: int
-) -> Int64s:
+def room_for(plan: CountingPlan, prepared: LetterGroups, since: Int64s, spans: Spans) -> Int64s:
     """How many rows each query can give: one for each time that it is evaluated."""
     groups, letters = prepared.groups, prepared.letters
-    if slide:
-        most = boundaries(groups.run, groups.limit, groups.position, since, width, slide)
-        return np.full(len(plan.queries), most, np.int64)
-    events = np.bincount(groups.move_letter, minlength=len(letters.moves))
     room = np.zeros(len(plan.queries), np.int64)
-    for number, queries in zip(events.tolist(), triggered(plan.terms, letters), strict=True):
-        room[queries] += number
+    if not spans.slide.all():
+        events = np.bincount(groups.move_letter, minlength=len(letters.moves))
+        for number, queries in zip(events.tolist(), triggered(plan.terms, letters), strict=True):
+            room[queries] += number
+    marks = spans.marks
+    for m, (width, slide) in enumerate(zip(marks.width, marks.slide, strict=True)):
+        most = boundaries(groups.run, groups.limit, groups.position, since, width, slide)
+        room[marks.queries[marks.marked[m] : marks.marked[m + 1]]] = most
     return room

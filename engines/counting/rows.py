@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +15,15 @@ from engines.columns.columns import Columns, Vector, evaluate, truth
 from engines.columns.layout import ArrangedEvents
 from engines.counting import aseq, chopconnect, pretree, sem
 from engines.counting.folds import count_folds
-from engines.counting.pane_tables import WindowSpan
+from engines.counting.letters import spans_of
 from engines.counting.panes import count_panes
 from engines.counting.product import CountingPlan, CountResult, count, value_columns
 from engines.devices import DeviceRequest
 from engines.program import CountingUnit
 from engines.results.json_text import KeyTexts, encoded, with_fixed
 from engines.results.tables import aggregate_schema, coded_schema, one_text
-from optimizer.ir.query import Aggregation, Query, whole_ticks
+from kernels.groups import Spans
+from optimizer.ir.query import Aggregation, Query
 from workloads import syntax as ex
 
 Selected: TypeAlias = slice | npt.NDArray[np.int64]
@@ -60,79 +60,56 @@ def counted_rows(
     return result_tables(unit.queries, counted, places, account, outputs, most)
 
 
-class _Span(NamedTuple):
-    """The window and slide that the queries of a unit have in common."""
-
-    width: int
-    slide: int
-    is_count: bool
-
-    @staticmethod
-    def of(unit: CountingUnit, tick: int) -> _Span:
-        window, slide = unit.queries[0].window, unit.queries[0].slide or 0
-        width = window.ticks(tick)
-        if slide and not window.is_count:
-            slide = whole_ticks(slide, tick, "slide")
-        return _Span(width, slide, window.is_count)
-
-
 def _product(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    span = _Span.of(unit, arranged.columns.events.tick)
-    return count(plan, arranged.columns, arranged.layout, *span, device)
+    return count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged), device)
 
 
 def _aseq(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    span = _Span.of(unit, arranged.columns.events.tick)
-    return aseq.count(plan, arranged.columns, arranged.layout, *span)
+    return aseq.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
 
 
 def _pretree(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    span = _Span.of(unit, arranged.columns.events.tick)
-    return pretree.count(plan, arranged.columns, arranged.layout, *span)
+    return pretree.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
 
 
 def _chopconnect(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    span = _Span.of(unit, arranged.columns.events.tick)
-    return chopconnect.count(plan, arranged.columns, arranged.layout, *span, unit.lengths)
+    spans = _spans(unit, arranged)
+    return chopconnect.count(plan, arranged.columns, arranged.layout, *spans, unit.lengths)
+
+
+def _spans(unit: CountingUnit, arranged: ArrangedEvents) -> tuple[Spans, bool]:
+    """The windows and slides of a unit's queries, and whether they count events."""
+    spans = spans_of(unit.queries, arranged.columns.events.tick)
+    return spans, unit.queries[0].window.is_count
 
 
 def _panes(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    tick = arranged.columns.events.tick
-    widths = [query.window.ticks(tick) for query in unit.queries]
-    slides = [whole_ticks(query.slide or 0, tick, "slide") for query in unit.queries]
+    widths, slides = (numbers.tolist() for numbers in _spans(unit, arranged)[0])
     return count_panes(plan, arranged.columns, arranged.layout, widths, slides)
 
 
 def _folds(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    spans = _window_spans(unit, arranged.columns.events.tick)
-    is_count = unit.queries[0].window.is_count
-    return count_folds(unit.queries, arranged.columns, arranged.layout, spans, is_count)
+    spans, is_count = _spans(unit, arranged)
+    windows = sem.window_spans(spans)
+    return count_folds(unit.queries, arranged.columns, arranged.layout, windows, is_count)
 
 
 def _sem(
     unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
 ) -> CountResult | None:
-    spans = _window_spans(unit, arranged.columns.events.tick)
-    is_count = unit.queries[0].window.is_count
-    return sem.count(plan, arranged.columns, arranged.layout, spans, is_count)
-
-
-def _window_spans(unit: CountingUnit, tick: int) -> list[WindowSpan]:
-    """The window and slide of each query; a slide of 0 is per trigger."""
-    found = (_Span.of(replace(unit, queries=(query,)), tick) for query in unit.queries)
-    return [WindowSpan(span.width, span.slide) for span in found]
+    return sem.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
 
 
 RUNNERS: Mapping[str, Runner] = {
@@ -152,8 +129,8 @@ class ResultColumns(Protocol):
     columns: Columns
 
     def key(self, rows: Selected) -> pa.Array: ...
-    def time(self, rows: Selected) -> pa.Array: ...
-    def seq(self, rows: Selected) -> pa.Array: ...
+    def time(self, rows: Selected, query: Query) -> pa.Array: ...
+    def seq(self, rows: Selected, query: Query) -> pa.Array: ...
 
 
 def result_tables(
@@ -184,8 +161,6 @@ class _Batch:
         self._events, self._layout = arranged.columns.events, arranged.layout
         self._counted = counted
         self._keys = KeyTexts(self._events, self._layout, query.key) if query.key else None
-        self._by_time = query.slide is not None and not query.window.is_count
-        self._has_seq = self._events.sequence is not None and query.slide is None
         self._ticks = self._layout.ticks[counted.last]
 
     def key(self, rows: Selected) -> pa.Array:
@@ -194,14 +169,14 @@ class _Batch:
             return pa.nulls(len(group), pa.string())
         return self._keys.codes(self._layout.partition[self._counted.last[group]])
 
-    def time(self, rows: Selected) -> pa.Array:
-        if self._by_time:
+    def time(self, rows: Selected, query: Query) -> pa.Array:
+        if query.slide is not None and not query.window.is_count:
             return self._events.times(self._counted.boundary[rows])
         return self._events.times(self._ticks[self._counted.group[rows]])
 
-    def seq(self, rows: Selected) -> pa.Array:
+    def seq(self, rows: Selected, query: Query) -> pa.Array:
         group = self._counted.group[rows]
-        if not self._has_seq or self._events.sequence is None:
+        if query.slide is not None or self._events.sequence is None:
             return pa.nulls(len(group), pa.int64())
         return pa.array(self._events.sequence[self._layout.order[self._counted.last[group]]])
 
@@ -238,7 +213,7 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
         number = rows.stop - rows.start
         rows = rows.start + np.flatnonzero(np.broadcast_to(truth(having), number))
     key = encoded(with_fixed(places.key(rows), query))
-    time, seq = places.time(rows), places.seq(rows)
+    time, seq = places.time(rows, query), places.seq(rows, query)
     size = len(time)
     exact = counted.exact[rows]
     mask = None if exact.all() else ~exact

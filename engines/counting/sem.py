@@ -28,7 +28,7 @@ from engines.counting.letters import (
 )
 from engines.counting.pane_tables import WindowSpan, ends_of
 from engines.counting.tables import Letters, ints, pointers
-from kernels.groups import ResultRows
+from kernels.groups import ResultRows, Spans
 from kernels.product.cpu import Operators
 from kernels.starts import cpu as kernel
 from kernels.starts.cpu import StartReadings
@@ -40,15 +40,14 @@ def count(
     plan: CountingPlan,
     columns: Columns,
     layout: Layout,
-    spans: Sequence[WindowSpan],
+    spans: Spans,
     is_count: bool,
 ) -> CountResult | None:
     """Count the plan's queries, each with its own window and slide (0: per trigger).
 
     None where the stream makes that impossible. Either all of them slide or none.
     """
-    widest = max(span.width for span in spans)
-    prepared = prepare(plan, columns, layout, widest, is_count)
+    prepared = prepare(plan, columns, layout, spans.widest, is_count)
     if prepared is None:
         return None
     if not len(prepared.used):
@@ -56,9 +55,14 @@ def count(
     if prepared.has_ties and any(m.has_conjunction for ms in plan.machines for m in ms):
         # Simultaneous events would have to be paired with one another.
         return None
-    dual = may_overflow(plan, prepared, widest)
-    rows = start_rows(plan, prepared, spans, dual)
-    return counted(prepared, layout, rows, dual, by_rank=is_count and spans[0].slide > 0)
+    dual = may_overflow(plan, prepared, spans)
+    rows = start_rows(plan, prepared, window_spans(spans), dual)
+    return counted(prepared, layout, rows, dual, (spans.slide > 0) & is_count)
+
+
+def window_spans(spans: Spans) -> list[WindowSpan]:
+    """The window and slide of each query."""
+    return [WindowSpan(*pair) for pair in zip(*(s.tolist() for s in spans), strict=True)]
 
 
 def start_rows(

@@ -72,7 +72,7 @@ class LiveRun:
         for unit in program.units:
             if isinstance(unit, CountingUnit) and continues(unit):
                 first = unit.queries[0]
-                groups.setdefault((first.key, first.window, first.slide), []).append(unit)
+                groups.setdefault((first.key, first.window.is_count), []).append(unit)
             else:
                 rest.append(unit)
         self._counted = {
@@ -259,8 +259,8 @@ def continues(unit: CountingUnit) -> bool:
 
 
 def _name(query: Query) -> str:
-    """A name for the group of queries that run with this one: the same in every process."""
-    text = repr((query.key, query.window, query.slide))
+    """A name for the state that this query has with others: the same in every process and plan."""
+    text = repr((query.key, query.window.is_count))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 

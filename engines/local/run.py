@@ -288,7 +288,9 @@ def _names(queries: Iterable[Query]) -> str:
 
 @dataclass
 class _Ranked:
-    """Units of one key and count window, and the events that their next slice reaches back to."""
+    """Units of one key whose widest windows count as many events, and those that their next slice
+    reaches back to.
+    """
 
     program: Program
     key: tuple[str, ...]
@@ -321,7 +323,8 @@ class SlicedRun:
                 unbounded.append(unit)
             else:
                 own = "" if program.sharing else first.name
-                ranked.setdefault((first.key, first.window.size, own), []).append(unit)
+                size = max(query.window.size for query in unit.queries)
+                ranked.setdefault((first.key, size, own), []).append(unit)
         self._timed = {reach: program.only(units) for reach, units in timed.items()}
         self._ranked = [
             _Ranked(program.only(units), key, size) for (key, size, _), units in ranked.items()

@@ -23,9 +23,12 @@ import numpy as np
 
 from kernels.counters import (
     add_counts,
+    ask_at,
+    ask_triggered,
     boundary_from,
     extend,
     first_after,
+    first_held,
     gather,
     most_starts,
     move_down,
@@ -34,7 +37,7 @@ from kernels.counters import (
     total_value,
     with_room,
 )
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
 from kernels.snapshots import connected_value, drop_rows, take, widened
 from kernels.values import SUM, neutral
 
@@ -82,16 +85,16 @@ class SegmentTables(NamedTuple):
 def connect(
     groups: Groups,
     segments: SegmentTables,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: ResultRows,
 ) -> int:
     """Fill `out` with the rows of all windows; returns how many, or -1 where `out` is too small.
 
-    As `kernels.prefixes.cpu.count_prefixes`.
+    As `kernels.prefixes.cpu.count_prefixes`: snapshots have rows for the widest window, and a
+    smaller one is a look at a later row.
     """
-    return int(_connect(*groups, *segments, width, slide, dual, *out))
+    return int(_connect(*groups, *segments, *spans, spans.widest, *spans.marks[1:], dual, *out))
 
 
 @numba.njit(cache=True)
@@ -159,13 +162,14 @@ def _connect(
     laned: np.ndarray, lane_kind: np.ndarray, lane_slot: np.ndarray, lane_before: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, last: np.ndarray, link: np.ndarray,
     gate: np.ndarray, read: np.ndarray, read_kind: np.ndarray, read_slot: np.ndarray,
-    read_lane: np.ndarray, width: int, slide: int, dual: bool,
+    read_lane: np.ndarray, width: np.ndarray, slide: np.ndarray, widest: int, slides: np.ndarray,
+    marked: np.ndarray, marks: np.ndarray, dual: bool,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
 ) -> int:  # fmt: skip
     nodes, many, links, bars = segment.size, node.size - 1, link_before.size, barred[-1]
     plain = slot_kind.size == 0 and not dual  # spares a call with many arguments
-    most = _most_of_any(run, position, event, move_letter, node, extended, extends, width)
+    most = _most_of_any(run, position, event, move_letter, node, extended, extends, widest)
     room = 2 * most + 2
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
@@ -193,30 +197,38 @@ def _connect(
     touched, order = np.zeros(nodes, np.bool_), np.zeros(nodes, np.int64)
     begun = np.zeros(many, np.int64)
     stamp = np.full(last.size, -1, np.int64)
+    asked = np.zeros(last.size, np.int64)
+    due = np.zeros(slides.size, np.int64)  # by window and slide: the boundary that comes next
+    per_trigger = slide.min() == 0
     rows = 0
     for r in range(run.size - 1):
         for i in range(many):
             head[i] = tail[i] = number[i] = 0
         for i in range(bars):
             last_closed[i] = np.iinfo(np.int64).min
-        kept_from = kept_to = boundary = zero
+        kept_from = kept_to = zero
+        due[:] = 0
         first_group, last_group = run[r], run[r + 1]
         g = first_group
         while True:
             # Per slide, the boundaries before the next group come first; after the last group they
             # go on until nothing is active or the limit is reached.
             at_boundary = False
-            if slide > 0 and boundary <= (position[g] - 1 if g < last_group else limit[r]):
-                at_boundary = _any_active(started, head, tail, boundary - width)
+            boundary = due.min() if slides.size > 0 else zero
+            if slides.size > 0 and boundary <= (position[g] - 1 if g < last_group else limit[r]):
+                at_boundary = _any_active(started, head, tail, boundary - widest)
             if at_boundary:
-                opening = boundary - width
+                now = boundary
+                opening = now - widest
+                asking = ask_at(boundary, due, slides, marked, marks, asked)
             elif g == last_group:
                 break
             else:
                 now = position[g]
-                opening = now - width
-                if slide > 0 and not _any_active(started, head, tail, opening):
-                    boundary = boundary_from(now, slide)
+                opening = now - widest
+                if slides.size > 0 and not _any_active(started, head, tail, opening):
+                    for m in range(slides.size):
+                        due[m] = boundary_from(now, slides[m])
                 # What the group does: which nodes are extended how often, and which are cleared.
                 touches = 0
                 beginnings = 0
@@ -332,72 +344,66 @@ def _connect(
                     for k in range(gated[stay], gated[stay + 1]):
                         last_closed[gates[k]] = now
                 g += 1
-                if slide > 0:
+                if not per_trigger:
                     continue
-            # Read: at a boundary all queries, else those that an event of the group triggers.
-            first_event, last_event = (zero, zero + 1) if at_boundary else (event[g - 1], event[g])
-            for e in range(first_event, last_event):
-                first_query, last_query = zero, zero + last.size
-                if not at_boundary:
-                    first_query = triggered[move_letter[e]]
-                    last_query = triggered[move_letter[e] + 1]
-                for k in range(first_query, last_query):
-                    q = k
-                    if not at_boundary:
-                        q = triggers[k]
-                        if stamp[q] == g:
-                            continue
-                        stamp[q] = g
-                    own, j = last[q], link[q]
-                    root = link_root[j] if j >= 0 else own
-                    _expire(own, started, head, tail, opening)
-                    if j >= 0:
-                        _expire(root, started, head, tail, opening)
-                    end, h, t = node[own + 1] - 1, head[own], tail[own]
-                    if gate[q] >= 0:
-                        behind = first_after(closed[gate[q]], head[root], tail[root], opening)
-                        if j < 0:
-                            t = behind
-                        elif behind == head[root]:
-                            continue
-                    first_root = number[root] + head[root]
-                    total, approximate = np.uint64(0), 0.0
+                asking = ask_triggered(
+                    event[g - 1], event[g], move_letter, triggered, triggers, slide, stamp, g,
+                    asked,
+                )  # fmt: skip
+            for a in range(asking):
+                q = asked[a]
+                own, j = last[q], link[q]
+                root = link_root[j] if j >= 0 else own
+                _expire(own, started, head, tail, opening)
+                if j >= 0:
+                    _expire(root, started, head, tail, opening)
+                end, h, t = node[own + 1] - 1, head[own], tail[own]
+                begin = head[root]
+                if width[q] < widest:
+                    begin = first_held(started[root], begin, tail[root], now - width[q])
+                    h = first_held(started[own], h, t, now - width[q])
+                if gate[q] >= 0:
+                    behind = first_after(closed[gate[q]], begin, tail[root], now - width[q])
                     if j < 0:
-                        total = total_count(counts[end, h:t])
-                        if dual:
-                            approximate = total_value(SUM, floats[end, h:t])
-                    else:
-                        for s in range(h, t):
-                            gone = first_root - row_start[j, s]
-                            if gone < row_count[j, s]:
-                                place = row_place[j, s] - kept_from + gone
-                                total += counts[end, s] * kept[place]
-                                if dual:
-                                    approximate += floats[end, s] * kept_f[place]
-                    if total == 0 and approximate == 0.0:
+                        t = behind
+                    elif behind == begin:
                         continue
-                    rows += 1
-                    if rows > out_group.size:
-                        break
-                    out_group[rows - 1] = g - 1
-                    out_boundary[rows - 1] = boundary
-                    out_query[rows - 1] = q
-                    out_counts[rows - 1] = total
+                first_root = number[root] + begin
+                total, approximate = np.uint64(0), 0.0
+                if j < 0:
+                    total = total_count(counts[end, h:t])
                     if dual:
-                        out_approximate[rows - 1] = approximate
-                    for v in range(read[q], read[q + 1]):
-                        kind, slot = read_kind[v], read_slot[v]
-                        if j < 0:
-                            x = total_value(kind, values[slot, h:t])
-                        else:
-                            x = connected_value(
-                                kind, slot, read_lane[v], j, first_root, kept_from, end, h, t,
-                                counts, floats, values, row_start, row_count, row_place, kept,
-                                kept_f, kept_v, dual,
-                            )  # fmt: skip
-                        out_values[rows - 1, v - read[q]] = x
-            if at_boundary:
-                boundary += slide
+                        approximate = total_value(SUM, floats[end, h:t])
+                else:
+                    for s in range(h, t):
+                        gone = first_root - row_start[j, s]
+                        if gone < row_count[j, s]:
+                            place = row_place[j, s] - kept_from + gone
+                            total += counts[end, s] * kept[place]
+                            if dual:
+                                approximate += floats[end, s] * kept_f[place]
+                if total == 0 and approximate == 0.0:
+                    continue
+                rows += 1
+                if rows > out_group.size:
+                    break
+                out_group[rows - 1] = g - 1
+                out_boundary[rows - 1] = boundary if at_boundary else 0
+                out_query[rows - 1] = q
+                out_counts[rows - 1] = total
+                if dual:
+                    out_approximate[rows - 1] = approximate
+                for v in range(read[q], read[q + 1]):
+                    kind, slot = read_kind[v], read_slot[v]
+                    if j < 0:
+                        x = total_value(kind, values[slot, h:t])
+                    else:
+                        x = connected_value(
+                            kind, slot, read_lane[v], j, first_root, kept_from, end, h, t,
+                            counts, floats, values, row_start, row_count, row_place, kept,
+                            kept_f, kept_v, dual,
+                        )  # fmt: skip
+                    out_values[rows - 1, v - read[q]] = x
             if rows > out_group.size:
                 break
         if rows > out_group.size:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels.chopconnect.cpu import SegmentTables
 from kernels.evaluations import looks
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
 from kernels.prefixes.reference import _NEUTRAL, _combined, _term
 from kernels.values import SUM
 
@@ -14,29 +14,27 @@ from kernels.values import SUM
 def connect(
     groups: Groups,
     segments: SegmentTables,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: ResultRows,
 ) -> int:
     """As `kernels.chopconnect.cpu.connect`."""
     rows = 0
-    for g, boundary, window in looks(groups, width, slide):
-        for q in _triggered(groups, segments, g) if slide == 0 else range(len(segments.last)):
-            count, _ = _window(groups, segments, q, window, SUM, -1, 0)
-            if not count:
-                continue
-            if rows == len(out.group):
-                return -1
-            out.group[rows], out.boundary[rows], out.query[rows] = g, boundary, q
-            out.counts[rows] = count % 2**64
-            if dual:
-                out.approximate[rows] = float(count)
-            for v in range(segments.read[q], segments.read[q + 1]):
-                kind, (place, column) = int(segments.read_kind[v]), _origin(segments, q, v)
-                _, value = _window(groups, segments, q, window, kind, place, column)
-                out.values[rows, v - segments.read[q]] = value
-            rows += 1
+    for q, g, boundary, window in looks(groups, spans, lambda g: _triggered(groups, segments, g)):
+        count, _ = _window(groups, segments, q, window, SUM, -1, 0)
+        if not count:
+            continue
+        if rows == len(out.group):
+            return -1
+        out.group[rows], out.boundary[rows], out.query[rows] = g, boundary, q
+        out.counts[rows] = count % 2**64
+        if dual:
+            out.approximate[rows] = float(count)
+        for v in range(segments.read[q], segments.read[q + 1]):
+            kind, (place, column) = int(segments.read_kind[v]), _origin(segments, q, v)
+            _, value = _window(groups, segments, q, window, kind, place, column)
+            out.values[rows, v - segments.read[q]] = value
+        rows += 1
     return rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.groups import Groups, RowSegments
+from kernels.groups import Groups, RowSegments, Spans
 from kernels.panes.cpu import Classes, Connections, Cuts
 from kernels.product.cpu import Operators
 from kernels.product.reference import NEUTRAL, combined, evaluations, multiplied
@@ -30,9 +30,10 @@ def slide_panes(
     """As `kernels.panes.cpu.slide_panes`."""
     for number, (width, slide) in enumerate(zip(classes.width, classes.slide, strict=True)):
         members = _part(classes.member, classes.members, number)
+        spans = Spans(np.full(len(members), width), np.full(len(members), slide))
         for r in range(len(groups.run) - 1):
             for window, boundary, asked in evaluations(
-                groups, r, 0, _FROM_THE_BEGINNING, lambda _: [], len(members), width, slide
+                groups, r, 0, _FROM_THE_BEGINNING, lambda _: [], spans
             ):
                 counts, values = multiplied(groups, operators, window)
                 for q in (int(members[i]) for i in asked):

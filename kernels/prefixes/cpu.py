@@ -23,9 +23,12 @@ import numpy as np
 
 from kernels.counters import (
     add_counts,
+    ask_at,
+    ask_triggered,
     boundary_from,
     extend,
     first_after,
+    first_held,
     gather,
     most_starts,
     move_down,
@@ -33,7 +36,7 @@ from kernels.counters import (
     total_count,
     total_value,
 )
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
 from kernels.values import SUM, neutral
 
 
@@ -68,18 +71,18 @@ class PrefixTree(NamedTuple):
 def count_prefixes(
     groups: Groups,
     tree: PrefixTree,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: ResultRows,
 ) -> int:
     """Fill `out` with the rows of all windows; returns how many, or -1 where `out` is too small.
 
-    Per trigger (`slide` 0) a row is made at each group for each query that one of its events
-    triggers; per slide at each multiple of `slide` up to the run's limit. Only windows with a match
-    give a row.
+    Per trigger a row is made at each group for each query that one of its events triggers; per
+    slide at each multiple of it up to the run's limit. Only windows with a match give a row. The
+    counters of a START do not depend on the window: those that the widest one holds are kept, and a
+    query is read from the first one on that its own window holds.
     """
-    return int(_count(*groups, *tree, width, slide, dual, *out))
+    return int(_count(*groups, *tree, *spans, spans.widest, *spans.marks[1:], dual, *out))
 
 
 @numba.njit(cache=True)
@@ -101,14 +104,15 @@ def _count(
     slotted: np.ndarray, slot_kind: np.ndarray, slot_source: np.ndarray, slot_input: np.ndarray,
     triggered: np.ndarray, triggers: np.ndarray, query: np.ndarray, final: np.ndarray,
     gate: np.ndarray, read: np.ndarray, reads: np.ndarray,
-    width: int, slide: int, dual: bool,
+    width: np.ndarray, slide: np.ndarray, widest: int, slides: np.ndarray, marked: np.ndarray,
+    marks: np.ndarray, dual: bool,
     out_group: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
 ) -> int:  # fmt: skip
     nodes, slots, many = parent.size, slot_kind.size, gate_count[0]
     plain = slots == 0 and not dual  # spares a call with many arguments
     starts = _with_start(parent, extended, extends)
-    most = most_starts(run, position, event, move_letter, starts, width)
+    most = most_starts(run, position, event, move_letter, starts, widest)
     room = 2 * most + 2
     counts = np.zeros((nodes, room), np.uint64)
     floats = np.zeros((nodes, room if dual else 0), np.float64)
@@ -121,10 +125,13 @@ def _count(
     order = np.zeros(nodes, np.int64)
     term = np.zeros(slots, np.float64)
     stamp = np.full(final.size, -1, np.int64)
+    asked = np.zeros(final.size, np.int64)
+    due = np.zeros(slides.size, np.int64)  # by window and slide: the boundary that comes next
+    per_trigger = slide.min() == 0
     zero = run[0] - run[0]  # a plain 0 has a type of its own, for which all would be compiled too
     rows = 0
     for r in range(run.size - 1):
-        head = tail = boundary = zero  # the active STARTs, and what is evaluated next
+        head = tail = zero  # the active STARTs
         for i in range(many):
             last_closed[i] = np.iinfo(np.int64).min
         first, last = run[r], run[r + 1]
@@ -132,20 +139,23 @@ def _count(
         while True:
             # Per slide, the boundaries before the next group come first; after the last group they
             # go on until nothing is active or the limit is reached.
+            boundary = zero
             at_boundary = False
-            if slide > 0 and head < tail:
+            if slides.size > 0 and head < tail:
+                boundary = due.min()
                 at_boundary = boundary <= (position[g] - 1 if g < last else limit[r])
             if at_boundary:
-                opening = boundary - width
-                head = first_after(started, head, tail, opening)
+                now = boundary
+                head = first_after(started, head, tail, now - widest)
+                number = ask_at(boundary, due, slides, marked, marks, asked)
             elif g == last:
                 break
             else:
                 now = position[g]
-                opening = now - width
-                head = first_after(started, head, tail, opening)
-                if slide > 0 and head == tail:
-                    boundary = boundary_from(now, slide)
+                head = first_after(started, head, tail, now - widest)
+                if head == tail:
+                    for m in range(slides.size):
+                        due[m] = boundary_from(now, slides[m])
                 # What the group does: which nodes are extended how often, and which are cleared.
                 touches = 0
                 begins = False
@@ -219,47 +229,41 @@ def _count(
                     for k in range(gated[stay], gated[stay + 1]):
                         last_closed[gates[k]] = now
                 g += 1
-                if slide > 0:
+                if not per_trigger:
                     continue
-            # Read: at a boundary all queries, else those that an event of the group triggers.
-            first_event, last_event = (zero, zero + 1) if at_boundary else (event[g - 1], event[g])
-            for e in range(first_event, last_event):
-                first_query, last_query = zero, zero + final.size
-                if not at_boundary:
-                    first_query = triggered[move_letter[e]]
-                    last_query = triggered[move_letter[e] + 1]
-                for t in range(first_query, last_query):
-                    q = t
-                    if not at_boundary:
-                        q = triggers[t]
-                        if stamp[q] == g:
-                            continue
-                        stamp[q] = g
-                    end = tail
-                    if gate[q] >= 0:
-                        end = first_after(closed[gate[q]], head, tail, opening)
-                    node = final[q]
-                    total = total_count(counts[node, head:end])
-                    approximate = 0.0
+                number = ask_triggered(
+                    event[g - 1], event[g], move_letter, triggered, triggers, slide, stamp, g,
+                    asked,
+                )  # fmt: skip
+            for i in range(number):
+                q = asked[i]
+                opening = now - width[q]
+                begin = head
+                if width[q] < widest:
+                    begin = first_held(started, head, tail, opening)
+                end = tail
+                if gate[q] >= 0:
+                    end = first_after(closed[gate[q]], begin, tail, opening)
+                node = final[q]
+                total = total_count(counts[node, begin:end])
+                approximate = 0.0
+                if dual:
+                    approximate = total_value(SUM, floats[node, begin:end])
+                if total == 0 and approximate == 0.0:
+                    continue
+                if rows < out_group.size:
+                    out_group[rows] = g - 1
+                    out_boundary[rows] = boundary if at_boundary else 0
+                    out_query[rows] = query[q]
+                    out_counts[rows] = total
                     if dual:
-                        approximate = total_value(SUM, floats[node, head:end])
-                    if total == 0 and approximate == 0.0:
-                        continue
-                    if rows < out_group.size:
-                        out_group[rows] = g - 1
-                        out_boundary[rows] = boundary
-                        out_query[rows] = query[q]
-                        out_counts[rows] = total
-                        if dual:
-                            out_approximate[rows] = approximate
-                        for i in range(read[q], read[q + 1]):
-                            slot = reads[i]
-                            out_values[rows, i - read[q]] = total_value(
-                                slot_kind[slot], values[slot, head:end]
-                            )
-                    rows += 1
-            if at_boundary:
-                boundary += slide
+                        out_approximate[rows] = approximate
+                    for v in range(read[q], read[q + 1]):
+                        slot = reads[v]
+                        out_values[rows, v - read[q]] = total_value(
+                            slot_kind[slot], values[slot, begin:end]
+                        )
+                rows += 1
             if rows > out_group.size:
                 break
         if rows > out_group.size:

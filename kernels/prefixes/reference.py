@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kernels.evaluations import looks
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
 from kernels.prefixes.cpu import PrefixTree
 from kernels.values import MAX, MIN, NUMBER, SUM
 
@@ -15,30 +15,28 @@ _NEUTRAL = {SUM: 0.0, NUMBER: 0.0, MIN: math.inf, MAX: -math.inf}
 def count_prefixes(
     groups: Groups,
     tree: PrefixTree,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: ResultRows,
 ) -> int:
     """As `kernels.prefixes.cpu.count_prefixes`."""
     rows = 0
-    for g, boundary, window in looks(groups, width, slide):
-        for q in _triggered(groups, tree, g) if slide == 0 else range(len(tree.query)):
-            count, values = _window(groups, tree, q, window)
-            if not count:
-                continue
-            if rows == len(out.group):
-                return -1
-            out.group[rows], out.boundary[rows], out.query[rows] = (
-                g,
-                boundary,
-                tree.query[q],
-            )
-            out.counts[rows] = count % 2**64
-            if dual:
-                out.approximate[rows] = float(count)
-            out.values[rows, : len(values)] = values
-            rows += 1
+    for q, g, boundary, window in looks(groups, spans, lambda g: _triggered(groups, tree, g)):
+        count, values = _window(groups, tree, q, window)
+        if not count:
+            continue
+        if rows == len(out.group):
+            return -1
+        out.group[rows], out.boundary[rows], out.query[rows] = (
+            g,
+            boundary,
+            tree.query[q],
+        )
+        out.counts[rows] = count % 2**64
+        if dual:
+            out.approximate[rows] = float(count)
+        out.values[rows, : len(values)] = values
+        rows += 1
     return rows
 
 

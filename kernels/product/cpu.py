@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.groups import Groups, RowSegments
+from kernels.counters import grown
+from kernels.groups import Groups, RowSegments, Spans
 from kernels.values import NUMBER, SUM, combine, neutral, term, times
 
 # The tables of an operator are one array of integers, which keeps compiled code small: its first
@@ -54,6 +55,8 @@ TRIGGERS = 7  # queries that an event triggers
 VALUE_ADDS, ADD_TAGS, ADDS, CLEARS, VALUE_CLEARS = 0, 1, 2, 3, 4
 SECTIONS = 5  # pairs, triples, pairs, numbers, numbers
 
+FAR = 2**62  # behind any boundary
+
 
 class Operators(NamedTuple):
     """What letters do to counters."""
@@ -76,20 +79,22 @@ def slide_product(
     back: Operators,
     front: Operators,
     readings: np.ndarray,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: RowSegments,
 ) -> bool:
     """Fill `out` with the rows of all runs; False where a segment of it is too small.
 
-    Per trigger (`slide` 0) a row is made at each group for each query that one of its events
-    triggers; per slide at each multiple of `slide`. Only windows with a match give a row.
+    Per trigger a row is made at each group for each query that one of its events triggers; per
+    slide at each multiple of it. Only windows with a match give a row. All windows are of one
+    width, as a front is the product of one.
 
     Of each run, the first `begun` groups have given their rows in an earlier call, as have the
     boundaries up to `since`: they are what is left in the window from before.
     """
-    return bool(_slide(*groups, begun, since, *back, *front, readings, width, slide, dual, *out))
+    (width,), _ = spans.windows
+    given = (readings, width, spans.slide, *spans.marks[1:], dual)
+    return bool(_slide(*groups, begun, since, *back, *front, *given, *out))
 
 
 def warm() -> None:
@@ -101,7 +106,8 @@ def warm() -> None:
     sections = np.zeros(1, np.uint32)
     operators = Operators(tables, counts, numbers, kinds, flags, flags, flags, counts, sections)
     rows = RowSegments(none, none, none, none, counts, numbers, np.zeros((1, 1)))
-    slide_product(groups, none, none, operators, operators, tables, 1, 0, False, rows)
+    spans = Spans(none + 1, none)
+    slide_product(groups, none, none, operators, operators, tables, spans, False, rows)
 
 
 @numba.njit(cache=True)
@@ -115,30 +121,6 @@ def _reset(
         floats[i] = start[i]
     for i in range(values.size):
         values[i] = start_values[i]
-
-
-@numba.njit(cache=True)
-def _grown_int(log: np.ndarray, size: int) -> np.ndarray:
-    larger = np.empty(max(size, 2 * log.size), np.int64)
-    for i in range(log.size):  # a slice would pull in the formatting of its error
-        larger[i] = log[i]
-    return larger
-
-
-@numba.njit(cache=True)
-def _grown_count(log: np.ndarray, size: int) -> np.ndarray:
-    larger = np.empty(max(size, 2 * log.size), np.uint64)
-    for i in range(log.size):  # a slice would pull in the formatting of its error
-        larger[i] = log[i]
-    return larger
-
-
-@numba.njit(cache=True)
-def _grown_float(log: np.ndarray, size: int) -> np.ndarray:
-    larger = np.empty(max(size, 2 * log.size), np.float64)
-    for i in range(log.size):  # a slice would pull in the formatting of its error
-        larger[i] = log[i]
-    return larger
 
 
 @numba.njit(cache=True)
@@ -408,7 +390,8 @@ def _slide(
     f: np.ndarray, f_start: np.ndarray, f_start_v: np.ndarray, f_kinds: np.ndarray,
     f_logged: np.ndarray, f_logged_v: np.ndarray, f_in_place: np.ndarray, f_section: np.ndarray,
     f_sections: np.ndarray,
-    reading: np.ndarray, width: int, slide: int, dual: bool,
+    reading: np.ndarray, width: int, slide: np.ndarray, slides: np.ndarray, marked: np.ndarray,
+    asked: np.ndarray, dual: bool,
     end: np.ndarray, room: np.ndarray, out_group: np.ndarray, out_boundary: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray, out_values: np.ndarray,
 ) -> bool:  # fmt: skip
@@ -416,6 +399,8 @@ def _slide(
     nbv, nfv = b_start_v.size, f_start_v.size
     n, nv = max(nb, nf), max(nbv, nfv)
     queries = end.size
+    per_trigger = slide.min() == 0
+    due = np.zeros(slides.size, np.int64)
     back, front = np.empty(nb, np.uint64), np.empty(nf, np.uint64)
     back_f, front_f = np.empty(nb if dual else 0), np.empty(nf if dual else 0)
     back_v, front_v = np.empty(nbv), np.empty(nfv)
@@ -433,7 +418,7 @@ def _slide(
     most_v = _most_changes(f_section, f_in_place.size, nfv, VALUE_ADDS, VALUE_CLEARS)
     for r in range(run.size - 1):
         first, last = run[r], run[r + 1]
-        if first == last or (slide == 0 and begun[r] == last - first):
+        if first == last or (slides.size == 0 and begun[r] == last - first):
             continue  # nothing new
         _reset(back, back_f, back_v, b_start, b_start_v)
         _reset(front, front_f, front_v, f_start, f_start_v)
@@ -441,23 +426,24 @@ def _slide(
         middle = first  # groups [head, middle) are in the front, [middle, g) in the back
         top = 0
         top_v = 0
-        boundary = 0
-        if slide > 0:
-            boundary = max(position[first], since[r] + 1)
-            boundary = -((-boundary) // slide) * slide
+        for m in range(slides.size):
+            due[m] = -((-max(position[first], since[r] + 1)) // slides[m]) * slides[m]
         g = first
         fresh = first + begun[r]
         while True:
             # Per slide, the boundaries before the next group come first; after the last group
             # they go on until the window is empty or the limit is reached.
             at_boundary = False
-            if slide > 0 and g >= fresh:
+            boundary = FAR
+            if slides.size > 0 and g >= fresh:
+                for m in range(slides.size):
+                    boundary = min(boundary, due[m])
                 at_boundary = boundary <= limit[r] and (
                     boundary < position[g] if g < last else head < last
                 )
             if g == last and not at_boundary:
                 break
-            if at_boundary or (slide == 0 and g >= fresh):
+            if at_boundary or (per_trigger and g >= fresh):
                 now = boundary if at_boundary else position[g]
                 while head < g and position[head] <= now - width:
                     if head == middle:
@@ -468,13 +454,13 @@ def _slide(
                             log_start[older] = top
                             log_start_v[older] = top_v
                             if log_key.size < top + most:
-                                log_key = _grown_int(log_key, top + most)
-                                log_count = _grown_count(log_count, top + most)
+                                log_key = grown(log_key, top + most)
+                                log_count = grown(log_count, top + most)
                                 if dual:
-                                    log_float = _grown_float(log_float, log_key.size)
+                                    log_float = grown(log_float, log_key.size)
                             if log_key_v.size < top_v + most_v:
-                                log_key_v = _grown_int(log_key_v, top_v + most_v)
-                                log_value = _grown_float(log_value, log_key_v.size)
+                                log_key_v = grown(log_key_v, top_v + most_v)
+                                log_value = grown(log_value, log_key_v.size)
                             e = event[older]
                             if event[older + 1] - e == 1 and f_in_place[move_letter[e]]:
                                 letter = move_letter[e]
@@ -531,17 +517,21 @@ def _slide(
                 # Nothing is in the window: go on at the next group.
                 if g == last:
                     break
-                boundary = -((-position[g]) // slide) * slide
+                for m in range(slides.size):
+                    due[m] = -((-position[g]) // slides[m]) * slides[m]
                 continue
             if at_boundary:
-                for q in range(queries):
-                    if not _read(
-                        q, g - 1, boundary, reading, front, front_f, front_v, back, back_f, back_v,
-                        dual, end, room, out_group, out_boundary, out_counts, out_approximate,
-                        out_values,
-                    ):  # fmt: skip
-                        return False
-                boundary += slide
+                for m in range(slides.size):
+                    if due[m] > boundary:
+                        continue
+                    for i in range(marked[m], marked[m + 1]):
+                        if not _read(
+                            asked[i], g - 1, boundary, reading, front, front_f, front_v, back,
+                            back_f, back_v, dual, end, room, out_group, out_boundary, out_counts,
+                            out_approximate, out_values,
+                        ):  # fmt: skip
+                            return False
+                    due[m] += slides[m]
                 continue
             e = event[g]
             if event[g + 1] - e == 1 and b_in_place[move_letter[e]]:
@@ -562,7 +552,7 @@ def _slide(
                 for i in range(mv):
                     back_v[order_v[i]] = changed_v[i]
             g += 1
-            if slide > 0 or g <= fresh:
+            if not per_trigger or g <= fresh:
                 continue
             # Per trigger: the queries that an event of the group triggers, each once.
             several = event[g] - event[g - 1] > 1
@@ -571,6 +561,8 @@ def _slide(
                 stop = reading[reading[TRIGGER] + move_letter[e] + 1]
                 for t in range(start, stop):
                     q = reading[reading[TRIGGERS] + t]
+                    if slide[q] > 0:
+                        continue
                     if several:
                         if stamp[q] == g:
                             continue

@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kernels.groups import Groups, RowSegments
-from kernels.opencl import FIRST, LAST, Device, Outputs, Triggers, bases, cut, fill
+from kernels.groups import Groups, RowSegments, Spans
+from kernels.opencl import FIRST, LAST, Device, Outputs, Triggers, bases, cut, fill, only_span
 from kernels.product.cpu import (
     ADD_TAGS,
     ADDS,
@@ -38,12 +38,12 @@ def slide_product(
     back: Operators,
     front: Operators,
     readings: np.ndarray,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: RowSegments,
 ) -> bool:
-    """As `kernels.product.cpu.slide_product`, on a device of pyopencl."""
+    """As `kernels.product.cpu.slide_product`, on a device of pyopencl; all of one slide."""
+    width, slide = only_span(spans)
     on = Device(device, "product/kernel.cl", (f"-DDUAL={int(dual)}",))
     slices = cut(groups, begun, since, width, slide, on.pieces(out))
     queries, values = len(out.end), out.values.shape[1]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kernels.groups import Groups, RowSegments
+from kernels.groups import Groups, RowSegments, Spans
 from kernels.product import cpu as kernel
 from kernels.product.cpu import Operators
 from kernels.values import MAX, MIN, NUMBER, SUM
@@ -27,8 +27,7 @@ def slide_product(
     back: Operators,
     front: Operators,
     readings: np.ndarray,
-    width: int,
-    slide: int,
+    spans: Spans,
     dual: bool,
     out: RowSegments,
 ) -> bool:
@@ -39,7 +38,7 @@ def slide_product(
 
     for r in range(len(groups.run) - 1):
         for window, boundary, asked in evaluations(
-            groups, r, int(begun[r]), int(since[r]), triggered, len(out.end), width, slide
+            groups, r, int(begun[r]), int(since[r]), triggered, spans
         ):
             counts, values = multiplied(groups, back, window)
             for q in asked:
@@ -54,7 +53,7 @@ def slide_product(
                     return False
                 out.end[q] += 1
                 out.group[row] = window[-1]
-                if slide:
+                if len(out.boundary):
                     out.boundary[row] = boundary
                 out.counts[row] = count % 2**64
                 if dual:
@@ -70,32 +69,35 @@ def evaluations(
     begun: int,
     since: int,
     triggered: Callable[[int], list[int]],
-    queries: int,
-    width: int,
-    slide: int,
+    spans: Spans,
 ) -> Iterator[tuple[list[int], int, list[int]]]:
-    """The groups of each window of a run that is looked at, its boundary, and the queries asked."""
+    """The groups of each window of a run that is looked at, its boundary, and the queries asked.
+
+    Each query's windows come in order.
+    """
     first, last = int(groups.run[r]), int(groups.run[r + 1])
-    if slide == 0:
+    for width in map(int, np.unique(spans.width)):
         for g in range(first + begun, last):
             asked: dict[int, None] = {}
             for e in range(groups.event[g], groups.event[g + 1]):
                 asked |= dict.fromkeys(triggered(int(groups.move_letter[e])))
+            mine = [q for q in asked if spans.width[q] == width and not spans.slide[q]]
             low = groups.position[g] - width
-            yield [h for h in range(first, g + 1) if groups.position[h] > low], 0, list(asked)
-        return
+            yield [h for h in range(first, g + 1) if groups.position[h] > low], 0, mine
     if first == last:
         return
-    boundary = -(-max(int(groups.position[first]), since + 1) // slide) * slide
-    # Behind the last group the windows go on until they are empty or the limit is reached.
-    end = min(int(groups.limit[r]), int(groups.position[last - 1]) + width - 1)
-    while boundary <= end:
-        inside = [
-            g for g in range(first, last) if boundary - width < groups.position[g] <= boundary
-        ]
-        if inside:
-            yield inside, boundary, list(range(queries))
-        boundary += slide
+    for q in np.flatnonzero(spans.slide).tolist():
+        width, slide = int(spans.width[q]), int(spans.slide[q])
+        boundary = -(-max(int(groups.position[first]), since + 1) // slide) * slide
+        # Behind the last group the windows go on until they are empty or the limit is reached.
+        end = min(int(groups.limit[r]), int(groups.position[last - 1]) + width - 1)
+        while boundary <= end:
+            inside = [
+                g for g in range(first, last) if boundary - width < groups.position[g] <= boundary
+            ]
+            if inside:
+                yield inside, boundary, [q]
+            boundary += slide
 
 
 def _rows(tables: np.ndarray, by: int, of: int, i: int, size: int) -> list[tuple[int, ...]]:

@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from kernels.groups import Groups, RowSegments
-from kernels.opencl import Device, Outputs, Triggers, cut, fill
+from kernels.groups import Groups, RowSegments, Spans
+from kernels.opencl import Device, Outputs, Triggers, cut, fill, only_span
 from kernels.reversible.cpu import Steps
 
 
 def slide_reversible(
-    device: Any, groups: Groups, begun: np.ndarray, since: np.ndarray, steps: Steps, width: int,
-    slide: int, out: RowSegments,
+    device: Any, groups: Groups, begun: np.ndarray, since: np.ndarray, steps: Steps, spans: Spans,
+    wide: bool, out: RowSegments,
 ) -> bool:  # fmt: skip
-    """As `kernels.reversible.cpu.slide_reversible`, on a device of pyopencl."""
-    on = Device(device, "reversible/kernel.cl")
+    """As `kernels.reversible.cpu.slide_reversible`, on a device of pyopencl; all of one span."""
+    width, slide = only_span(spans)
+    on = Device(device, "reversible/kernel.cl", (f"-DWIDE={int(wide)}",))
     slices = cut(groups, begun, since, width, slide, on.pieces(out))
     queries, counters = len(out.end), len(steps.start)
-    size = counters + queries
+    size = (1 + wide) * counters + queries
+    size += size % 2  # wide counters stand at even places
     events = [
         on.given(array, np.int64) for array in (groups.position, groups.event, groups.move_letter)
     ]
@@ -36,11 +38,12 @@ def slide_reversible(
         items = numbers.stop - numbers.start
         on.run(
             "slide_reversible", items, ends, np.int32(queries), *events, *tables,
-            on.room(items * size), rows.cursor, rows.group, rows.boundary, rows.counts,
+            on.room(items * size), np.int64(size), rows.cursor, rows.group, rows.boundary,
+            rows.counts, rows.approximate,
         )  # fmt: skip
 
     memory = np.full(len(slices), 8 * size)
-    return fill(on, slices, memory, events, triggers, width, slide, False, 0, out, call)
+    return fill(on, slices, memory, events, triggers, width, slide, wide, 0, out, call)
 
 
 def _pairs(on: Device, at: np.ndarray, into: np.ndarray, of: np.ndarray) -> tuple[Any, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.groups import Groups, RowSegments
+from kernels.groups import Groups, RowSegments, Spans
 from kernels.product.reference import evaluations
 from kernels.reversible.cpu import Steps
 
 
 def slide_reversible(
-    groups: Groups, begun: np.ndarray, since: np.ndarray, steps: Steps, width: int, slide: int,
+    groups: Groups, begun: np.ndarray, since: np.ndarray, steps: Steps, spans: Spans, wide: bool,
     out: RowSegments,
 ) -> bool:  # fmt: skip
     """As `kernels.reversible.cpu.slide_reversible`."""
@@ -23,7 +23,7 @@ def slide_reversible(
 
     for r in range(len(groups.run) - 1):
         for window, boundary, asked in evaluations(
-            groups, r, int(begun[r]), int(since[r]), triggered, len(out.end), width, slide
+            groups, r, int(begun[r]), int(since[r]), triggered, spans
         ):
             counts = _multiplied(groups, steps, window)
             for q in asked:
@@ -36,8 +36,10 @@ def slide_reversible(
                     return False
                 out.end[q] += 1
                 out.group[row], out.counts[row] = window[-1], count % 2**64
-                if slide:
+                if len(out.boundary):
                     out.boundary[row] = boundary
+                if len(out.approximate):
+                    out.approximate[row] = float(count % 2 ** (128 if wide else 64))
     return True
 
 

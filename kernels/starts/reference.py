@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
 from kernels.product.cpu import Operators
 from kernels.product.reference import NEUTRAL, combined, evaluations, multiplied
 from kernels.starts.cpu import StartReadings
@@ -17,14 +17,15 @@ def count_starts(
 ) -> int:
     """As `kernels.starts.cpu.count_starts`."""
     row = 0
-    for q, (width, slide) in enumerate(zip(readings.width, readings.slide, strict=True)):
+    for q in range(len(readings.width)):
+        span = Spans(readings.width[q : q + 1], readings.slide[q : q + 1])
 
         def triggered(letter: int, q: int = q) -> list[int]:
             return [0] if q in _part(readings.triggered, readings.triggers, letter) else []
 
         for r in range(len(groups.run) - 1):
             for window, boundary, asked in evaluations(
-                groups, r, 0, _FROM_THE_BEGINNING, triggered, 1, int(width), int(slide)
+                groups, r, 0, _FROM_THE_BEGINNING, triggered, span
             ):
                 counts, values = multiplied(groups, operators, window)
                 count = sum(counts[c] for c in _part(readings.final, readings.finals, q))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from optimizer.cost.absence import absences
 from optimizer.cost.substrings import (
+    TWO_WORDS,
     Arrivals,
     Changes,
     SoughtSequence,
@@ -54,20 +55,57 @@ from workloads.syntax import Plus
 
 Lengths = Mapping[str, Sequence[int]]
 _MOST_LEVELS = 12  # of nodes of panes
+ONE_WORD = 62  # bits of counts that one number is sure to hold
+_MANY_BITS = 1e6  # of the number of groups of events
+_LEAVING = 0.1  # of visiting an event, for it to leave another window
+_WIDE = 1.4  # times of adding a number, for adding two
 
 
 @dataclass(frozen=True, eq=False)
 class CountedQueries:
-    """Aggregate queries of one key, window and slide over a stream: what engines count together."""
+    """Aggregate queries of one key over a stream: what engines count together.
+
+    Their windows and slides may differ, as long as all windows are in time, or all in events.
+    """
 
     queries: tuple[Query, ...]
     statistics: Statistics
 
     @cached_property
     def arrivals(self) -> Arrivals:
-        """The stream as they see it."""
-        first = self.queries[0]
-        return Arrivals(self.statistics, first.key, first.window, first.slide)
+        """The stream as the one with the widest window sees it."""
+        return self.widest(range(len(self.queries)))
+
+    def widest(self, chosen: Iterable[int]) -> Arrivals:
+        """The same for some of the queries, by their numbers."""
+        return self.each[max(chosen, key=lambda q: self.queries[q].window.size)]
+
+    @cached_property
+    def each(self) -> list[Arrivals]:
+        """The stream as each query sees it: alike for those of one window and slide."""
+        known: dict[tuple[Window, int | None], Arrivals] = {}
+        found = []
+        for query in self.queries:
+            span = query.window, query.slide
+            if span not in known:
+                known[span] = Arrivals(self.statistics, query.key, *span)
+            found.append(known[span])
+        return found
+
+    @cached_property
+    def spans(self) -> list[list[int]]:
+        """The numbers of the queries of each window and slide."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for q, arrivals in enumerate(self.each):
+            found[id(arrivals)].append(q)
+        return list(found.values())
+
+    def widths(self, chosen: Iterable[int]) -> list[list[int]]:
+        """Some of the queries by the width of their windows."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for q in chosen:
+            found[self.queries[q].window.size].append(q)
+        return list(found.values())
 
     @cached_property
     def choices(self) -> list[tuple[Pattern, ...]]:
@@ -111,7 +149,7 @@ class CountedQueries:
         """Events per second of these symbols: of one type at most as many as it has."""
         by_type: dict[str, float] = defaultdict(float)
         for symbol in symbols:
-            by_type[symbol.type] += self.arrivals.rate(symbol)
+            by_type[symbol.type] += self.each[0].rate(symbol)
         return math.fsum(
             min(rate, self.statistics.rates.get(name, rate)) for name, rate in by_type.items()
         )
@@ -124,24 +162,37 @@ class CountedQueries:
         return self.spoken
 
     @cached_property
-    def dual(self) -> bool:
-        """Is there a query that has to be counted in floating point too? Then all are."""
-        return any(
-            self.arrivals.could_overflow([e.symbol for e in positive_events(choice)], len(choices))
-            or any(
-                isinstance(e.quantifier, Plus) and self.arrivals.most(e.symbol) >= 50
-                for e in positive_events(choice)
+    def bits(self) -> list[float]:
+        """By query, of how many bits its counts may be."""
+        return [
+            max(
+                _MANY_BITS
+                if any(
+                    isinstance(e.quantifier, Plus) and arrivals.most(e.symbol) >= 50
+                    for e in positive_events(choice)
+                )
+                else arrivals.bits([e.symbol for e in positive_events(choice)], len(choices))
+                for choice in choices
             )
-            for choices in self.choices
-            for choice in choices
-        )
+            for choices, arrivals in zip(self.choices, self.each, strict=True)
+        ]
+
+    @cached_property
+    def dual(self) -> bool:
+        """Is there a query of which one number may not hold the count? Then all have more."""
+        return max(self.bits) >= ONE_WORD
 
     @cached_property
     def evaluations(self) -> NDArray[np.float64]:
         """By query, how often a second it is evaluated."""
-        if self.arrivals.slide:
-            return np.full(len(self.queries), self.arrivals.evaluations(self.symbols))
-        return np.array([self.rate(triggers) for triggers in self.triggers])
+        found = np.zeros(len(self.queries))
+        for some in self.spans:
+            arrivals = self.each[some[0]]
+            if arrivals.slide:
+                found[some] = arrivals.evaluations(self.symbols)
+            else:
+                found[some] = [self.rate(self.triggers[q]) for q in some]
+        return found
 
     @cached_property
     def rows(self) -> NDArray[np.float64]:
@@ -157,13 +208,18 @@ class CountedQueries:
                     wanted.append(self._wanted(choice))
                 owner.append(q)
         none = np.ones(len(self.queries))
-        distinct = list(dict.fromkeys(wanted))
-        chance = dict(zip(distinct, self.arrivals.chances(distinct), strict=True))
-        for word, q in zip(wanted, owner, strict=True):
-            none[q] *= 1 - chance[word]
-        windows = self.evaluations
-        if self.arrivals.slide and not self.arrivals.window.is_count:
-            windows = np.full(len(self.queries), self.arrivals.windows)
+        windows = self.evaluations.copy()
+        for some in self.spans:
+            arrivals, mine = self.each[some[0]], set(some)
+            distinct = list(
+                dict.fromkeys(w for w, q in zip(wanted, owner, strict=True) if q in mine)
+            )
+            chance = dict(zip(distinct, arrivals.chances(distinct), strict=True))
+            for word, q in zip(wanted, owner, strict=True):
+                if q in mine:
+                    none[q] *= 1 - chance[word]
+            if arrivals.slide and not arrivals.window.is_count:
+                windows[some] = arrivals.windows
         found: NDArray[np.float64] = np.minimum(windows * (1 - none), self.evaluations)
         return found
 
@@ -213,8 +269,8 @@ def product(group: CountedQueries) -> Operations:
     found = group.common() + Operations(product_rows=float(group.rows.sum()))
     if plain:
         found += _reversible(group, plain)
-    if others:
-        found += _two_stacks(group, others)
+    for some in group.widths(others):
+        found += _two_stacks(group, some)
     return found
 
 
@@ -226,7 +282,7 @@ def reversible(queries: Sequence[Query], statistics: Statistics) -> list[bool]:
 
 def _is_reversible(group: CountedQueries, q: int) -> bool:
     words = group.words[q]
-    if group.dual:
+    if group.bits[q] >= TWO_WORDS:
         return False
     if words is not None:
         return not any(word.has_negation or word.values for word in words)
@@ -268,11 +324,16 @@ def _per_second(group: CountedQueries, numbers: Mapping[Symbol, float]) -> float
 
 
 def _reversible(group: CountedQueries, chosen: Sequence[int]) -> Operations:
-    found = _changes(group, chosen)
+    """Each width has counters of its own, and groups that leave it; events are visited once."""
+    widths = group.widths(chosen)
+    adds = 0.0
+    for some in widths:
+        found = _changes(group, some)
+        adds += _per_second(group, found.arriving) + _per_second(group, found.leaving)
     alternatives_ = [len(group.choices[q]) for q in chosen]
     return Operations(
-        reversible_events=group.spoken,
-        reversible_adds=_per_second(group, found.arriving) + _per_second(group, found.leaving),
+        reversible_events=group.spoken * (1 + _LEAVING * (len(widths) - 1)),
+        reversible_adds=adds * (_WIDE if group.dual else 1.0),
         reversible_reads=float(group.evaluations[list(chosen)] @ np.array(alternatives_)),
     )
 
@@ -326,14 +387,17 @@ def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
     adds = _per_second(every, found.arriving) + _per_second(every, carried.arriving)
     counters = sum(found.arriving.values()) + sum(carried.arriving.values())
     made = every.spoken / events_per_pane(queries, statistics) if every.spoken else 0.0
-    walks, windows, rows = 0.0, 0.0, 0.0
+    walks = windows = evaluated = rows = 0.0
     for (size, slide), members in _spans(queries).items():
-        group = CountedQueries(tuple(members), statistics)
+        group = (
+            every if len(members) == len(queries) else CountedQueries(tuple(members), statistics)
+        )
         own = _changes(group, range(len(members)))
         values = value_changes([w for words in group.words for w in words or ()])
         joins = (own.final_joins + 2 * values.final_joins) * (2 if group.dual else 1)
         walks += made * size / slide * joins
         windows += float(group.evaluations[0]) * joins
+        evaluated += float(group.evaluations.sum())
         rows += float(group.rows.sum())
     merged = made * (found.joins + 2 * carried.joins)
     pairs = min(
@@ -345,10 +409,7 @@ def panes(queries: Sequence[Query], statistics: Statistics) -> Operations:
         pane_adds=adds * (2 if every.dual else 1),
         pane_cells=made * counters,
         pane_pairs=pairs,
-        pane_windows=sum(
-            CountedQueries(tuple(members), statistics).evaluations.sum()
-            for members in _spans(queries).values()
-        ),
+        pane_windows=evaluated,
         product_rows=rows,
     )
 
@@ -392,9 +453,9 @@ def pretree(group: CountedQueries) -> Operations:
 
 
 def _trees(group: CountedQueries, trees: Sequence[Sequence[int]]) -> Operations:
-    arrivals = group.arrivals
     nodes = laden = counters = cells = reads = totals = floats = 0.0
     for tree in trees:
+        arrivals = group.widest(tree)  # whose STARTs are kept
         start = group.chains[tree[0]].symbols[0]
         active = arrivals.met(start)
         # A node is a prefix with what is negated after each of its symbols.
@@ -413,7 +474,7 @@ def _trees(group: CountedQueries, trees: Sequence[Sequence[int]]) -> Operations:
         cells += starts * len(found)
         evaluated = float(group.evaluations[list(tree)].sum())
         reads += evaluated
-        totals += evaluated * active
+        totals += sum(float(group.evaluations[q]) * group.each[q].met(start) for q in tree)
         floats += _slots(group, tree) * active
         if group.dual:
             floats += (extended + cleared + evaluated) * active
@@ -483,8 +544,8 @@ def chopconnect(group: CountedQueries, lengths: Lengths | None = None) -> Operat
             rows += taken * arrivals.met(root)
             products += taken * arrivals.met_both(before, root) / 2
     totals = connected = 0.0
-    for parts, evaluated in zip(chopped, group.evaluations.tolist(), strict=True):
-        active = evaluated * arrivals.met(parts[-1][0][0])
+    for q, (parts, evaluated) in enumerate(zip(chopped, group.evaluations.tolist(), strict=True)):
+        active = evaluated * group.each[q].met(parts[-1][0][0])
         if len(parts) == 1:
             totals += active
         else:
@@ -494,7 +555,7 @@ def chopconnect(group: CountedQueries, lengths: Lengths | None = None) -> Operat
     floats += sum(_slots(group, [q]) * arrivals.met(p[-1][0][0]) for q, p in enumerate(chopped))
     return group.common() + Operations(
         chop_events=group.spoken,
-        chop_windows=group.spoken * len(segments) if arrivals.slide else 0.0,
+        chop_windows=group.spoken * len(segments) if _slides(group) else 0.0,
         chop_nodes=nodes,
         chop_laden=nodes if group.dual or any(word.values for word in group.chains) else 0.0,
         chop_counters=counters,
@@ -508,6 +569,10 @@ def chopconnect(group: CountedQueries, lengths: Lengths | None = None) -> Operat
         chop_floats=floats,
         sorted_rows=float(group.rows.sum()),
     )
+
+
+def _slides(group: CountedQueries) -> bool:
+    return any(arrivals.slide for arrivals in group.each)
 
 
 _Segment = tuple[tuple[Symbol, Symbols], ...]  # symbols, and what is negated after each

@@ -57,7 +57,7 @@ def class_of(queries: Sequence[Query]) -> ReachClass:
         )
     if any(map(is_unbounded, queries)):
         return ReachClass(unbounded=True)
-    return ReachClass(events=first.window.size, key=first.key)
+    return ReachClass(events=max(query.window.size for query in queries), key=first.key)
 
 
 def visits(

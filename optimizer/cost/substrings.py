@@ -349,7 +349,8 @@ def explored(choice: Pattern) -> MachineChanges:
 
 _NANOSECONDS = 1e9
 _HALVINGS = 12  # of a window's length, before its chances are found by squaring
-_MOST_BITS = 62  # a window that could hold 2^62 matches is counted in floating point too
+_MOST_BITS = 62  # of a count that one number is sure to hold
+TWO_WORDS = 126  # and two; larger ones are counted in floating point too
 _EXTREME = 3.5  # standard deviations that the fullest of many windows lies above the mean
 
 
@@ -425,10 +426,14 @@ class Arrivals:
         mean = self.rate(symbol) * part * self.seconds(part)
         return mean + _EXTREME * sqrt(mean) + 1
 
-    def could_overflow(self, symbols: Sequence[Symbol], alternatives: int = 1) -> bool:
-        """Could a window hold so many matches that they are counted in floating point too?"""
+    def bits(self, symbols: Sequence[Symbol], alternatives: int = 1) -> float:
+        """How many bits the number of matches in a window may have."""
         bits = sum(log2(max(1.0, self.most(symbol))) for symbol in symbols)
-        return bits + log2(max(1, alternatives)) >= _MOST_BITS
+        return bits + log2(max(1, alternatives))
+
+    def could_overflow(self, symbols: Sequence[Symbol], alternatives: int = 1) -> bool:
+        """Could a window hold so many matches that one number does not hold them?"""
+        return self.bits(symbols, alternatives) >= _MOST_BITS
 
     def evaluations(self, symbols: Symbols) -> float:
         """Per slide: windows a second, of all key values, that hold one of these symbols."""

@@ -19,11 +19,11 @@ MEANING = (
 )
 PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
-TOGETHER = "counted together: they have one key, window and slide, and events are prepared once"
+TOGETHER = "counted together: they have one key, and events are prepared once"
 FEWEST = 1
 CHOPPED = False
-ANY_WINDOW = False
 ANY_PIECE = False
+BY_WINDOW = False
 ROBUST = False
 APART = False
 

@@ -21,13 +21,13 @@ MEANING = (
 PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = (
-    "counted together: they have one key, window and slide, and segments that they share are "
-    "counted once and connected"
+    "counted together: they have one key, and segments that they share are counted once and "
+    "connected, whatever their windows and slides"
 )
 FEWEST = 2
 CHOPPED = True
-ANY_WINDOW = False
 ANY_PIECE = False
+BY_WINDOW = False
 ROBUST = False
 APART = False
 

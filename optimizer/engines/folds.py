@@ -27,8 +27,8 @@ TOGETHER = (
 )
 FEWEST = 1
 CHOPPED = False
-ANY_WINDOW = True
 ANY_PIECE = False
+BY_WINDOW = False
 ROBUST = True
 APART = True
 

@@ -25,8 +25,8 @@ TOGETHER = (
 )
 FEWEST = 1
 CHOPPED = False
-ANY_WINDOW = True
 ANY_PIECE = True
+BY_WINDOW = False
 ROBUST = False
 APART = False
 

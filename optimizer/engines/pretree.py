@@ -22,13 +22,13 @@ MEANING = (
 PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = (
-    "counted together: they have one key, window and slide, and what they begin with is counted "
-    "once"
+    "counted together: they have one key, and what they begin with is counted once, whatever their "
+    "windows and slides"
 )
 FEWEST = 2
 CHOPPED = False
-ANY_WINDOW = False
 ANY_PIECE = False
+BY_WINDOW = False
 ROBUST = False
 APART = False
 

@@ -23,19 +23,20 @@ NAME = "product"
 LABEL = "the sliding product"
 MEANING = (
     "Counts matches with one counter for every distinct stretch of the queries' patterns, and "
-    "slides these counters along with the window. Queries of one key, window and slide share "
-    "whatever stretches they have in common."
+    "slides these counters along with the window. Queries of one key share the visit of events "
+    "whatever their windows and slides, and those of one window all stretches that they have in "
+    "common."
 )
 PHRASES: tuple[str, ...] = ("sliding product",)
 DEVICES: tuple[Device, ...] = ("cpu", "opencl")
 TOGETHER = (
-    "counted together: they have one key, window and slide, so each distinct piece of their "
-    "patterns is counted once"
+    "counted together: they have one key, so events are visited once, and each distinct piece of "
+    "their patterns is counted once for each window"
 )
 FEWEST = 1
 CHOPPED = False
-ANY_WINDOW = False
 ANY_PIECE = True
+BY_WINDOW = True
 ROBUST = True
 APART = False
 
@@ -74,5 +75,5 @@ def counter(stretch: Stretch, group: CountedQueries, each: Operations) -> float:
     """One addition for each event that arrives at its end, or leaves or clears it."""
     arrivals, gap = group.arrivals, stretch[-1][1]
     cleared = sum(map(arrivals.rate, gap))
-    add = each.stack_adds if group.dual or cleared else each.reversible_adds
+    add = each.stack_adds if cleared else each.reversible_adds
     return add * (arrivals.rate(stretch[-1][0]) + arrivals.rate(stretch[0][0]) + cleared)

@@ -32,13 +32,13 @@ MEANING = (
 PHRASES: tuple[str, ...] = ()
 DEVICES: tuple[Device, ...] = ("cpu",)
 TOGETHER = (
-    "counted together: they have one key, window and slide, and what they begin with is counted "
-    "once"
+    "counted together: they have one key, and what they begin with is counted once, whatever their "
+    "windows"
 )
 FEWEST = 1
 CHOPPED = False
-ANY_WINDOW = False
 ANY_PIECE = False
+BY_WINDOW = False
 ROBUST = False
 APART = False
 
@@ -60,6 +60,8 @@ def refusal(query: Query) -> str | None:
 
 def refusal_together(queries: Sequence[Query]) -> str | None:
     """What the queries of a group differ in."""
+    if len({query.slide is None for query in queries}) > 1:
+        return "some of its queries slide, and others do not"
     return one_setting(queries)
 
 

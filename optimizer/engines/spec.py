@@ -41,17 +41,18 @@ class CountingEngine(Engine, Protocol):
 
     `TOGETHER` is why queries are counted together by it, and `FEWEST` how many a group has at least
     for which it is looked at. `CHOPPED`: it takes queries in segments that were chosen before, and
-    is of no use without any. `ANY_WINDOW`: its queries may differ in window and slide.
-    `ANY_PIECE`: it counts every piece that queries have in common once. `ROBUST`: its cost hardly
-    depends on rates and keys, so that it may rest on assumed ones. `APART`: queries that it takes
-    have nothing in common with those that it does not, and are looked at by themselves.
+    is of no use without any. `ANY_PIECE`: it counts every piece that queries have in common once.
+    `BY_WINDOW`: its counters are of one window, so that it counts once only what queries of one
+    width have in common. `ROBUST`: its cost hardly depends on rates and keys, so that it may rest
+    on assumed ones. `APART`: queries that it takes have nothing in common with those that it does
+    not, and are looked at by themselves.
     """
 
     TOGETHER: str
     FEWEST: int
     CHOPPED: bool
-    ANY_WINDOW: bool
     ANY_PIECE: bool
+    BY_WINDOW: bool
     ROBUST: bool
     APART: bool
 
@@ -72,13 +73,12 @@ class CountingEngine(Engine, Protocol):
 
 
 def one_setting(queries: Sequence[Query]) -> str | None:
-    """Why queries cannot run as a group that has one key, window and slide."""
+    """Why queries cannot run as a group that has one key, and windows of one kind."""
     differ = [
         name
         for name, values in (
             ("key", {query.key for query in queries}),
-            ("window", {query.window for query in queries}),
-            ("slide", {query.slide for query in queries}),
+            ("kind of window", {query.window.is_count for query in queries}),
         )
         if len(values) > 1
     ]

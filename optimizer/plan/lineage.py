@@ -332,11 +332,19 @@ def _at(piece: SharedSteps, steps: Sequence[str]) -> Iterator[int]:
             yield at
 
 
-def shared_steps_of(group: Group) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The queries of each piece that the group's engine computes once, shorter pieces first."""
-    if len(group.queries) < 2 or not isinstance(group, CountingGroup):
+def shared_steps_of(
+    group: Group, names: Sequence[str] | None = None
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The queries of each piece that the group's engine computes once, shorter pieces first.
+
+    With `names` only those queries of the group are looked at.
+    """
+    names = group.queries if names is None else names
+    if len(names) < 2 or not isinstance(group, CountingGroup):
         return {}
-    return counting_engine(group.engine).computed_once(segments_of(group))
+    segments = segments_of(group)
+    own = {name: segments[name] for name in names if name in segments}
+    return counting_engine(group.engine).computed_once(own)
 
 
 def is_part(steps: tuple[str, ...], whole: tuple[str, ...]) -> bool:

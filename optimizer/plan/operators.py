@@ -9,6 +9,7 @@ from typing import Any
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.engine_choice import Costs, PatternSteps, step_texts
 from optimizer.cost.unit_costs import UnitCosts
+from optimizer.engines import counting_engine
 from optimizer.ir.fingerprint import fingerprint
 from optimizer.ir.query import (
     Aggregation,
@@ -386,27 +387,38 @@ def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> Outpu
     """The segments and the engine of a group; what segments do not cost the engine does."""
     first = queries[0]
     by_text = step_texts(queries)
-    pieces = shared_steps_of(group)
-    known = {piece: [by_text[step] for step in piece] for piece in pieces if _all(piece, by_text)}
+    parts = [_Part(group, some, by_text) for some in _by_window(group, queries)]
     counting = CountedQueries(tuple(queries), graph.statistics)
-    costs = Costs(counting, group.engine, graph.unit_costs)
-    ids: dict[tuple[str, ...], str] = {}
-    each_takes = {piece: costs.of(tuple(steps)) for piece, steps in known.items()}
-    spent = sum(each_takes.values())
+    spent = 0.0
+    for part in parts:
+        costs = Costs(counting, group.engine, graph.unit_costs)
+        part.costs = {piece: costs.of(tuple(steps)) for piece, steps in part.known.items()}
+        spent += sum(part.costs.values())
     total = group.cost.shared if group.cost is not None else spent
+    less = 1.0
     if spent > total:  # both are estimates, and all operators take what the group does
-        each_takes = {piece: cost * total / spent for piece, cost in each_takes.items()}
-        spent = total
-    for piece, steps in known.items():
-        cost = each_takes[piece]
-        ids[piece] = _segment(graph, group, first, piece, steps, pieces[piece], ids, cost)
+        less, spent = total / spent, total
+    for part in parts:
+        for piece, steps in part.known.items():
+            cost, readers = part.costs[piece] * less, part.pieces[piece]
+            part.ids[piece] = _segment(
+                graph, group, part.queries[0], piece, steps, readers, part.ids, cost
+            )
     symbols = dict.fromkeys(e.symbol for query in queries for e in events(query.pattern))
-    inside = {s for steps in known.values() for symbol, gap in steps for s in (symbol, *gap)}
-    alone = [graph.events(s, first) for s in symbols if s not in inside or not _covers(group, ids)]
-    inputs = tuple(dict.fromkeys([*alone, *sorted(ids.values())]))
+    inside = {
+        s
+        for part in parts
+        for steps in part.known.values()
+        for symbol, gap in steps
+        for s in (symbol, *gap)
+    }
+    covered = all(part.is_covered for part in parts)
+    alone = [graph.events(s, first) for s in symbols if s not in inside or not covered]
+    ids = sorted({number for part in parts for number in part.ids.values()})
+    inputs = tuple(dict.fromkeys([*alone, *ids]))
     each = sorted([fingerprint(q), *map(str, setting(q)), str(q.slide)] for q in queries)
     content = [group.engine, group.device, each, *graph.salt(first)]
-    rows = counting.rows if not _by_panes(queries) else _rows_of_panes(graph, queries)
+    rows = counting.rows
     engine = graph.add(
         Operator(
             identity("counter", content, inputs),
@@ -422,6 +434,43 @@ def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> Outpu
         )
     )
     return {q.name: (engine, float(row)) for q, row in zip(queries, rows, strict=True)}
+
+
+def _by_window(group: CountingGroup, queries: Sequence[Query]) -> list[Sequence[Query]]:
+    """The queries that have counters in common: all, or those of one window each."""
+    if not counting_engine(group.engine).BY_WINDOW:
+        return [queries]
+    found: dict[int, list[Query]] = {}
+    for query in queries:
+        found.setdefault(query.window.size, []).append(query)
+    return list(found.values())
+
+
+class _Part:
+    """Queries of a group that have counters in common, and the segments that are counted once."""
+
+    def __init__(
+        self, group: CountingGroup, queries: Sequence[Query], by_text: Mapping[str, Any]
+    ) -> None:
+        self.queries, self._group = queries, group
+        self.pieces = shared_steps_of(group, [query.name for query in queries])
+        self.known: dict[tuple[str, ...], PatternSteps] = {
+            piece: [by_text[step] for step in piece]
+            for piece in self.pieces
+            if _all(piece, by_text)
+        }
+        self.costs: dict[tuple[str, ...], float] = {}
+        self.ids: dict[tuple[str, ...], str] = {}
+
+    @property
+    def is_covered(self) -> bool:
+        """Are all queries nothing but segments that are shared?"""
+        segments, uses = self._group.segments, self._group.uses
+        return bool(self.ids) and all(
+            segments[number] in self.ids
+            for query in self.queries
+            for number in uses.get(query.name, ())
+        )
 
 
 def _segment(
@@ -468,21 +517,3 @@ def _parts(piece: tuple[str, ...]) -> list[tuple[str, ...]]:
         for length in range(size - 1, 0, -1)
         for at in range(size - length + 1)
     ]
-
-
-def _covers(group: CountingGroup, ids: Mapping[tuple[str, ...], str]) -> bool:
-    """Are all queries nothing but segments that are shared?"""
-    segments = group.segments or ()
-    return bool(ids) and all(
-        segments[number] in ids for numbers in (group.uses or {}).values() for number in numbers
-    )
-
-
-def _by_panes(queries: Sequence[Query]) -> bool:
-    """Have they different windows or slides?"""
-    return len({(query.window, query.slide) for query in queries}) > 1
-
-
-def _rows_of_panes(graph: Graph, queries: Sequence[Query]) -> list[float]:
-    """Rows of queries with windows of their own."""
-    return [float(CountedQueries((query,), graph.statistics).rows[0]) for query in queries]

@@ -34,17 +34,28 @@ class Step(NamedTuple):
         return " ".join([str(self.symbol), *sorted(f"!{symbol}" for symbol in self.negated)])
 
 
-class CountSetting(NamedTuple):
+class SharedSetting(NamedTuple):
     """What queries must have in common, besides steps, to share anything."""
+
+    key: tuple[str, ...]
+    is_count: bool  # are windows counted in events?
+    order: tuple[str, ...] = ()  # the columns that say which event is before which
+    keeps_all: bool = False  # all events at once, as windows of so many events that slide do
+
+
+class CountSetting(NamedTuple):
+    """How a query looks at the stream."""
 
     key: tuple[str, ...]
     window: Window
     slide: int | None = None
-    order: tuple[str, ...] = ()  # the columns that say which event is before which
+    order: tuple[str, ...] = ()
 
-
-# How people call the parts of a setting, in their order.
-SETTING_NAMES = ("partition key", "window", "slide", "order")
+    @property
+    def shared(self) -> SharedSetting:
+        """What others that share with it have too: windows and slides may differ."""
+        is_count = self.window.is_count
+        return SharedSetting(self.key, is_count, self.order, is_count and self.slide is not None)
 
 
 @dataclass(frozen=True)
@@ -320,7 +331,7 @@ def ranges(first: Ints, sizes: Ints) -> Ints:
 def mine(
     queries: Iterable[QuerySteps], kinds: Collection[CandidateKind] = SUBSTRINGS
 ) -> Candidates:
-    """All candidates: at least two steps that at least two queries of one setting have.
+    """All candidates: at least two steps that at least two queries have that may share.
 
     Where all places of a substring begin (or end) their queries it is called a prefix (or suffix).
     Further `kinds` give further candidates: "prefix" and "suffix" serve only those queries that
@@ -328,7 +339,7 @@ def mine(
     shorter ones come first, and those too long for `MAX_CANDIDATE_STEPS` are left out.
     """
     of = tuple(queries)
-    text = interned([(query.setting, step) for step in query.steps] for query in of)
+    text = interned([(query.setting.shared, step) for step in query.steps] for query in of)
     found = [_none(of)]
     number, complete = 0, True
     for level in levels(text):
@@ -413,7 +424,9 @@ def _at_end(candidates: Candidates) -> NDArray[np.bool_]:
 
 def _bitmarks(of: tuple[QuerySteps, ...], text: LetterText) -> Iterator[Candidates]:
     """Stretches of the same symbols, in one setting, that do not all negate the same."""
-    symbols = interned([(query.setting, step.symbol) for step in query.steps] for query in of)
+    symbols = interned(
+        [(query.setting.shared, step.symbol) for step in query.steps] for query in of
+    )
     for level, exact in zip(levels(symbols), stretches(text), strict=False):
         every = _served(of, symbols, level)
         found = exact[every.start[every.query] + every.position]

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.engine_choice import Costs, RankedEngine
-from optimizer.engines import counting_engine, label
+from optimizer.engines import CountingEngine, counting_engine, label
 from optimizer.explain.text import some
 from optimizer.plan.plan import PlanCandidate
 from sharing.counting.benefit.measured import MeasuredModel
 from sharing.counting.candidates import Candidate as Mined
-from sharing.counting.candidates import Candidates, CountSetting, QuerySteps, mine
+from sharing.counting.candidates import Candidates, QuerySteps, SharedSetting, mine
 from sharing.counting.choice import CandidateChoice, Reason, choose_among
 from sharing.counting.grouping import GroupAssigner, QueryGroup, lengths, setting_of
 from sharing.request import NANOSECONDS_UNIT, PlanRequest
@@ -47,10 +47,10 @@ class Rating:
     """Rates candidates of groups of queries that are counted."""
 
     steps: Mapping[str, QuerySteps]
-    mined: Mapping[CountSetting, Candidates]
+    mined: Mapping[SharedSetting, Candidates]
     assigning: GroupAssigner
     request: PlanRequest
-    choices: Mapping[CountSetting, CandidateChoice]
+    choices: Mapping[SharedSetting, CandidateChoice]
 
     def of(self, group: QueryGroup) -> Rated:
         """What the group's engine makes of the candidates that its queries have."""
@@ -100,7 +100,7 @@ class Rating:
 
     def _chopped(self, group: QueryGroup) -> Rated:
         """The independent set of the group's candidates decides."""
-        setting = setting_of(group.queries[0])
+        setting = setting_of(group.queries[0]).shared
         mined, choice = self._candidates(group), self.choices[setting]
         if mined is not self.mined[setting]:
             model = MeasuredModel(self.request.statistics, self.request.unit_costs)
@@ -136,18 +136,23 @@ class Rating:
         candidates, chosen = [], []
         for candidate in _whole(self._candidates(group)):
             piece = tuple(map(str, candidate.steps))
-            once = engine.counts_once(piece, {name: words[name] for name in candidate.queries})
-            if len(once) > 1:
+            served = False
+            for names in self._by_window(engine, candidate.queries):
+                once = engine.counts_once(piece, {name: words[name] for name in names})
+                if len(once) < 2:
+                    continue
+                served = True
                 steps = [(step.symbol, step.negated) for step in candidate.steps]
                 saved = (len(once) - 1) * costs.counter(steps)
-                served = Mined(
+                some = Mined(
                     candidate.steps,
                     candidate.kind,
                     tuple(place for place in candidate.places if place.query in once),
                 )
                 why = f"chosen: {engine.LABEL} counts it once"
-                candidates.append(_listed(served, saved, why))
+                candidates.append(_listed(some, saved, why))
                 chosen.append(candidates[-1].id)
+            if served:
                 continue
             if others is None:
                 ranked = self.assigning.ranked(group.queries)
@@ -155,14 +160,21 @@ class Rating:
             candidates.append(_refused(candidate, piece, words, group, others))
         return Rated(group, tuple(candidates), tuple(chosen))
 
+    def _by_window(self, engine: CountingEngine, names: Sequence[str]) -> Iterable[tuple[str, ...]]:
+        """The queries for which an engine could count something once: all, or by their windows."""
+        found: dict[object, list[str]] = {}
+        for name in names:
+            window = self.steps[name].setting.window if engine.BY_WINDOW else None
+            found.setdefault(window, []).append(name)
+        return map(tuple, found.values())
+
     def _candidates(self, group: QueryGroup) -> Candidates:
-        """What the group's queries have in common, whatever their windows where it takes any."""
-        setting = setting_of(group.queries[0])
-        known = self.mined.get(setting)
+        """What the group's queries have in common, whatever their windows."""
+        known = self.mined.get(setting_of(group.queries[0]).shared)
         own = [self.steps[name] for name in group.names if name in self.steps]
         if known is not None and [q.name for q in known.of] == [q.name for q in own]:
             return known
-        return mine(replace(query, setting=setting) for query in own)
+        return mine(own)
 
 
 def listed(choice: CandidateChoice, unit: str) -> tuple[list[PlanCandidate], list[str]]:
@@ -211,7 +223,10 @@ def _refused(
     sharing = [r for r in others if len(counting_engine(r.engine).counts_once(piece, own)) > 1]
     mine_ = label(group.engine)
     if not sharing:
-        return _listed(candidate, 0.0, f"not shared: {mine_} does not count it once")
+        why = f"not shared: {mine_} does not count it once"
+        if counting_engine(group.engine).BY_WINDOW:
+            why = f"not shared: {mine_} counts it once for each window, and theirs differ"
+        return _listed(candidate, 0.0, why)
     best = min(sharing, key=lambda ranked: ranked.nanoseconds)
     less = group.nanoseconds - best.nanoseconds
     why = f"not shared: {label(best.engine)}, which counts it once, takes more than {mine_}"

@@ -4,7 +4,6 @@ chosen.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from optimizer.ir.query import Query, events
 from optimizer.plan.plan import Device
 from optimizer.statistics import Statistics
 from optimizer.statistics.statistics import key_text
-from sharing.counting.candidates import Candidates, CountSetting
+from sharing.counting.candidates import Candidates, CountSetting, SharedSetting
 from sharing.errors import SharingError
 
 
@@ -151,10 +150,10 @@ def _members(subset: int) -> Iterator[int]:
         subset ^= first
 
 
-LONELY = "counted alone: no other query has its key, window and slide"
-APART = "counted alone: with the others of its key, window and slide it would take longer"
+LONELY = "counted alone: no other query has its key, and a window in the same unit"
+APART = "counted alone: with the others of its key it would take longer"
 OFF = "counted alone: sharing is switched off"
-MOST_MERGED = 12  # groups of one key, window and slide, any two of which are tried as one
+MOST_MERGED = 8  # groups of one key, any two of which are tried as one
 
 Lengths = Mapping[str, tuple[int, ...]]
 
@@ -188,25 +187,36 @@ class GroupAssignment(NamedTuple):
     least: float
 
 
+RankedGroup = tuple[Sequence[Query], RankedEngine]
+
+
+def _cost(groups: Sequence[RankedGroup]) -> float:
+    return sum(ranked.nanoseconds for _, ranked in groups)
+
+
 @dataclass(frozen=True)
 class GroupAssigner:
     """How queries are put into groups: by these statistics and costs, and with what was chosen.
 
     `lengths` are the segments for Chop-Connect; other segments would save at most `more_saved`, by
-    setting. Classes of up to `exactly` queries that could run together are parted in the best of
-    all ways; of larger ones, queries of one key, window and slide run together where that takes the
-    least, or those that a negation or a value makes dearer apart from the others, or each alone.
+    setting. Queries of one key could run together, whatever their windows and slides. Classes of up
+    to `exactly` of them are parted in the best of all ways; larger ones by rules: all together,
+    each alone, those that a negation or a value makes dearer apart from the others, or by window
+    and slide; and what is found so is merged as long as that takes less.
     Where rates or keys are only assumed, engines whose cost depends on them are left out.
     """
 
     statistics: Statistics
     unit_costs: UnitCosts
     lengths: Lengths = field(default_factory=dict)
-    more_saved: Mapping[CountSetting, float] = field(default_factory=dict)
+    more_saved: Mapping[SharedSetting, float] = field(default_factory=dict)
     sharing: bool = True
     exactly: int = 0
     device: Device = "cpu"
     _known: dict[str, RankedEngine] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _tried: dict[frozenset[str], RankedEngine] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -251,19 +261,17 @@ class GroupAssigner:
         return tuple(engine for engine in COUNTING if self.device in engine.DEVICES)
 
     def _classes(self, queries: Sequence[Query]) -> Iterable[Sequence[Query]]:
-        """Queries that could run together: where an engine takes any windows, those of a key."""
+        """Queries that could run together: those of a key, with windows in time or in events."""
         found: dict[Hashable, list[Query]] = {}
-        across = [engine for engine in self.engines if engine.ANY_WINDOW]
         apart = [engine for engine in self.engines if engine.APART]
         for query in queries:
             place: Hashable = query.name
             if self.sharing:
-                wide = any(engine.refusal(query) is None for engine in across)
                 own = next((e.NAME for e in apart if e.refusal(query) is None), None)
-                setting: Hashable = setting_of(query)
-                if wide and not query.window.is_count:
-                    setting = query.key, query.slide is None
-                place = own, setting
+                place = own, setting_of(query).shared
+                if own is not None:
+                    window = query.window if query.window.is_count else None
+                    place = *place, query.slide is None, window
             found.setdefault(place, []).append(query)
         return found.values()
 
@@ -274,19 +282,42 @@ class GroupAssigner:
             return GroupAssignment([group], group.nanoseconds, group.nanoseconds)
         if len(some) <= self.exactly and trusted(some, self.statistics):
             return self._exactly(some, each)
-        settings: dict[CountSetting, list[Query]] = {}
+        ways = [self._parted(some)]
+        spans: dict[CountSetting, list[Query]] = {}
         for query in some:
-            settings.setdefault(setting_of(query), []).append(query)
-        groups: list[QueryGroup] = []
-        for same in settings.values():
-            parted = self._merged(self._parted(same))
-            groups += [self._group(group, ranked, len(same)) for group, ranked in parted]
+            spans.setdefault(setting_of(query), []).append(query)
+        if len(spans) > 1 and trusted(some, self.statistics):
+            ways.append(self._gathered(p for same in spans.values() for p in self._parted(same)))
+        parted = self._merged(min(ways, key=_cost))
+        groups = [self._group(group, ranked, len(some)) for group, ranked in parted]
         total = sum(group.nanoseconds for group in groups)
-        across = self.ranked(some)[:1] if len(settings) > 1 else []
-        if across and across[0].nanoseconds < total:
-            groups = [self._group(some, across[0], len(some))]
-            total = across[0].nanoseconds
         return GroupAssignment(groups, total, min(total, self._dearest(each)))
+
+    def _gathered(self, parts: Iterable[RankedGroup]) -> list[RankedGroup]:
+        """Groups, the dearest first: each joins the one with which that takes the least, if it
+        takes less.
+        """
+        found: list[RankedGroup] = []
+        for group, ranked in sorted(parts, key=lambda part: -part[1].nanoseconds):
+            best, gain = None, 0.0
+            for i, (other, theirs) in enumerate(found[:MOST_MERGED]):
+                both = [*other, *group]
+                joint = self._together(both)
+                less = ranked.nanoseconds + theirs.nanoseconds - joint.nanoseconds
+                if less > gain:
+                    best, gain = (i, both, joint), less
+            if best is None:
+                found.append((group, ranked))
+            else:
+                found[best[0]] = best[1:]
+        return found
+
+    def _together(self, group: Sequence[Query]) -> RankedEngine:
+        """The cheapest engine for a group that is asked for again and again."""
+        names = frozenset(query.name for query in group)
+        if names not in self._tried:
+            self._tried[names] = self.ranked(group)[0]
+        return self._tried[names]
 
     def _exactly(self, some: Sequence[Query], each: Sequence[RankedEngine]) -> GroupAssignment:
         """The best of all ways to part a class."""
@@ -310,13 +341,11 @@ class GroupAssigner:
 
         parts, total = best_parts(len(some), cost)
         least = best_parts(len(some), floor)[1] if self.more_saved else total
-        settings = Counter(map(setting_of, some))
         groups = []
         for members in parts:
             best = ranked(members)
             assert best is not None
-            same = settings[setting_of(some[members[0]])]
-            groups.append(self._group([some[i] for i in members], best, same))
+            groups.append(self._group([some[i] for i in members], best, len(some)))
         return GroupAssignment(groups, total, min(least, total))
 
     def _dearest(self, each: Sequence[RankedEngine]) -> float:
@@ -337,31 +366,29 @@ class GroupAssigner:
                 engine.operations(CountedQueries(tuple(group), self.statistics), None),
                 self.unit_costs,
             )
-            - self.more_saved.get(setting_of(group[0]), 0.0)
+            - self.more_saved.get(setting_of(group[0]).shared, 0.0)
             for engine in self.engines
             if engine.CHOPPED and len(group) >= engine.FEWEST and takes(engine, group)
         ]
         return min(found, default=float("inf"))
 
-    def _parted(self, same: Sequence[Query]) -> list[tuple[Sequence[Query], RankedEngine]]:
-        """Queries of one key, window and slide in groups, by a rule."""
-        ways: list[list[tuple[Sequence[Query], RankedEngine]]] = [
-            [(same, self.ranked(same)[0])],
-            [([query], self.alone(query)) for query in same],
+    def _parted(self, some: Sequence[Query]) -> list[RankedGroup]:
+        """Queries of one key in groups, by a rule."""
+        ways: list[list[RankedGroup]] = [
+            [(some, self._together(some))],
+            [([query], self.alone(query)) for query in some],
         ]
-        if len(same) > 1 and trusted(same, self.statistics):
-            marks = reversible(same, self.statistics)
+        if len(some) > 1 and trusted(some, self.statistics):
+            marks = reversible(some, self.statistics)
             halves = [
-                [q for q, mark in zip(same, marks, strict=True) if mark == wanted]
+                [q for q, mark in zip(some, marks, strict=True) if mark == wanted]
                 for wanted in (1, 0)
             ]
             if all(halves):
-                ways.append([(half, self.ranked(half)[0]) for half in halves])
-        return min(ways, key=lambda groups: sum(ranked.nanoseconds for _, ranked in groups))
+                ways.append([(half, self._together(half)) for half in halves])
+        return min(ways, key=_cost)
 
-    def _merged(
-        self, groups: list[tuple[Sequence[Query], RankedEngine]]
-    ) -> list[tuple[Sequence[Query], RankedEngine]]:
+    def _merged(self, groups: list[RankedGroup]) -> list[RankedGroup]:
         """The groups, of which any two are one as long as that takes less."""
         while 1 < len(groups) <= MOST_MERGED:
             best, gain = None, 0.0
@@ -369,7 +396,7 @@ class GroupAssigner:
                 for j in range(i + 1, len(groups)):
                     other, theirs = groups[j]
                     both = [*one, *other]
-                    ranked = self.ranked(both)[0]
+                    ranked = self._together(both)
                     less = mine.nanoseconds + theirs.nanoseconds - ranked.nanoseconds
                     if less > gain:
                         best, gain = (i, j, both, ranked), less
@@ -391,7 +418,7 @@ class GroupAssigner:
 
 
 def setting_of(query: Query) -> CountSetting:
-    """What a query must have in common with others to be chopped into segments with them."""
+    """How a query looks at the stream."""
     return CountSetting(query.key, query.window, query.slide)
 
 

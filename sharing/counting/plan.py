@@ -23,6 +23,7 @@ from sharing.counting.candidates import (
     Candidates,
     CountSetting,
     QuerySteps,
+    SharedSetting,
     Step,
     mine,
 )
@@ -46,11 +47,11 @@ UNSHARED = "counted alone: by the thesis' model it shares nothing that pays"
 
 @dataclass(frozen=True, eq=False)
 class CountingProblem:
-    """Queries that can be counted, and what those of each setting have in common."""
+    """Queries that can be counted, and what those that may share have in common."""
 
     queries: tuple[Query, ...]
     steps: Mapping[str, QuerySteps]  # of those that are sequences of single events
-    mined: Mapping[CountSetting, Candidates]
+    mined: Mapping[SharedSetting, Candidates]
 
     @property
     def number(self) -> int:
@@ -61,9 +62,9 @@ class CountingProblem:
 def counting_problem(queries: Sequence[Query], sharing: bool = True) -> CountingProblem:
     """What queries all of which can be counted have in common; nothing without `sharing`."""
     steps = {q.name: found for q in queries if (found := steps_of(q)) is not None}
-    by_setting: dict[CountSetting, list[QuerySteps]] = {}
+    by_setting: dict[SharedSetting, list[QuerySteps]] = {}
     for found in steps.values():
-        by_setting.setdefault(found.setting, []).append(found)
+        by_setting.setdefault(found.setting.shared, []).append(found)
     mined = {setting: mine(some if sharing else ()) for setting, some in by_setting.items()}
     return CountingProblem(tuple(queries), steps, mined)
 
@@ -79,7 +80,7 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
         unit_costs,
         {name: parts for choice in choices.values() for name, parts in _lengths(choice).items()},
         {
-            setting: choice.solution.bound if problem.mined[setting].complete else inf
+            setting: choice.solution.bound if _is_bound(problem.mined[setting]) else inf
             for setting, choice in choices.items()
         },
         request.sharing,
@@ -106,13 +107,22 @@ def counted(problem: CountingProblem, request: PlanRequest) -> PlanPart:
     )
 
 
-def _choices(problem: CountingProblem, request: PlanRequest) -> dict[CountSetting, CandidateChoice]:
+def _is_bound(mined: Candidates) -> bool:
+    """Does the model of segments bound what they save? Not where windows differ: the counters of a
+    segment are kept for the widest.
+    """
+    return mined.complete and len({(q.setting.window, q.setting.slide) for q in mined.of}) == 1
+
+
+def _choices(
+    problem: CountingProblem, request: PlanRequest
+) -> dict[SharedSetting, CandidateChoice]:
     """The best segments for Chop-Connect, where it may be taken."""
     if request.device not in chopconnect.DEVICES or request.is_late:
         return {}
-    by_setting: dict[CountSetting, list[Query]] = {}
+    by_setting: dict[SharedSetting, list[Query]] = {}
     for query in problem.queries:
-        by_setting.setdefault(setting_of(query), []).append(query)
+        by_setting.setdefault(setting_of(query).shared, []).append(query)
     model = MeasuredModel(request.statistics, request.unit_costs)
     earlier = earlier_candidates(request.earlier, list(problem.steps.values()))
     return {
@@ -132,7 +142,12 @@ def _by_thesis(problem: CountingProblem, request: PlanRequest) -> PlanPart:
     queries = {query.name: query for query in problem.queries}
     groups: list[CountingGroup] = []
     candidates, chosen, done, proven = [], [], set[str](), True
-    for mined in problem.mined.values():
+    # Its equations are of one window and slide.
+    by_setting: dict[CountSetting, list[QuerySteps]] = {}
+    for steps in problem.steps.values():
+        by_setting.setdefault(steps.setting, []).append(steps)
+    for some in by_setting.values():
+        mined = mine(some if request.sharing else ())
         if not len(mined) or request.device not in chopconnect.DEVICES:
             continue
         choice = choose_among(mined, model, request.solver, request.limited, earlier=earlier)

@@ -85,8 +85,11 @@ def case_of(workload: BoundWorkload, queries: Sequence[Query], events: Events) -
 
 def counted_by(way: Any, case: Case, **more: Any) -> CountResult:
     """What a module that counts, such as `engines.counting.product`, finds."""
+    from engines.counting.letters import spans_of
+
+    spans = spans_of(case.plan.queries, case.events.tick)
     found: CountResult = way.count(
-        case.plan, case.columns, case.layout, case.width, case.slide, case.is_count, **more
+        case.plan, case.columns, case.layout, spans, case.is_count, **more
     )
     return found
 

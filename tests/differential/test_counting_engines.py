@@ -16,6 +16,7 @@ from engines.columns.layout import ArrangedEvents, arrange
 from engines.counting import aseq, chopconnect, pretree, product, rows
 from engines.input.event_table import from_table
 from engines.reference import run
+from kernels.groups import Spans
 from optimizer.bind.binder import load_bound
 from optimizer.ir.chain import chain_of
 from tests import strategies
@@ -37,9 +38,9 @@ class Chopped:
         n = len(chain_of(query).components)
         return tuple(min(self.size, n - i) for i in range(0, n, self.size))
 
-    def count(self, plan, columns, layout, width, slide, is_count):
+    def count(self, plan, columns, layout, spans, is_count):
         lengths = {query.name: self.lengths(query) for query in plan.queries}
-        return chopconnect.count(plan, columns, layout, width, slide, is_count, lengths)
+        return chopconnect.count(plan, columns, layout, spans, is_count, lengths)
 
 
 ENGINES = {
@@ -68,7 +69,7 @@ CHAINS = replace(
 
 
 def counted(engine, queries, arranged):
-    """The result rows of queries of one key, window and slide."""
+    """The result rows of queries of one key."""
     if isinstance(engine, Chopped):
         unit = unit_of(queries, "chopconnect", {q.name: engine.lengths(q) for q in queries})
     else:
@@ -82,18 +83,19 @@ def counted(engine, queries, arranged):
     return [row for _, table in tables for row in table.to_pylist()]
 
 
-def by_window(workload, refusal):
+def by_key(workload, refusal):
+    """Queries of any windows in time, or in events, and any slides."""
     groups = {}
     for query in workload.queries:
         if refusal(query) is None:
-            groups.setdefault((query.key, query.window, query.slide), []).append(query)
+            groups.setdefault((query.key, query.window.is_count), []).append(query)
     return groups
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
-    strategies.workloads(CHAINS, max_queries=3).flatmap(
+    strategies.workloads(CHAINS, max_queries=4).flatmap(
         lambda found: st.tuples(
             st.just(found),
             strategies.event_rows(
@@ -109,8 +111,8 @@ def test_an_engine_agrees_with_the_reference(name, case):
     events = from_table(table, workload.stream)
     columns = Columns(workload, events)
     found, taken = [], set()
-    for (key, window, _), queries in by_window(workload, engine.refusal).items():
-        arranged = ArrangedEvents(arrange(events, key, window.is_count, False), columns)
+    for (key, is_count), queries in by_key(workload, engine.refusal).items():
+        arranged = ArrangedEvents(arrange(events, key, is_count, False), columns)
         taken |= {query.name for query in queries}
         if len(events):
             found += counted(engine, queries, arranged)
@@ -186,8 +188,9 @@ def test_an_engine_agrees_with_the_product_on_a_larger_stream(name, within, slid
     layout = arrange(events, queries[0].key, window.is_count, False)
     plan = product.CountingPlan(queries)
     width = window.ticks(events.tick)
-    expected = product.count(plan, columns, layout, width, slide, window.is_count)
-    found = engine.count(plan, columns, layout, width, slide, window.is_count)
+    spans = Spans(np.full(len(queries), width), np.full(len(queries), slide))
+    expected = product.count(plan, columns, layout, spans, window.is_count)
+    found = engine.count(plan, columns, layout, spans, window.is_count)
     assert len(expected.row) > 100
     assert_same(plan, slide, found, expected)
 

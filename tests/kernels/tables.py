@@ -6,7 +6,9 @@ import itertools
 
 import numpy as np
 
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
+
+MIXED = -1  # each query has a slide of its own, or none
 
 
 def random_groups(random, moves, stays, inputs=2, most=24):
@@ -35,6 +37,13 @@ def random_table(random, rows, below, chance):
     """Pointers by row, and for each row a random set of the numbers below a bound."""
     found = [np.flatnonzero(random.random(below) < chance) for _ in range(rows)]
     return np.cumsum([0, *map(len, found)]), np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def random_spans(random, queries, most, slide):
+    """Windows of up to so much, some of them alike, read at this slide."""
+    width = random.choice(random.integers(1, most, 2), queries)
+    slides = random.choice([0, 1, 3, 25], queries) if slide == MIXED else np.full(queries, slide)
+    return Spans(width, slides.astype(np.int64))
 
 
 def empty_rows(capacity, dual, values):

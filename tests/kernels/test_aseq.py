@@ -7,10 +7,17 @@ import pytest
 
 from kernels.prefixes import cpu as aseq
 from kernels.prefixes import reference as aseq_reference
-from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
+from tests.kernels.tables import (
+    MIXED,
+    assert_same_rows,
+    empty_rows,
+    random_groups,
+    random_spans,
+    random_table,
+)
 
 MOVES, STAYS = 6, 3
-SLIDES = [0, 1, 3, 25]  # per trigger, and some longer than the window
+SLIDES = [0, 1, 3, 25, MIXED]  # per trigger, some longer than the window, all of these
 
 
 def random_tree(random):
@@ -50,9 +57,9 @@ def random_tree(random):
 def test_prefix_counts_are_those_of_the_reference(seed, slide, dual):
     random = np.random.default_rng(seed)
     groups, tree = random_groups(random, MOVES, STAYS), random_tree(random)
-    width = int(random.integers(1, 20))
+    spans = random_spans(random, len(tree.query), 20, slide)
     found, expected = (empty_rows(1000, dual, 2) for _ in range(2))
-    rest = (groups, tree, width, slide, dual)
+    rest = (groups, tree, spans, dual)
     made = aseq_reference.count_prefixes(*rest, expected)
     assert aseq.count_prefixes(*rest, found) == made
     assert_same_rows(found, expected, made)
@@ -63,7 +70,7 @@ def test_too_little_room_is_reported(slide):
     random = np.random.default_rng(1)
     for _ in range(20):
         groups, tree = random_groups(random, MOVES, STAYS), random_tree(random)
-        rest = (groups, tree, 9, slide, False)
+        rest = (groups, tree, random_spans(random, len(tree.query), 9, slide), False)
         made = aseq.count_prefixes(*rest, empty_rows(1000, False, 2))
         if made:
             assert aseq.count_prefixes(*rest, empty_rows(made - 1, False, 2)) == -1

@@ -7,7 +7,14 @@ import pytest
 
 from kernels.chopconnect import cpu as chopconnect
 from kernels.chopconnect import reference as chopconnect_reference
-from tests.kernels.tables import assert_same_rows, empty_rows, random_groups, random_table
+from tests.kernels.tables import (
+    MIXED,
+    assert_same_rows,
+    empty_rows,
+    random_groups,
+    random_spans,
+    random_table,
+)
 
 MOVES, STAYS = 6, 3
 
@@ -72,14 +79,14 @@ def random_segments(random):
 
 
 @pytest.mark.parametrize("dual", [False, True])
-@pytest.mark.parametrize("slide", [0, 1, 3, 25])
+@pytest.mark.parametrize("slide", [0, 1, 3, 25, MIXED])
 @pytest.mark.parametrize("seed", range(30))
 def test_connected_counts_are_those_of_the_reference(seed, slide, dual):
     random = np.random.default_rng(seed)
     groups, segments = random_groups(random, MOVES, STAYS, most=40), random_segments(random)
-    width = int(random.integers(1, 40))
+    spans = random_spans(random, len(segments.last), 40, slide)
     found, expected = (empty_rows(1000, dual, 3) for _ in range(2))
-    rest = (groups, segments, width, slide, dual)
+    rest = (groups, segments, spans, dual)
     made = chopconnect_reference.connect(*rest, expected)
     assert chopconnect.connect(*rest, found) == made
     assert_same_rows(found, expected, made)

@@ -16,7 +16,7 @@ from engines.devices import DeviceError, opencl_devices
 from engines.input.event_table import from_table
 from engines.results.tables import sorted_results
 from kernels import opencl
-from kernels.groups import Groups
+from kernels.groups import Groups, Spans
 from kernels.references import REFERENCES
 from kernels.registry import KERNELS, kernel
 from optimizer.bind.binder import load_bound
@@ -58,9 +58,9 @@ def assert_same_on(device, plan, prepared, begun, width, slide, dual):
 
     def rows(name, backend, tables, dual, values):
         out = segments(queries, ROOM, dual, values)
-        more = (dual,) if name == "product" else ()
+        spans = Spans(np.full(queries, width), np.full(queries, slide))
         run = REFERENCES[name] if backend == "python" else kernel(name, backend, device)
-        assert run(prepared.groups, *begun, *tables, width, slide, *more, out)
+        assert run(prepared.groups, *begun, *tables, spans, dual, out)
         return out
 
     tables = compile_tables(plan.terms, prepared.letters)
@@ -69,8 +69,8 @@ def assert_same_on(device, plan, prepared, begun, width, slide, dual):
     if all(term.reversible for term in plan.terms):
         steps = (compile_steps(plan.terms, prepared.letters),)
         assert_same_segments(
-            rows("reversible", "opencl", steps, False, 0),
-            rows("reversible", "python", steps, False, 0),
+            rows("reversible", "opencl", steps, dual, 0),
+            rows("reversible", "python", steps, dual, 0),
         )
     return int((expected.end - np.arange(queries) * ROOM).sum())
 
@@ -161,9 +161,9 @@ def test_a_segment_that_is_too_small_is_told(device, name):
     begun = counting.from_the_beginning(prepared.groups)
     compiled = {"product": compile_tables, "reversible": lambda *given: (compile_steps(*given),)}
     tables = compiled[name](plan.terms, prepared.letters)
-    more = (False,) if name == "product" else ()
+    spans = Spans(np.array([20]), np.array([0]))
     out = segments(1, 3, False, 0)
-    assert not kernel(name, "opencl", device)(prepared.groups, *begun, *tables, 20, 0, *more, out)
+    assert not kernel(name, "opencl", device)(prepared.groups, *begun, *tables, spans, False, out)
 
 
 @needs_opencl

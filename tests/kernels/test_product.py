@@ -27,6 +27,7 @@ from kernels.reversible import reference as reversible_reference
 from optimizer.bind.binder import load_bound
 from optimizer.ir.automaton import countable
 from tests import strategies
+from tests.kernels.tables import MIXED, random_spans
 
 SHAPE = replace(
     strategies.SHAPE,
@@ -70,24 +71,34 @@ def prepared_for(workload, queries, table, width):
     return plan, prepare(plan, Columns(workload, events), layout, width, False)
 
 
-def assert_agreement(workload, queries, table, width, slide, dual, begin=from_the_beginning):
+def assert_agreement(
+    workload, queries, table, width, slide, dual, begin=from_the_beginning, seed=0
+):
     plan, prepared = prepared_for(workload, queries, table, width)
     tables = compile_tables(plan.terms, prepared.letters)
-    rest = (*begin(prepared.groups), *tables, width, slide, dual)
+    spans = random_spans(np.random.default_rng(seed), len(queries), width + 1, slide)
+    one = spans._replace(width=np.full(len(queries), width))
+    rest = (*begin(prepared.groups), *tables, one, dual)
     found, expected = (segments(len(queries), 5000, dual, plan.most_values) for _ in range(2))
     assert product_reference.slide_product(prepared.groups, *rest, expected)
     assert product.slide_product(prepared.groups, *rest, found)
     assert_same_segments(found, expected)
     if all(term.reversible for term in plan.terms):
+        # Windows of several widths in one call.
+        steps = compile_steps(plan.terms, prepared.letters, spans.windows[1].tolist())
+        begun = begin(prepared.groups)
+        found, wanted = (segments(len(queries), 5000, True, 0) for _ in range(2))
+        given = (prepared.groups, *begun, steps, spans, dual)
+        assert reversible_reference.slide_reversible(*given, wanted)
+        assert reversible.slide_reversible(*given, found)
+        assert_same_segments(found, wanted)
+        # The reference's counters are made for one width alone, and are those of the other kernel.
         steps = compile_steps(plan.terms, prepared.letters)
-        for slide_reversible in (
-            reversible.slide_reversible,
-            reversible_reference.slide_reversible,
-        ):
-            found = segments(len(queries), 5000, dual, 0)
-            begun = begin(prepared.groups)
-            assert slide_reversible(prepared.groups, *begun, steps, width, slide, found)
-            assert_same_segments(found._replace(approximate=expected.approximate), expected)
+        found = segments(len(queries), 5000, dual, 0)
+        assert reversible_reference.slide_reversible(
+            prepared.groups, *begun, steps, one, dual, found
+        )
+        assert_same_segments(found._replace(approximate=expected.approximate), expected)
     return int((expected.end - np.arange(len(queries)) * 5000).sum())
 
 
@@ -108,14 +119,15 @@ def in_the_middle(random):
     strategies.workloads(SHAPE, max_queries=2),
     strategies.event_rows(types=SHAPE.types, max_size=14),
     st.integers(1, 12),
-    st.integers(0, 3),
+    st.integers(MIXED, 3),
     st.booleans(),
+    st.integers(0, 100),
 )
-def test_a_product_is_that_of_the_reference(workload, rows, width, slide, dual):
+def test_a_product_is_that_of_the_reference(workload, rows, width, slide, dual, seed):
     queries = [q for q in workload.queries if countable(q) is None]
     if queries and rows and slide <= width:
         table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["ts"]))
-        assert_agreement(workload, queries, table, width, slide, dual)
+        assert_agreement(workload, queries, table, width, slide, dual, seed=seed)
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,7 +137,7 @@ def test_a_product_is_that_of_the_reference(workload, rows, width, slide, dual):
     ),
     strategies.event_rows(types=SHAPE.types, max_size=14),
     st.integers(1, 12),
-    st.integers(0, 3),
+    st.integers(MIXED, 3),
     st.integers(0, 2**32 - 1),
 )
 def test_a_product_goes_on_with_what_is_left_of_an_earlier_window(
@@ -137,11 +149,11 @@ def test_a_product_goes_on_with_what_is_left_of_an_earlier_window(
         begin = in_the_middle(np.random.default_rng(seed))
         _, prepared = prepared_for(workload, queries, table, width)
         begun = begin(prepared.groups)
-        assert_agreement(workload, queries, table, width, slide, False, lambda groups: begun)
+        assert_agreement(workload, queries, table, width, slide, False, lambda groups: begun, seed)
 
 
 @pytest.mark.parametrize("dual", [False, True])
-@pytest.mark.parametrize("slide", [0, 7])
+@pytest.mark.parametrize("slide", [0, 7, MIXED])
 def test_a_longer_stream_of_several_keys_has_the_products_of_the_reference(slide, dual):
     random = np.random.default_rng(5)
     table = pa.table(

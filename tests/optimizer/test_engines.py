@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -10,6 +11,7 @@ import pytest
 
 from optimizer.bind.binder import load_bound
 from optimizer.engines import COUNTING, ENGINES, counting_engine, engine, label, takes
+from optimizer.ir.query import Window
 from optimizer.plan.plan import CountingGroup, Group, group_type
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +64,11 @@ def test_an_engine_refuses_what_it_cannot_run(name: str, takes_them: list[str]) 
     assert [q.name for q in BOUND.queries if found.refusal(q) is None] == takes_them
     if name in {each.NAME for each in COUNTING}:
         chain, slides = BOUND.query("chain"), BOUND.query("slides")
-        assert not takes(counting_engine(name), [chain, slides])
+        assert takes(counting_engine(name), [chain, slides]) == (
+            name not in ("panes", "folds", "sem")
+        )
+        counts = replace(chain, window=Window(5, is_count=True))
+        assert not takes(counting_engine(name), [chain, counts])
 
 
 def test_names_of_engines_are_spelled_in_their_own_modules_alone() -> None:

@@ -5,6 +5,7 @@ The streams and numbers are those of `test_aseq.py`.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,6 +14,7 @@ from engines.columns.layout import arrange
 from engines.counting import aseq, chopconnect, pretree
 from engines.counting.letters import CountingPlan
 from engines.input.event_table import from_table
+from kernels.groups import Spans
 from tests.benchmarks.rivals import twostep
 from tests.oracle import notation
 
@@ -26,7 +28,8 @@ def counts(count, *patterns, stream, within="100 s", slide=0, **given):
     layout = arrange(events, (), False, False)
     width = workload.queries[0].window.ticks(events.tick)
     plan = CountingPlan(workload.queries)
-    found = count(plan, Columns(workload, events), layout, width, slide, False, **given)
+    spans = Spans(np.full(len(patterns), width), np.full(len(patterns), slide))
+    found = count(plan, Columns(workload, events), layout, spans, False, **given)
     times = found.boundary if slide else layout.ticks[found.row]
     return [
         dict(zip(times[mine].tolist(), found.counts[mine].tolist(), strict=True))

@@ -21,6 +21,7 @@ from engines.counting.letters import (
 )
 from engines.counting.pretree import refusal
 from engines.counting.tables import Letters, by_letter, ints, where
+from kernels.groups import Spans
 from optimizer.ir.chain import Chain, chain_of
 from tests.benchmarks.rivals.kernels import twostep as kernel
 
@@ -28,13 +29,13 @@ __all__ = ["count", "refusal"]
 
 
 def count(
-    plan: CountingPlan, columns: Columns, layout: Layout, width: int, slide: int, is_count: bool
+    plan: CountingPlan, columns: Columns, layout: Layout, spans: Spans, is_count: bool
 ) -> CountResult | None:
     """Construct and count the matches of the plan's queries. As `product.count`.
 
     The rows come query by query, those of each in order.
     """
-    prepared = prepare(plan, columns, layout, width, is_count)
+    prepared = prepare(plan, columns, layout, spans.widest, is_count)
     if prepared is None:
         return None
     if not len(prepared.used):
@@ -45,10 +46,11 @@ def count(
         assert isinstance(chain, Chain), chain
         stacks = stacks_of(chain, plan.terms[q].values, prepared.letters)
         last = np.array([chain.components[-1].symbol in s for s, _ in prepared.letters.moves])
+        width, slide = int(spans.width[q]), int(spans.slide[q])
         run = partial(kernel.construct, groups, stacks, q, width, slide)
-        capacity = capacity_for(groups, last, slide)
+        capacity = capacity_for(groups, last, spans.of(np.array([q])))
         found.append(filled(run, capacity, False, plan.most_values))
-    by_rank = slide > 0 and is_count
+    by_rank = (spans.slide > 0) & is_count
     return counted(prepared, layout, joined(found), dual=False, by_rank=by_rank)
 
 

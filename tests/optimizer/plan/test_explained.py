@@ -19,7 +19,8 @@ ODD = {
         'QUERY "my query" PATTERN SEQ("page view" v, "add-to-cart" c) AGG COUNT(*) WITHIN 1 min',
         'QUERY my PATTERN SEQ("page view" v, "add-to-cart" c, "payment.ok" p)'
         " AGG COUNT(*) WITHIN 1 min",
-        'QUERY later PATTERN SEQ("page view" v, "add-to-cart" c) AGG COUNT(*) WITHIN 2 min',
+        'QUERY later PATTERN SEQ("page view" v, "add-to-cart" c) PARTITION BY k '
+        "AGG COUNT(*) WITHIN 1 min",
     ],
 }
 
@@ -66,7 +67,9 @@ def test_the_facts_of_a_query_say_what_it_shares_and_what_not() -> None:
     assert facts["text"].startswith('QUERY "my query" PATTERN')
     assert facts["together"] == ["my"]
     assert facts["shares"] == [{"what": "page view, add-to-cart", "with": ["my"]}]
-    assert any("later" in sentence and "window" in sentence for sentence in facts["obstacles"])
+    assert any(
+        "later" in sentence and "partition key" in sentence for sentence in facts["obstacles"]
+    )
     cost = facts["cost"]
     assert 0 < cost["own"] < cost["part"] < cost["all"]
     parts = [query_facts(PlanText(plan), name)["cost"]["part"] for name in plan.queries]

@@ -17,7 +17,8 @@ from optimizer.plan.lineage import (
     steps_of,
     with_widest,
 )
-from optimizer.plan.plan import CountingGroup, Group
+from optimizer.plan.load_plan import load_plan
+from optimizer.plan.plan import CountingGroup, Group, to_json
 from tests.optimizer.plan.test_plan import SHARED, plan_of
 
 FOUR = {
@@ -26,7 +27,7 @@ FOUR = {
         "QUERY one PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
         "QUERY two PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 1 min",
         "QUERY three PATTERN SEQ(D d, A a, B b) AGG COUNT(*) WITHIN 1 min",
-        "QUERY alone PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 2 min",
+        "QUERY alone PATTERN SEQ(D d, B b, C c) PARTITION BY k AGG COUNT(*) WITHIN 1 min",
     ],
 }
 
@@ -57,6 +58,20 @@ def test_the_product_computes_all_that_queries_of_a_group_have_in_common() -> No
     assert once(plan.groups[0]) == {"B, C": ("one", "two"), "A, B": ("one", "three")}
     found = {", ".join(piece.steps): piece.queries for piece in computed_once(plan)[0]}
     assert found == once(plan.groups[0])
+
+
+def test_the_product_counts_once_for_each_window_and_panes_for_all() -> None:
+    tail = {"one": "WITHIN 1 min", "two": "WITHIN 2 min", "three": "WITHIN 2 min"}
+    text = "QUERY {} PATTERN SEQ(A a, B b, C c) AGG COUNT(*) {} SLIDE 20 s"
+    document = {**SHARED, "queries": [text.format(*each) for each in tail.items()]}
+    plan = plan_of(document)
+    assert plan.groups[0].queries == tuple(tail)
+    pieces = {"product": ("two", "three"), "panes": ("one", "two", "three")}
+    for engine, queries in pieces.items():
+        edited = to_json(plan)
+        edited["groups"][0].update(engine=engine)
+        found = {piece.steps: piece.queries for piece in computed_once(load_plan(edited))[0]}
+        assert found == {("A", "B", "C"): queries}
 
 
 def test_other_engines_compute_the_segments_that_several_queries_are_made_of() -> None:

@@ -118,7 +118,7 @@ SHARED = {
     "queries": [
         "QUERY one PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
         "QUERY two PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 1 min",
-        "QUERY later PATTERN SEQ(D d, B b, C c) AGG COUNT(*) WITHIN 2 min",
+        "QUERY later PATTERN SEQ(D d, B b, C c) PARTITION BY k AGG COUNT(*) WITHIN 1 min",
     ],
 }
 
@@ -138,7 +138,7 @@ def test_what_is_worth_sharing_is_chosen_and_explained() -> None:
     assert plan.cost.separate - plan.cost.shared == pytest.approx(plan.objective)
     assert plan.groups[0].segments == (("A",), ("B", "C"), ("D",))
     assert plan.groups[0].uses == {"one": (0, 1), "two": (2, 1)}
-    assert "D, B, C: two and later do not share it: they differ in window" in plan.obstacles
+    assert "D, B, C: two and later do not share it: they differ in partition key" in plan.obstacles
 
 
 def test_the_measured_model_says_what_the_groups_save_in_nanoseconds() -> None:
@@ -182,20 +182,21 @@ def test_a_plan_starts_from_an_earlier_one(solver: Solver) -> None:
     assert again.chosen == first.chosen
 
 
-def test_queries_of_one_key_window_and_slide_are_counted_together() -> None:
+def test_queries_of_one_key_are_counted_together() -> None:
     document = {
         **TWO,
         "queries": [
             "QUERY one PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 1 min",
-            "QUERY other_window PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 2 min",
+            "QUERY other_window PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 2 min SLIDE 1 s",
+            "QUERY other_key PATTERN SEQ(A a, B b) PARTITION BY k AGG COUNT(*) WITHIN 1 min",
             "QUERY two PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
             "QUERY tied PATTERN SEQ(A a, B b) WHERE a.x < b.x AGG COUNT(*) WITHIN 1 min",
         ],
     }
     plan = plan_of(document)
     assert [(group.queries, group.engine) for group in plan.groups] == [
-        (("one", "two"), "product"),
-        (("other_window",), "product"),
+        (("one", "other_window", "two"), "product"),
+        (("other_key",), "product"),
         (("tied",), "trees"),
     ]
     assert "its conditions tie different events" in plan.groups[2].why

@@ -34,12 +34,12 @@ def every_stretch(of: list[QuerySteps], negations: bool = True) -> Found:
                 content = steps if negations else tuple(Step(step.symbol) for step in steps)
                 if ends[content] <= i:
                     ends[content] = i + length
-                    found[(q.setting, *content)].append(CandidatePosition(q.name, i))
+                    found[(q.setting.shared, *content)].append(CandidatePosition(q.name, i))
     return {c: places for c, places in found.items() if len({p.query for p in places}) > 1}
 
 
 def mined(of: list[QuerySteps], *kinds: CandidateKind) -> Found:
-    setting = {q.name: q.setting for q in of}
+    setting = {q.name: q.setting.shared for q in of}
     return {
         (setting[c.queries[0]], *c.steps): list(c.places) for c in mine(of, kinds or ("substring",))
     }
@@ -160,14 +160,20 @@ def test_a_negation_before_a_substring_does_not_matter_and_one_after_it_does() -
     "other",
     [
         CountSetting(("user",), Window(SECOND)),
-        CountSetting((), Window(2 * SECOND)),
         CountSetting((), Window(SECOND, is_count=True)),
-        CountSetting((), Window(SECOND), slide=1),
+        CountSetting((), Window(SECOND, is_count=True), slide=1),
         CountSetting((), Window(SECOND), order=("ts",)),
     ],
 )
 def test_queries_of_different_settings_do_not_share(other: CountSetting) -> None:
     assert len(mine([query("q1", "A B"), query("q2", "A B", other)])) == 0
+
+
+@pytest.mark.parametrize(
+    "other", [CountSetting((), Window(2 * SECOND)), CountSetting((), Window(SECOND), slide=1)]
+)
+def test_windows_and_slides_may_differ(other: CountSetting) -> None:
+    assert len(mine([query("q1", "A B"), query("q2", "A B", other)])) == 1
 
 
 def test_an_id_follows_from_content() -> None:

@@ -30,8 +30,6 @@ def test_queries_that_share_all_they_can_have_no_obstacle() -> None:
 @pytest.mark.parametrize(
     ("other", "differs"),
     [
-        ("SEQ(A, B, D) AGG COUNT(*) WITHIN 2 min", "window"),
-        ("SEQ(A, B, D) AGG COUNT(*) WITHIN 1 min SLIDE 7 s", "slide"),
         (f"SEQ(A, B, D) PARTITION BY k {COUNT}", "partition key"),
         (f"SEQ(A, !E, B, D) {COUNT}", "negations"),
         (f"SEQ(A, B b, D) WHERE b.x > 1 {COUNT}", "predicates"),
@@ -52,9 +50,20 @@ def test_what_a_sequence_stands_in_is_named() -> None:
 
 
 def test_all_pairs_are_named_once() -> None:
-    plan = planned(*(f"SEQ(A, B, C) AGG COUNT(*) WITHIN {i} min" for i in range(1, 11)))
+    keys = (f"SEQ(A, B, C) PARTITION BY k{i} {COUNT}" for i in range(1, 11))
+    plan = planned(*keys)
     names = ", ".join(f"q{i}" for i in range(1, 11))
-    assert plan.obstacles == (f"A, B, C: no two of {names} share it: they differ in window",)
+    assert plan.obstacles == (f"A, B, C: no two of {names} share it: they differ in partition key",)
+
+
+def test_windows_are_no_obstacle_and_candidates_say_why_they_are_apart() -> None:
+    every = [f"SEQ(A, B, C) AGG COUNT(*) WITHIN {i} min" for i in (1, 2, 3)]
+    plan = planned(*every)
+    assert [group.queries for group in plan.groups] == [("q1", "q2", "q3")]
+    assert plan.obstacles == ()
+    (piece,) = (c for c in plan.candidates if c.pattern == ("A", "B", "C"))
+    assert piece.queries == ("q1", "q2", "q3")
+    assert "counts it once" in piece.why
 
 
 def test_reasons_are_those_of_each_pair() -> None:
@@ -64,9 +73,15 @@ def test_reasons_are_those_of_each_pair() -> None:
         f"SEQ(A, B) PARTITION BY k {COUNT}",
     )
     assert plan.obstacles == (
-        "A, B: q1 differs from q2 in window; from q3 in partition key",
+        "A, B: q1 and q3 do not share it: they differ in partition key",
         "A, B: q2 and q3 do not share it: they differ in partition key and window",
     )
+
+
+def test_a_slide_is_no_obstacle() -> None:
+    plan = planned(f"SEQ(A, B, C) {COUNT}", f"SEQ(A, B, D) {COUNT} SLIDE 7 s")
+    assert [group.queries for group in plan.groups] == [("q1", "q2")]
+    assert plan.obstacles == ()
 
 
 def test_panes_share_whatever_windows_and_slides_are() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from kernels.evaluations import looks
-from kernels.groups import Groups, ResultRows
+from kernels.groups import Groups, ResultRows, Spans
 from kernels.values import MAX, MIN, NUMBER, SUM
 from tests.benchmarks.rivals.kernels.twostep import Stacks
 
@@ -24,10 +26,13 @@ def construct(
     """As `tests.benchmarks.rivals.kernels.twostep.construct`."""
     rows = 0
     last = int(stacks.components[0]) - 1
-    for g, boundary, window in looks(groups, width, slide):
+
+    def triggered(g: int) -> list[int]:
         events = range(groups.event[g], groups.event[g + 1])
-        if slide == 0 and not any(last in _components(groups, stacks, e) for e in events):
-            continue
+        return [0] if any(last in _components(groups, stacks, e) for e in events) else []
+
+    spans = Spans(np.array([width]), np.array([slide]))
+    for _, g, boundary, window in looks(groups, spans, triggered):
         found = list(_matches(groups, stacks, window, ()))
         if not found:
             continue
