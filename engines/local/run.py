@@ -75,7 +75,8 @@ def column_chunks(program: Program, columns: Columns, context: RunContext) -> It
     """The rows of a program over events that are prepared."""
     if len(columns.events):
         found = _Run(program, columns, context).chunks()
-        yield from first_matches(found, program.workload.queries, columns.events)
+        queries, outputs = program.workload.queries, program.outputs
+        yield from first_matches(found, queries, columns.events, context.account, outputs)
 
 
 def count_symbols(program: Program, columns: Columns, context: RunContext) -> None:

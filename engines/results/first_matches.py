@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.account import Account
 from engines.columns.groups import EventGroups
 from engines.input.event_table import Events
 from engines.results.chunks import MatchChunk, RowChunk
@@ -19,9 +20,16 @@ MOST_HELD = 500_000  # matches of a query; from then on those are dropped that c
 
 
 def first_matches(
-    chunks: Iterator[RowChunk], queries: Sequence[Query], events: Events
+    chunks: Iterator[RowChunk],
+    queries: Sequence[Query],
+    events: Events,
+    account: Account,
+    outputs: Mapping[str, str],
 ) -> Iterator[RowChunk]:
-    """The rows of a batch of events; those of queries with a limit last, and only its first."""
+    """The rows of a batch of events; those of queries with a limit last, and only its first.
+
+    `outputs` are the operators that this is charged to, and whose rows it makes fewer.
+    """
     limits = {
         query.name: query.output.limit
         for query in queries
@@ -31,6 +39,14 @@ def first_matches(
         yield from chunks
         return
     held: dict[str, list[MatchChunk]] = {}
+
+    def kept(name: str) -> list[MatchChunk]:
+        with account.charge(outputs[name]):
+            found = _first(held[name], limits[name], events)
+        dropped = sum(map(len, held[name])) - sum(map(len, found))
+        account.count(outputs[name], 0, -dropped)
+        return found
+
     for chunk in chunks:
         if not isinstance(chunk, MatchChunk) or chunk.query not in limits:
             yield chunk
@@ -38,9 +54,9 @@ def first_matches(
         found = held.setdefault(chunk.query, [])
         found.append(chunk)
         if sum(map(len, found)) > MOST_HELD:
-            held[chunk.query] = _first(found, limits[chunk.query], events)
-    for name, found in held.items():
-        yield from _first(found, limits[name], events)
+            held[chunk.query] = kept(chunk.query)
+    for name in held:
+        yield from kept(name)
 
 
 def _first(chunks: list[MatchChunk], limit: MatchLimit, events: Events) -> list[MatchChunk]:

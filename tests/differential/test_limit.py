@@ -70,7 +70,11 @@ def test_the_first_by_time_of_each_last_event() -> None:
     )
     kinds = [(1, "A"), (2, "A"), (3, "B"), (4, "A"), (5, "B")]
     rows = [{"ts": t, "kind": kind, "k": 0, "x": t, "y": 0} for t, kind in kinds]
-    found = run_local(workload, events_of(workload, rows)).matches.to_pylist()
+    events = events_of(workload, rows)
+    program, context = How(sharing=False).program(workload), RunContext()
+    found = run_events(program, events, context).matches.to_pylist()
+    given = {name: context.account.rows_out[output] for name, output in program.outputs.items()}
+    assert given == {"q": 6, "one": 2}
     assert sorted(row["match"] for row in found if row["query"] == "q") == [
         '{"a":[{"ts":1},{"ts":2},{"ts":4}],"b":{"ts":5}}',
         '{"a":[{"ts":1},{"ts":2}],"b":{"ts":3}}',
