@@ -64,6 +64,29 @@ def _first(chunks: list[MatchChunk], limit: MatchLimit, events: Events) -> list[
     chunks = [chunk for chunk in chunks if len(chunk)]
     if not chunks:
         return []
+    # Where there are no more than are wanted, nothing has to be compared.
+    over = _too_many(chunks, limit, events)
+    few = [found for chunk, rows in over if (found := chunk.take(np.flatnonzero(~rows)))]
+    many = [found for chunk, rows in over if (found := chunk.take(np.flatnonzero(rows)))]
+    return few + _compared(many, limit, events) if many else chunks
+
+
+def _too_many(
+    chunks: list[MatchChunk], limit: MatchLimit, events: Events
+) -> list[tuple[MatchChunk, npt.NDArray[np.bool_]]]:
+    """The chunks, with which of their matches end where more do than are wanted."""
+    keys = ranked_codes(pa.chunked_array([chunk.keys() for chunk in chunks]))[1]
+    last = [chunk.last_rows() for chunk in chunks]
+    ends = _moments(last, events)[np.concatenate(last)].astype(np.int64)
+    place = (keys.astype(np.int64) + 1) * (int(ends.max()) + 1) + ends
+    _, which, counts = np.unique(place, return_inverse=True, return_counts=True)
+    over = (counts > limit.number)[which]
+    starts = np.cumsum([0, *map(len, chunks)]).tolist()
+    return [(chunk, over[at : at + len(chunk)]) for chunk, at in zip(chunks, starts, strict=False)]
+
+
+def _compared(chunks: list[MatchChunk], limit: MatchLimit, events: Events) -> list[MatchChunk]:
+    """The matches that are among the first of their key and last moment, of at least one."""
     keys = ranked_codes(pa.chunked_array([chunk.keys() for chunk in chunks]))[1]
     moments = _moments([rows for chunk in chunks for rows in _rows(chunk)], events)
     ends = np.concatenate([moments[chunk.last_rows()] for chunk in chunks])
