@@ -134,6 +134,7 @@ def plan(
     partial_limit: int | None = None,
     on_limit: OneOf["stop", "drop-oldest"] = "stop",
     row_limit: int | None = None,
+    threads: int | None = None,
 ) -> Plan:
     """The plan of a workload.
 
@@ -144,7 +145,7 @@ def plan(
     from api.planning.plan_on_events import plan_on_events
     from api.run_settings import RunSettings
 
-    settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit)
+    settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
     settings.check("local")
     loaded = workload if isinstance(workload, Workload) else load(workload)
     path = None if events is None else _path(events)
@@ -164,6 +165,7 @@ def run(
     partial_limit: int | None = None,
     on_limit: OneOf["stop", "drop-oldest"] = "stop",
     row_limit: int | None = None,
+    threads: int | None = None,
 ) -> Results:
     """The rows of a plan over events; a workload is planned on a sample of them first.
 
@@ -171,7 +173,8 @@ def run(
     by its ending). Rows of `events` that are no events stop the run, or with `on_error="skip"` are
     left out. Events can be late by `disorder`, such as "10 s", and `slice` of them are in memory at
     a time. `partial_limit` bounds the partial matches of one key that an operator holds, and
-    `row_limit` the rows that a query gives. `report["notes"]` says what is odd about the events.
+    `row_limit` the rows that a query gives. `threads` run at once, by default one for each
+    processor. `report["notes"]` says what is odd about the events.
     """
     from api.planning.plan_on_events import plan_on_events
     from api.run_settings import RunSettings
@@ -182,7 +185,7 @@ def run(
     from engines.run import run as run_plan
     from workloads.loading import load_workload
 
-    settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit)
+    settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
     settings.check(engine)
     path = _path(events)
     if isinstance(planned, Plan):
@@ -192,7 +195,7 @@ def run(
         made = Plan(plan_on_events(loaded, path))
     sink = RowSink(None, shown=None) if out is None else RowSink(fspath(out))
     own = load_workload(made.physical.document).partial if engine == "local" else None
-    options = RunOptions(partial=settings.partial(own), row_limit=row_limit)
+    options = RunOptions(partial=settings.partial(own), row_limit=row_limit, threads=threads)
     execution = Execution(engine, options, slice, SparkMaster(master))
     source = EventSource(path, on_error, settings.late())
     report = run_plan(made.physical, source, sink, execution)

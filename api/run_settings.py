@@ -22,10 +22,12 @@ _REFUSED: dict[Runner, dict[str, str]] = {
     "spark": {
         "disorder": "Spark sorts all stored events by time, however late they are",
         "slice": "Spark spreads events over its tasks itself",
+        "threads": "Spark has as many tasks at once as its master says",
         "partial_limit": "on Spark no operator sees all partial matches of a query",
     },
     "stream": {
         "slice": "a live stream takes events batch by batch, and new files at most as 'files' says",
+        "threads": "Spark has as many tasks at once as its master says",
         "partial_limit": "on Spark no operator sees all partial matches of a query",
     },
     "oracle": {
@@ -34,6 +36,7 @@ _REFUSED: dict[Runner, dict[str, str]] = {
         "slice": "the oracle takes all events at once",
         "partial_limit": "the oracle holds none",
         "row_limit": "the oracle gives all rows",
+        "threads": "the oracle has one",
     },
 }
 
@@ -54,7 +57,7 @@ class RunSettings:
     `on_error` is what happens at a row that is no event. `disorder` is how late events can be, such
     as `10 s`; `slice` how many are in memory at a time. Partial matches of one key that an operator
     of a query holds are limited by `partial_limit`, at which `on_limit` happens, and the rows that
-    a query gives by `row_limit`.
+    a query gives by `row_limit`. `threads` run at once, one for each processor if none is said.
     """
 
     on_error: OnError = "stop"
@@ -63,13 +66,14 @@ class RunSettings:
     partial_limit: int | None = None
     on_limit: OnLimit = "stop"
     row_limit: int | None = None
+    threads: int | None = None
 
     def check(self, runner: Runner, spelled: Spelling = str) -> None:
         """Refuse, with the reason, what this cannot honour; names are `spelled` as users do."""
         for name, why in _REFUSED[runner].items():
             if getattr(self, name) != getattr(DEFAULT, name):
                 raise OptionError(f"{spelled(name)} is for {_able(name)}: {why}")
-        for name in ("slice", "partial_limit", "row_limit"):
+        for name in ("slice", "partial_limit", "row_limit", "threads"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise OptionError(f"{spelled(name)} is {value}, and has to be 1 or more")
         if self.on_limit != "stop" and self.partial_limit is None:

@@ -6,25 +6,57 @@ another. An operator's time is its own, without that of the operators that it as
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 Part = TypeVar("Part")
+_COUNTED = ("rows_in", "rows_out", "nanoseconds")
 
 
-class Account:
-    """Rows and CPU of operators, by their ids, in one thread."""
+class _ThreadAccount(threading.local):
+    """What one thread has counted and spent, and the operators that it works for now."""
 
-    def __init__(self) -> None:
+    def __init__(self, all_of_them: list[dict[str, Counter[str]]]) -> None:
         self.rows_in: Counter[str] = Counter()
         self.rows_out: Counter[str] = Counter()
         self.nanoseconds: Counter[str] = Counter()
-        self._stack: list[str] = []
-        self._since = 0
+        self.stack: list[str] = []
+        self.since = 0
+        all_of_them.append({name: getattr(self, name) for name in _COUNTED})
+
+
+class Account:
+    """Rows and CPU of operators, by their ids; threads count side by side."""
+
+    def __init__(self) -> None:
+        self._threads: list[dict[str, Counter[str]]] = []
+        self._own = _ThreadAccount(self._threads)
+
+    @property
+    def rows_in(self) -> Counter[str]:
+        """The rows that came to operators."""
+        return self._sum("rows_in")
+
+    @property
+    def rows_out(self) -> Counter[str]:
+        """The rows that operators gave."""
+        return self._sum("rows_out")
+
+    @property
+    def nanoseconds(self) -> Counter[str]:
+        """The CPU time of operators."""
+        return self._sum("nanoseconds")
+
+    def _sum(self, name: str) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for counts in list(self._threads):
+            found.update(counts[name].copy())
+        return found
 
     def charge(self, operator: str) -> Charge:
         """A context whose CPU time is the operator's, but for what is charged within it."""
@@ -32,45 +64,41 @@ class Account:
 
     def count(self, operator: str, rows_in: int = 0, rows_out: int = 0) -> None:
         """Add rows that came to an operator, and that it gave."""
-        self.rows_in[operator] += rows_in
-        self.rows_out[operator] += rows_out
+        self._own.rows_in[operator] += rows_in
+        self._own.rows_out[operator] += rows_out
 
     def spend(self, operator: str, nanoseconds: int) -> None:
         """Add CPU time that was spent for an operator elsewhere, such as in another thread."""
-        self.nanoseconds[operator] += nanoseconds
+        self._own.nanoseconds[operator] += nanoseconds
 
     def add(self, totals: Mapping[str, Mapping[str, int]]) -> None:
         """Add the totals of another account."""
-        self.rows_in.update(totals["rows_in"])
-        self.rows_out.update(totals["rows_out"])
-        self.nanoseconds.update(totals["nanoseconds"])
+        for name in _COUNTED:
+            getattr(self._own, name).update(totals[name])
 
     def clear(self) -> None:
         """Begin again with nothing."""
-        for counts in (self.rows_in, self.rows_out, self.nanoseconds):
-            counts.clear()
+        for thread in self._threads:
+            for counts in thread.values():
+                counts.clear()
 
     def totals(self) -> dict[str, dict[str, int]]:
         """All of it as plain values."""
-        return {
-            "rows_in": dict(self.rows_in),
-            "rows_out": dict(self.rows_out),
-            "nanoseconds": dict(self.nanoseconds),
-        }
+        return {name: dict(self._sum(name)) for name in _COUNTED}
 
     def enter(self, operator: str) -> None:
-        """From now on time is the operator's, until it is left."""
-        now = time.thread_time_ns()
-        if self._stack:
-            self.nanoseconds[self._stack[-1]] += now - self._since
-        self._stack.append(operator)
-        self._since = now
+        """From now on the thread's time is the operator's, until it is left."""
+        own, now = self._own, time.thread_time_ns()
+        if own.stack:
+            own.nanoseconds[own.stack[-1]] += now - own.since
+        own.stack.append(operator)
+        own.since = now
 
     def leave(self) -> None:
-        """From now on time is that of the operator before."""
-        now = time.thread_time_ns()
-        self.nanoseconds[self._stack.pop()] += now - self._since
-        self._since = now
+        """From now on the thread's time is that of the operator before."""
+        own, now = self._own, time.thread_time_ns()
+        own.nanoseconds[own.stack.pop()] += now - own.since
+        own.since = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +127,20 @@ def charged(account: Account, operator: str, parts: Iterator[Part]) -> Iterator[
 
 
 @contextmanager
-def all_threads(account: Account, operator: str) -> Iterator[None]:
-    """A context whose CPU is the operator's, with that of the threads that write for it."""
-    process, thread = time.process_time_ns(), time.thread_time_ns()
+def all_threads(
+    account: Account, operator: str, others: Callable[[], int] = lambda: 0
+) -> Iterator[None]:
+    """A context whose CPU is the operator's, with that of the threads that write for it.
+
+    `others` tells the CPU time of threads that have accounts of their own.
+    """
+    process, thread = time.process_time_ns() - others(), time.thread_time_ns()
     try:
         with account.charge(operator):
             yield
     finally:
         own = time.thread_time_ns() - thread
-        account.spend(operator, max(0, time.process_time_ns() - process - own))
+        account.spend(operator, max(0, time.process_time_ns() - others() - process - own))
 
 
 @dataclass

@@ -231,6 +231,7 @@ class RunOptions:
     adaptive: bool = True
     partial: PartialLimit | None = None
     row_limit: int | None = None  # rows that a query may give
+    threads: int | None = None  # of the local engine; one for each processor if none is said
     limits: Limits = field(default_factory=Limits)
 
 

@@ -85,6 +85,7 @@ def _run_local(
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan
     from engines.local.run import SlicedRun
+    from engines.local.threads import SliceThreads, threads_for
     from engines.results.first_rows import FirstRows
     from engines.results.sorting import FileOutput
     from engines.results.tables import empty_results
@@ -113,7 +114,9 @@ def _run_local(
             context = RunContext(execution.options, account, fallbacks, ledger)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
             seen = Occurrences(program.workload)
-            sliced, events, pieces = slices(run), 0, 0
+            threads = SliceThreads(run, threads_for(program, execution.options))
+            stack.enter_context(threads)
+            sliced, events, pieces = threads.ahead(slices(run)), 0, 0
             while True:
                 began = time.perf_counter()
                 with stages("read"), account.charge(scan):
@@ -132,14 +135,15 @@ def _run_local(
                     times.add(piece.own.ticks)
                     monitor.on_events(piece.own)
                 output.add(empty_results(piece.events.time_type))
-                chunks, taken = run.chunks(piece), 0
+                chunks, taken = threads.chunks(piece), 0
                 while True:
                     with stages("run", is_new=not taken):
                         chunk = next(chunks, None)
                     if chunk is None:
                         break
                     operator, taken = f"sink-{chunk.kind}", taken + 1
-                    with stages("write", is_new=taken == 1), all_threads(account, operator):
+                    writing = all_threads(account, operator, threads.cpu_nanoseconds)
+                    with stages("write", is_new=taken == 1), writing:
                         output.take(chunk)
                     account.count(operator, len(chunk), len(chunk))
                     rows[chunk.query] += len(chunk)
@@ -148,6 +152,7 @@ def _run_local(
                 until = shown_time(piece.events, piece.stop)
                 progress = SliceProgress(report.events, rows.total(), passed, held, until)
                 monitor.on_slice(progress, rows, account)
+            threads.close()
             report.unbounded += run.unbounded if pieces > 1 else ()
             report.is_cut = pieces > 1
             report.decisions += context.decisions

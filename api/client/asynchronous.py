@@ -129,6 +129,7 @@ class AsyncClient:
         partial_limit: int | None = None,
         on_limit: OnLimit | None = None,
         row_limit: int | None = None,
+        threads: int | None = None,
         **wanted: Any,
     ) -> JobOut:
         options = {
@@ -138,6 +139,7 @@ class AsyncClient:
             "partial_limit": partial_limit,
             "on_limit": on_limit,
             "row_limit": row_limit,
+            "threads": threads,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return await self._send(call, again=True)

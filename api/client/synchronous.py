@@ -144,6 +144,7 @@ class Client:
         partial_limit: int | None = None,
         on_limit: OnLimit | None = None,
         row_limit: int | None = None,
+        threads: int | None = None,
         **wanted: Any,
     ) -> JobOut:
         """Run a plan over events: `mode`, `engine`, `device`, `master`, `stream` as in the API.
@@ -159,6 +160,7 @@ class Client:
             "partial_limit": partial_limit,
             "on_limit": on_limit,
             "row_limit": row_limit,
+            "threads": threads,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return self._send(call, again=True)

@@ -45,6 +45,12 @@ class RunSettingsIn(BaseModel):
         "of its own for jobs over stored events (SHEAF_ROW_LIMIT), which is also the most.",
     )
 
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        default=None,
+        description="Threads that run at once; one for each processor if none is said. Local "
+        "engine.",
+    )
+
     def settings(self) -> RunSettings:
         """The same for those who run a plan."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettingsIn.model_fields})

@@ -138,6 +138,7 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         insist=device == "opencl",
         partial=settings.partial(load_workload(plan.document).partial),
         row_limit=settings.row_limit,
+        threads=settings.threads,
     )
     where = SparkMaster(request["master"], name=f"sheaf {request['id']}")
     execution = Execution(request["engine"], options, settings.slice, where)

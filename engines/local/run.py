@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -371,60 +372,77 @@ class SlicedRun:
 
     def chunks(self, piece: Slice) -> Iterator[RowChunk]:
         """The rows that are decided in a slice, as they are found."""
-        return within_limit(self._chunks(piece), self.context)
+        return within_limit(self.job(piece).chunks(self.context), self.context)
 
-    def _chunks(self, piece: Slice) -> Iterator[RowChunk]:
+    def job(self, piece: Slice) -> SliceJob:
+        """What is to be run for a slice; the slices come in order, and may run in any."""
         if piece.start is None and piece.stop is None:
             self.context.is_whole = True  # nothing comes that trees could change for
-            yield from event_chunks(self._program, piece.events, self.context)
-            return
-        yield from self._decided(self._found_timed(piece), piece)
-        for group in self._ranked:
-            yield from self._decided(self._found_ranked(group, piece), piece)
-        if self._unbounded.units:
-            yield from self._found_unbounded(piece)
+            return SliceJob(piece, self._program, whole=[(self._program, piece.events)])
+        ranked = [(group.program, self._ranked_columns(group, piece)) for group in self._ranked]
+        whole = self._all_events(piece) if self._unbounded.units else []
+        return SliceJob(piece, self._program, self._timed, ranked, whole)
 
-    def _found_timed(self, piece: Slice) -> Iterator[RowChunk]:
-        if not self._timed or not len(piece.events):
-            return
-        if not self._program.sharing:
-            for reach, program in self._timed.items():
-                reached = rows_between(piece.events, *piece.rows(reach))
-                yield from event_chunks(program, reached, self.context)
-            return
-        columns = prepared(self._program, piece.events, self.context)
-        for reach, program in self._timed.items():
-            part = columns.part(*piece.rows(reach))
-            yield from column_chunks(program, part, self.context)
-        count_symbols(self._program, columns, self.context)
-
-    def _found_ranked(self, group: _Ranked, piece: Slice) -> Iterator[RowChunk]:
+    def _ranked_columns(self, group: _Ranked, piece: Slice) -> Columns:
         events = piece.own if group.carried is None else appended(group.carried, piece.own)
-        if not len(events):
-            return
         columns = prepared(group.program, events, self.context)
-        with self.context.account.charge(group.program.ids.partition(group.key, True)):
-            group.carried = _last_ranks(columns, group.key, group.size)
-        yield from column_chunks(group.program, columns, self.context)
-        count_symbols(group.program, columns, self.context)
+        if len(events):
+            with self.context.account.charge(group.program.ids.partition(group.key, True)):
+                group.carried = _last_ranks(columns, group.key, group.size)
+        return columns
 
-    def _found_unbounded(self, piece: Slice) -> Iterator[RowChunk]:
-        """Keeps the events; with the last slice, runs over all of them."""
+    def _all_events(self, piece: Slice) -> list[tuple[Program, Events]]:
+        """Keeps the events; with the last slice, all of them are to be run over."""
         table, workload = piece.own.table, self._unbounded.workload
         self._kept.append(table.select(needed_columns(workload, table.column_names)))
         if piece.stop is not None:
-            return iter(())
+            return []
         with self.context.account.charge(self._program.ids.scan):
             events = from_table(pa.concat_tables(self._kept), workload.stream)
         self._kept = []
-        return event_chunks(self._unbounded, events, self.context)
+        return [(self._unbounded, events)]
 
-    def _decided(self, chunks: Iterator[RowChunk], piece: Slice) -> Iterator[RowChunk]:
-        """The rows that are decided in a slice; leaving out the others is the sinks' work."""
-        for chunk in chunks:
-            with self.context.account.charge(f"sink-{chunk.kind}"):
-                own = chunk.between(piece.start, piece.stop)
+
+@dataclass(frozen=True)
+class SliceJob:
+    """What a program runs for a slice: parts of it with windows in time, by their reach; parts with
+    windows of events, over these; and parts of which all rows are decided now."""
+
+    piece: Slice
+    program: Program
+    timed: Mapping[SliceReach, Program] = field(default_factory=dict)
+    ranked: Sequence[tuple[Program, Columns]] = ()
+    whole: Sequence[tuple[Program, Events]] = ()
+
+    def chunks(self, context: RunContext) -> Iterator[RowChunk]:
+        """The rows that are decided in the slice, as they are found."""
+        for chunk in chain(self._timed_chunks(context), self._ranked_chunks(context)):
+            # Leaving out the other rows is the sinks' work.
+            with context.account.charge(f"sink-{chunk.kind}"):
+                own = chunk.between(self.piece.start, self.piece.stop)
             yield own
+        for program, events in self.whole:
+            yield from event_chunks(program, events, context)
+
+    def _timed_chunks(self, context: RunContext) -> Iterator[RowChunk]:
+        piece = self.piece
+        if not self.timed or not len(piece.events):
+            return
+        if not self.program.sharing:
+            for reach, program in self.timed.items():
+                reached = rows_between(piece.events, *piece.rows(reach))
+                yield from event_chunks(program, reached, context)
+            return
+        columns = prepared(self.program, piece.events, context)
+        for reach, program in self.timed.items():
+            yield from column_chunks(program, columns.part(*piece.rows(reach)), context)
+        count_symbols(self.program, columns, context)
+
+    def _ranked_chunks(self, context: RunContext) -> Iterator[RowChunk]:
+        for program, columns in self.ranked:
+            if len(columns.events):
+                yield from column_chunks(program, columns, context)
+                count_symbols(program, columns, context)
 
 
 def reach_of(queries: Sequence[Query], tick: int) -> SliceReach:

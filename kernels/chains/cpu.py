@@ -61,7 +61,7 @@ def warm() -> None:
     fill_chains(members, place + 1, place, stops, 0, int(counts.sum()), int(sizes.sum()))
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _count_chains(
     members: np.ndarray, following: np.ndarray, position: np.ndarray, at: np.ndarray,
     stops: np.ndarray, width: int, size: int, counts: np.ndarray, sizes: np.ndarray,
@@ -91,7 +91,7 @@ def _count_chains(
         stops[u] = max(entry, at[u] + 1)
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _fill_chains(
     members: np.ndarray, following: np.ndarray, at: np.ndarray, stops: np.ndarray, size: int,
     deepest: int, head: np.ndarray, offsets: np.ndarray, places: np.ndarray,

@@ -97,7 +97,7 @@ def connect(
     return int(_connect(*groups, *segments, *spans, spans.widest, *spans.marks[1:], dual, *out))
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _most_of_any(
     run: np.ndarray, position: np.ndarray, event: np.ndarray, move_letter: np.ndarray,
     node: np.ndarray, extended: np.ndarray, extends: np.ndarray, width: int,
@@ -150,7 +150,7 @@ def _make_room(
         move_down(table[linked[own] : linked[own + 1]], head, tail)
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _connect(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,

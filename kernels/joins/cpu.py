@@ -138,7 +138,7 @@ def _first_from(order: np.ndarray, last: np.ndarray, low: int, high: int, key: i
     return low
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def ascends(gate: np.ndarray, groups: np.ndarray) -> bool:
     """Do the gates of left rows ascend in every group, so that a right row can look for the first
     that lets it through? They do where no condition chooses what is negated."""
@@ -153,7 +153,7 @@ def ascends(gate: np.ndarray, groups: np.ndarray) -> bool:
 # the function does.
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _count(
     moment: np.ndarray, position: np.ndarray, left_first: np.ndarray, left_last: np.ndarray,
     left_gate: np.ndarray, left_values: np.ndarray, groups: np.ndarray, right_first: np.ndarray,
@@ -218,7 +218,7 @@ def _count(
     return begin, end, counts, tried
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _fill(
     moment: np.ndarray, position: np.ndarray, left_first: np.ndarray, left_last: np.ndarray,
     left_gate: np.ndarray, left_values: np.ndarray, right_first: np.ndarray,
@@ -295,7 +295,7 @@ def _place_from(last: np.ndarray, low: int, high: int, guess: int, key: int) -> 
     return low
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _probe(
     first: np.ndarray, last: np.ndarray, left_values: np.ndarray, groups: np.ndarray,
     low: np.ndarray, high: np.ndarray, values: np.ndarray, group: np.ndarray, tests: np.ndarray,
@@ -363,7 +363,7 @@ def latest_starts(
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _latest_starts(
     moment: np.ndarray, position: np.ndarray, first: np.ndarray, last: np.ndarray,
     places: np.ndarray, gate: np.ndarray, width: int, found: np.ndarray,
@@ -387,7 +387,7 @@ def places_from(values: np.ndarray, keys: np.ndarray) -> np.ndarray:
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _places_from(values: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
     guess = 0
     for i in range(keys.size):
@@ -431,7 +431,7 @@ def _slot(value: int, mask: int) -> np.int64:
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _match_codes(
     left: np.ndarray, left_known: np.ndarray, right: np.ndarray, right_known: np.ndarray,
     codes: np.ndarray, others: np.ndarray,
@@ -473,7 +473,7 @@ def group_rows(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return rows[:kept], offsets
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _group_rows(codes: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> int:
     for code in codes:
         if code >= 0:

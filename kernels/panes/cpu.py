@@ -151,7 +151,7 @@ def _cut(position: int, period: np.ndarray, phase: np.ndarray) -> int:
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _panes_of(
     run: np.ndarray, position: np.ndarray, period: np.ndarray, phase: np.ndarray,
     pane: np.ndarray, stop: np.ndarray,
@@ -287,7 +287,7 @@ def _union(
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _slide(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,

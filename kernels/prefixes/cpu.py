@@ -95,7 +95,7 @@ def _with_start(parent: np.ndarray, extended: np.ndarray, extends: np.ndarray) -
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _count(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray,

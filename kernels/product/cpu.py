@@ -379,7 +379,7 @@ def _read(
     return True
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _slide(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, stay_letter: np.ndarray,
     event: np.ndarray, move_letter: np.ndarray, inputs: np.ndarray, begun: np.ndarray,

@@ -213,7 +213,7 @@ def _read(
     return True
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _slide(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, event: np.ndarray,
     move_letter: np.ndarray, begun: np.ndarray, since: np.ndarray,

@@ -61,7 +61,7 @@ def _bytes_as_word(data: np.ndarray, start: int, length: int) -> np.uint64:
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _hash_names(
     name_offsets: np.ndarray, name_data: np.ndarray, numbers: np.ndarray, slots: np.ndarray,
     keys: np.ndarray, lengths: np.ndarray, table: np.ndarray,
@@ -80,7 +80,7 @@ def _hash_names(
     return True
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _number_short(
     offsets: np.ndarray, data: np.ndarray, words: np.ndarray, slots: np.ndarray, keys: np.ndarray,
     lengths: np.ndarray, table: np.ndarray, out: np.ndarray,
@@ -118,7 +118,7 @@ def _digest(data: np.ndarray, start: int, stop: int) -> np.uint64:
     return (found * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - _BITS)
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _number_texts(
     offsets: np.ndarray, data: np.ndarray, name_offsets: np.ndarray, name_data: np.ndarray,
     numbers: np.ndarray, out: np.ndarray,

@@ -23,7 +23,7 @@ def most_of_letters(
     return most
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _most_of_letters(
     run: np.ndarray, position: np.ndarray, event: np.ndarray, letter: np.ndarray, width: int,
     most: np.ndarray,
@@ -58,7 +58,7 @@ def boundaries(
     return int(_boundaries(run, limit, position, since, width, slide))
 
 
-@numba.njit(cache=True)
+@numba.njit(nogil=True, cache=True)
 def _boundaries(
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, since: np.ndarray, width: int,
     slide: int,

@@ -16,6 +16,7 @@ from api.cli.commands.run_options import (
     PartialLimit,
     RowLimit,
     Slice,
+    Threads,
 )
 from api.cli.commands.service import (
     Server,
@@ -77,11 +78,14 @@ def launch(
     partial_limit: PartialLimit = None,
     on_limit: OnLimit = "stop",
     row_limit: RowLimit = None,
+    threads: Threads = None,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Run a plan over events."""
-    settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
+    settings = RunSettings(
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads
+    )
     settings.check("stream" if mode == "stream" else engine, as_flag)
     given = {
         "checkpoint": checkpoint,

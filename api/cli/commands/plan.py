@@ -20,6 +20,7 @@ from api.cli.commands.run_options import (
     PartialLimit,
     RowLimit,
     Slice,
+    Threads,
 )
 from api.cli.completion import WorkloadName
 from api.cli.terminal.colour import plan_text
@@ -108,6 +109,7 @@ def plan(
     partial_limit: PartialLimit = None,
     on_limit: OnLimit = "stop",
     row_limit: RowLimit = None,
+    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Show the plan of a workload; --json is --format json.
@@ -126,7 +128,9 @@ def plan(
         raise SheafError("--query, --explain and --verbose are for --format text")
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
-    settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
+    settings = RunSettings(
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads
+    )
     if settings != DEFAULT:
         settings.check("local", as_flag)
     notes: tuple[str, ...] = ()

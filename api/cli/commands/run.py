@@ -18,6 +18,7 @@ from api.cli.commands.run_options import (
     PartialLimit,
     RowLimit,
     Slice,
+    Threads,
 )
 from api.cli.commands.spark import SparkOptions, check_spark_sink, settings_of
 from api.cli.commands.stream import LiveOptions, run_live
@@ -126,6 +127,7 @@ def run(
     partial_limit: PartialLimit = None,
     on_limit: OnLimit = "stop",
     row_limit: RowLimit = None,
+    threads: Threads = None,
     stream: Annotated[
         bool,
         typer.Option(
@@ -162,7 +164,9 @@ def run(
 
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
-    settings = RunSettings(on_error, disorder, slice_rows, partial_limit, on_limit, row_limit)
+    settings = RunSettings(
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads
+    )
     _check_options(
         engine,
         stream,
@@ -196,6 +200,7 @@ def run(
         adaptive=adaptive,
         partial=partial,
         row_limit=row_limit,
+        threads=threads,
     )
     execution = Execution(engine, options, slice_rows, spark.where)
     source = EventSource(events, on_error, settings.late(), schema)

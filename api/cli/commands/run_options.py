@@ -36,6 +36,14 @@ Slice = Annotated[
         rich_help_panel=EVENTS,
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Threads that run at once; one for each processor if none is said. Local engine.",
+    ),
+]
 PartialLimit = Annotated[
     int | None,
     typer.Option(

@@ -16,7 +16,8 @@ if (form) {
     fields.finish.disabled = !fields.once.checked;
     fields.master.disabled = fields.engine.value !== "spark";
     const onSpark = fields.engine.value === "spark";
-    for (const name of ["slice", "partial_limit", "on_limit"]) fields[name].disabled = onSpark;
+    const ofLocal = ["slice", "threads", "partial_limit", "on_limit"];
+    for (const name of ofLocal) fields[name].disabled = onSpark;
     fields.disorder.disabled = onSpark && fields.mode.value !== "stream";
     if (!fields.partial_limit.value) fields.on_limit.disabled = true;
     fields.row_limit.placeholder = fields.mode.value === "stream" ? "no limit" : usual;
@@ -56,7 +57,7 @@ if (form) {
 /** The options of the run that were given, and that what runs can honour. */
 function options(fields) {
   const given = { on_error: fields.on_error.value };
-  for (const name of ["disorder", "slice", "partial_limit", "on_limit", "row_limit"]) {
+  for (const name of ["disorder", "slice", "partial_limit", "on_limit", "row_limit", "threads"]) {
     const field = fields[name];
     if (field.disabled || !field.value.trim()) continue;
     given[name] = field.type === "number" ? Number(field.value) : field.value.trim();
