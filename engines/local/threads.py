@@ -41,7 +41,7 @@ def threads_for(program: Program, options: RunOptions) -> int:
 
 
 class SliceThreads:
-    """Runs slices in threads, one more ahead than there are threads.
+    """Runs slices in threads, one more ahead than there are threads; with one, in this thread.
 
     `ahead` gives the slices in order, and `chunks` the rows of one of them. Each slice has a
     context of its own; what it counts and finds out is added to the run's when its rows have been
@@ -71,6 +71,9 @@ class SliceThreads:
 
     def ahead(self, slices: Iterator[Slice]) -> Iterator[Slice]:
         """The slices; the following ones run already."""
+        if self._threads == 1:
+            yield from slices
+            return
         waiting: deque[Slice] = deque()
         for piece in slices:
             waiting.append(piece)
@@ -81,8 +84,9 @@ class SliceThreads:
 
     def chunks(self, piece: Slice) -> Iterator[RowChunk]:
         """The rows of the slice that `ahead` gave last."""
-        job, context = self._jobs.popleft(), self._run.context
-        return within_limit(self._taken(job), context)
+        if self._threads == 1:
+            return self._run.chunks(piece)
+        return within_limit(self._taken(self._jobs.popleft()), self._run.context)
 
     def cpu_nanoseconds(self) -> int:
         """The processor time of all threads so far."""

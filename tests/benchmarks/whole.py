@@ -11,7 +11,7 @@ from tests.benchmarks.detection import priced_events, related, unrelated
 from tests.benchmarks.measuring import Goal, Row, Size
 from tests.benchmarks.queries import drawn
 from tests.benchmarks.streams import STREAM, TYPES, sequence, uniform
-from tests.benchmarks.whole_first import by_first_use, by_memory
+from tests.benchmarks.whole_first import by_first_use, by_memory, by_threads
 from tests.benchmarks.whole_others import by_random_workloads, by_spark_job, by_windowed_sum
 from tests.benchmarks.whole_runs import (
     NAME,
@@ -114,7 +114,7 @@ def _counting(asked: Asked) -> Iterator[Row]:
     yield from measured(f"{number} counting queries", events, costs)
     yield against("counting", "one by one", 12, costs)
     plan = runs.planned()
-    share = kernels_share(lambda: runs.only_run(plan, "shared"))
+    share = kernels_share(lambda: runs.only_run(plan, "shared", 1))
     yield Goal(NAME, "counting", "kernels' share of a run's CPU", 0.4, share)
 
 
@@ -217,6 +217,7 @@ ROWS: Mapping[str, Callable[[Asked], Iterator[Row]]] = {
     "spark": by_spark_job,
     "fall": _fall,
     "wide": _wide,
+    "threads": by_threads,
     "memory": by_memory,
     "start": by_first_use,
 }

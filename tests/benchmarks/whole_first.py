@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.measuring import BenchmarkError, Goal, Row
-from tests.benchmarks.whole_runs import NAME, Asked, Cost
+from tests.benchmarks.measuring import BenchmarkError, Goal, Row, Said
+from tests.benchmarks.whole_runs import NAME, Asked, Cost, WholeRuns, interleaved, measured
 
 _MEMORY = 600.0  # MB
 _QUERY = "stream: {time: ts, unit: ms, type: type}\nqueries:\n  - %s\n"
@@ -62,6 +62,19 @@ def _run(asked: Asked, events: int, *more: str, **settings: str) -> Process:
     return command(arguments, asked.folder, **settings)
 
 
+def by_threads(asked: Asked) -> Iterator[Row]:
+    """`shop` with one thread and with two."""
+    from api.cli.workload_files import open_workload
+
+    events = asked.events(1_000_000)
+    runs = WholeRuns(open_workload("shop")[0], _generated(asked, events), asked.folder)
+    runs.shared(1)
+    costs = interleaved({"2": lambda: runs.shared(2), "1": lambda: runs.shared(1)}, asked.size)
+    yield from measured(f"shop, {events:,} events, threads", events, costs)
+    ratio = costs["1"].wall / costs["2"].wall
+    yield Goal(NAME, "threads", "one thread's time by that of two", 1.8, ratio)
+
+
 def by_memory(asked: Asked) -> Iterator[Row]:
     """The most memory that runs of `shop` hold."""
     few = asked.events(1_000_000)
@@ -88,3 +101,23 @@ def by_first_use(asked: Asked) -> Iterator[Row]:
     ):
         middle = sorted(times[name])[rounds // 2]
         yield Goal(NAME, "start", text, target, middle, False)
+    yield from _after_setup(asked)
+
+
+def _after_setup(asked: Asked) -> Iterator[Row]:
+    """A first run with kernels that were compiled at set-up, into an empty folder, and a second."""
+    events = asked.events(100_000, 1_000)
+    folder = str(asked.folder / "kernels")
+    began = time.perf_counter()
+    code = "from api.setup import compile_kernels; compile_kernels()"
+    setup = [sys.executable, "-c", code]
+    subprocess.run(setup, env=os.environ | {"NUMBA_CACHE_DIR": folder}, check=True)
+    taken = time.perf_counter() - began
+    yield Said(
+        NAME, f"Compiling all kernels at set-up takes {taken:.0f} s.", {"seconds of set-up": taken}
+    )
+    first, second = (_run(asked, events, NUMBA_CACHE_DIR=folder).cost for _ in range(2))
+    numbers = {"seconds first": first.wall, "seconds second": second.wall}
+    ratio = first.cpu / second.cpu
+    text = "a first run's CPU by the second's"
+    yield Goal(NAME, "start", text, 1.3, ratio, False, numbers)

@@ -109,9 +109,9 @@ class WholeRuns:
         self.workload, self.events, self.folder = workload, events, folder
         self._name = name
 
-    def shared(self) -> Done:
+    def shared(self, threads: int | None = None) -> Done:
         """All queries as one plan."""
-        return self._run(self.workload, self._name, True)[0]
+        return self._run(self.workload, self._name, True, threads)[0]
 
     def unshared(self) -> Done:
         """All queries in one run, each by itself: `--no-sharing`."""
@@ -138,10 +138,10 @@ class WholeRuns:
         """The plan that `sheaf run` makes for these events."""
         return _planned(self.workload, self.events, sharing)
 
-    def only_run(self, plan: Plan, name: str) -> Done:
+    def only_run(self, plan: Plan, name: str, threads: int | None = None) -> Done:
         """A run of a plan that was made before."""
         started = _clocks()
-        report = self._of_plan(plan, name)
+        report = self._of_plan(plan, name, threads)
         return Done(_since(started), report.rows)
 
     def alone_with_pyarrow(self, key: str | None) -> Way:
@@ -166,21 +166,25 @@ class WholeRuns:
 
         return run
 
-    def _run(self, workload: Workload, name: str, sharing: bool) -> tuple[Done, RunReport]:
+    def _run(
+        self, workload: Workload, name: str, sharing: bool, threads: int | None = None
+    ) -> tuple[Done, RunReport]:
         started = _clocks()
         plan = _planned(workload, self.events, sharing)
         planning = time.perf_counter() - started[0]
-        report = self._of_plan(plan, name)
+        report = self._of_plan(plan, name, threads)
         cost = _since(started)
         rows = {query: number for query, number in report.rows.items() if number}
         return Done(Cost(cost.wall, cost.cpu, planning), rows), report
 
-    def _of_plan(self, plan: Plan, name: str) -> RunReport:
+    def _of_plan(self, plan: Plan, name: str, threads: int | None = None) -> RunReport:
         from engines.execution import EventSource, Execution, RowSink
+        from engines.program import RunOptions
         from engines.run import run
 
         sink = RowSink(str(self.folder / f"{name}.parquet"))
-        return run(plan, EventSource(self.events), sink, Execution())
+        execution = Execution(options=RunOptions(threads=threads))
+        return run(plan, EventSource(self.events), sink, execution)
 
 
 def _planned(workload: Workload, events: str, sharing: bool) -> Plan:
