@@ -267,7 +267,7 @@ def _slices(
 ) -> Callable[[Any], Iterator[Any]]:
     """What cuts the events of a source into slices; of the columns that queries read."""
     from engines.input.batches import Lateness, named_columns, needed_columns
-    from engines.local.slices import SliceSize, cut
+    from engines.local.slices import RUN_SLICE_EVENTS, SliceSize, cut
 
     stream = program.workload.stream
     events.assume(named_columns(read))
@@ -281,7 +281,7 @@ def _slices(
         events.faults,
     )
     schema = events.schema.empty_table().select(columns).schema
-    slicing = SliceSize() if execution.slice_rows is None else SliceSize(execution.slice_rows)
+    slicing = SliceSize(execution.slice_rows or RUN_SLICE_EVENTS)
 
     def slices(run: Any) -> Iterator[Any]:
         batches = events.batches(columns)

@@ -76,6 +76,9 @@ class SliceThreads:
             return
         waiting: deque[Slice] = deque()
         for piece in slices:
+            if piece.start is None and piece.stop is None:  # it is the only one
+                yield piece
+                return
             waiting.append(piece)
             self._jobs.append(self._started(self._run.job(piece)))
             if len(waiting) > self._threads:
@@ -84,7 +87,7 @@ class SliceThreads:
 
     def chunks(self, piece: Slice) -> Iterator[RowChunk]:
         """The rows of the slice that `ahead` gave last."""
-        if self._threads == 1:
+        if not self._jobs:
             return self._run.chunks(piece)
         return within_limit(self._taken(self._jobs.popleft()), self._run.context)
 

@@ -31,7 +31,7 @@ from optimizer.statistics.statistics import MissingStatisticError, Statistics
 from workloads import syntax as ex
 from workloads.syntax import All, One
 
-SLICE_EVENTS = 250_000  # of a slice; a stream that has no more is not cut
+SLICE_EVENTS = 500_000  # of a slice; a stream that has no more is not cut
 
 
 class ReachClass(NamedTuple):

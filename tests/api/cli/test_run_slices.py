@@ -249,11 +249,11 @@ def test_nothing_but_bad_rows(sheaf: Sheaf, small: Path, tmp_path: Path) -> None
 HALTED = """
 import signal
 from api.cli.main import main
-from engines.local.run import SlicedRun
+from engines.local.threads import SliceThreads
 from engines.results.sorting import FileOutput
 
 FileOutput.__init__.__defaults__ = (1,)
-chunks, slices = SlicedRun.chunks, []
+chunks, slices = SliceThreads.chunks, []
 
 def halted(self, piece):
     slices.append(piece)
@@ -262,7 +262,7 @@ def halted(self, piece):
         signal.pause()
     return chunks(self, piece)
 
-SlicedRun.chunks = halted
+SliceThreads.chunks = halted
 main()
 """
 
