@@ -128,15 +128,15 @@ def test_a_row_limit_is_met_in_the_order_of_slices(threads):
 def test_an_error_in_a_slice_ends_the_run(threads, monkeypatch):
     from engines.local import run as local
 
-    real, seen = local.event_chunks, []
+    real, seen = local.column_chunks, []
 
-    def failing(program, events, context):
+    def failing(program, columns, context):
         seen.append(1)
         if len(seen) == 3:
             raise ValueError("in the third")
-        return real(program, events, context)
+        return real(program, columns, context)
 
-    monkeypatch.setattr(local, "event_chunks", failing)
+    monkeypatch.setattr(local, "column_chunks", failing)
     workload = bound("SEQ(A a, B b) RETURN a.ts WITHIN 5 ms")
     with pytest.raises(ValueError, match="in the third"):
         run_in_threads(workload, table_of(workload, ROWS), ROWS, SliceSize(4, grow=False), threads)
