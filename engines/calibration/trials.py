@@ -25,7 +25,6 @@ from engines.counting.letters import (
     prepare,
     spans_of,
 )
-from engines.counting.pane_tables import WindowSpan
 from engines.input.event_table import from_table
 from engines.statistics.measure import measure
 from kernels.groups import Spans
@@ -104,12 +103,11 @@ class Ready:
         if engine == "panes":
             each = [self.width] * len(self.plan.queries), [self.slide] * len(self.plan.queries)
             found = panes.count_panes(*common, *each)
-        elif engine in ("sem", "folds"):
-            spans = [WindowSpan(self.width, self.slide)] * len(self.plan.queries)
-            if engine == "sem":
-                found = sem.count(*common, spans, False)
-            else:
-                found = count_folds(self.plan.queries, *common[1:], spans, False)
+        elif engine == "sem":
+            found = sem.count(*common, *span)
+        elif engine == "folds":
+            windows = sem.window_spans(self.spans)
+            found = count_folds(self.plan.queries, *common[1:], windows, False)
         elif engine == "chopconnect":
             found = chopconnect.count(*common, *span, lengths=self.trial.lengths)
         elif engine == "product":
