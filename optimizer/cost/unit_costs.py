@@ -276,12 +276,12 @@ class JoinCosts:
     arrivals: OneOf["halves", "poisson"] = "halves"
     # Of a walk: a candidate, a test of it, a partial match that others are looked for, a look-up of
     # these by hash, a row; and an event of any part, for the index of each.
-    walk_try: float = 0.5
+    walk_try: float = 0.45
     walk_test: float = 0.1
-    walk_bind: float = 2.3
+    walk_bind: float = 2.0
     walk_look_up: float = 2.0
     walk_output: float = 1.0
-    walk_index: float = 0.15
+    walk_index: float = 0.2
 
 
 ZSTREAM = JoinCosts()
