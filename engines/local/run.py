@@ -138,11 +138,10 @@ class _Run:
             trees, self.columns, self.program, self.context, self._aggregate, unfinished
         )
         for unit in units:
-            if isinstance(unit, StepwiseUnit):
-                unfinished += [UnfinishedQuery(query) for query in unit.queries]
-            if isinstance(unit, CompactUnit):
+            if isinstance(unit, StepwiseUnit | CompactUnit):
+                run = self._bind if isinstance(unit, StepwiseUnit) else self._list
                 for query in unit.queries:
-                    yield from self._list(UnfinishedQuery(query))
+                    yield from run(UnfinishedQuery(query))
         for rest in unfinished:
             yield from (self._bind if compact.refusal(rest.query) else self._list)(rest)
 
