@@ -81,9 +81,10 @@ def compile_query(
         for condition in query.conditions
         if ex.aliases(condition)
     )
+    # Not those of `symbols`: parts of an OR may have one alias with different symbols.
     rows = {
         symbol: _rows(symbol, query.window, statistics, key)
-        for symbol in dict.fromkeys(symbols.values())
+        for symbol in dict.fromkeys(event.symbol for event in components(query.pattern))
     }
     compiler = _Compiler(
         conditions, rows, key, model, _seconds(query.window, statistics, key), list(given)
