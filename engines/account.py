@@ -33,9 +33,15 @@ class _ThreadAccount(threading.local):
 class Account:
     """Rows and CPU of operators, by their ids; threads count side by side."""
 
-    def __init__(self) -> None:
+    def __init__(self, totals: Mapping[str, Mapping[str, int]] | None = None) -> None:
         self._threads: list[dict[str, Counter[str]]] = []
         self._own = _ThreadAccount(self._threads)
+        if totals is not None:
+            self.add(totals)
+
+    def __reduce__(self) -> tuple[type[Account], tuple[dict[str, dict[str, int]]]]:
+        """As its totals: what threads work for now stays in their process."""
+        return Account, (self.totals(),)
 
     @property
     def rows_in(self) -> Counter[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -259,3 +260,13 @@ def test_live_counters_read_the_events_of_their_own_symbols(engine: str) -> None
         ("counter", "product: second", 1 + 2, 1),
         ("output", "second: SEQ(D d, C c)", 1, 1),
     ]
+
+
+def test_an_account_goes_to_another_process() -> None:
+    account = Account()
+    account.count("a", 3, 2)
+    with account.charge("a"):
+        arrived = pickle.loads(pickle.dumps(account))
+    assert arrived.rows_in == {"a": 3}
+    arrived.count("a", 1)
+    assert (arrived.rows_in, account.rows_in) == ({"a": 4}, {"a": 3})
