@@ -71,6 +71,7 @@ class Limits:
     join: int = 30_000_000  # extensions of one partial match
     held: int = 30_000_000  # matches that are held to leave out equal ones
     work: int = 20_000_000_000  # partial matches that a query makes in all
+    listed: int = 1_000_000_000  # matches that a query lists in order, in one slice
     search: int = 8  # candidates that are tried before a search by value is worth it
 
 

@@ -10,7 +10,7 @@ from engines.account import Account
 from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import changes_in
-from engines.limits import Limits
+from engines.limits import Limits, refuse
 from engines.matching.trees.buffers import Buffer, Column, SelectedEvents, first_of, last_of
 from engines.matching.trees.run import MatchReading, TreeMatches
 from kernels.compact.cpu import LAST, STATE_SIZE, list_matches
@@ -45,9 +45,13 @@ def listed_matches(
     reading = MatchReading(query.pattern, aliases, picked, width)
     limit = 0 if output_of.limit is None else output_of.limit.number
     rows = min(ROWS_AT_ONCE, limits.chunk)
+    number = 0
     while not listing.is_done:
         with account.charge(operator):
             found = listing.next(width, limit, rows)
+        number += len(found)
+        if number > limits.listed:
+            refuse(query.name, f"it has more than {limits.listed:,} matches; give it a LIMIT")
         if len(found):
             yield TreeMatches(query, reading, found, account, output)
         elif not listing.is_done:
