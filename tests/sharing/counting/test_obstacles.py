@@ -42,11 +42,12 @@ def test_what_differs_is_named(other: str, differs: str) -> None:
     assert plan.obstacles == (f"A, B: q1 and q2 do not share it: they differ in {differs}",)
 
 
-def test_what_a_sequence_stands_in_is_named() -> None:
+def test_a_sequence_inside_an_and_is_a_candidate_and_no_obstacle() -> None:
     plan = planned(
         "SEQ(A a, B, C) RETURN a WITHIN 1 min", "AND(SEQ(A a, B), D) RETURN a WITHIN 1 min"
     )
-    assert plan.obstacles == ("A, B: q1 and q2 do not share it: they differ in AND",)
+    assert plan.obstacles == ()
+    assert [(c.pattern, c.queries) for c in plan.candidates] == [(("A", "B"), ("q1", "q2"))]
 
 
 def test_all_pairs_are_named_once() -> None:
