@@ -34,6 +34,7 @@ from optimizer.trees.problem import (
 )
 from optimizer.trees.tree import KSeq, NegTop, NSeq, SeqJoin, Side, Tree, TreeError, Walk
 from optimizer.trees.walk_search import (
+    MAX_PARTS,
     MAX_SETS,
     PushedGate,
     WalkOrders,
@@ -335,7 +336,7 @@ class SequenceTables:
             if joined and behind:
                 continue
             stop = place + joined
-            if stop - start > 1:
+            if 1 < stop - start <= MAX_PARTS or (stop - start > 1 and self.shape == "walk"):
                 found += [self._run(start, stop, pushed) for pushed in self._ways(start, stop)]
             start = place + 1
         return found

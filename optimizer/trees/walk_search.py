@@ -18,6 +18,9 @@ from optimizer.cost.unit_costs import JoinCosts
 from optimizer.trees.problem import NegatedItem, Predicate, Shape, TreeProblem
 
 MAX_SETS = 12  # parts of which every set is looked at
+MAX_PARTS = (
+    24  # of a walk that is looked for: beyond, exchanges of parts take longer than they gain
+)
 
 
 def is_walked(model: JoinCosts, shape: Shape) -> bool:

@@ -204,7 +204,7 @@ def test_whole_runs_find_what_the_reference_finds():
     plans = [
         planned(case.workload, case.document, case.events, sharing) for sharing in (True, False)
     ]
-    assert [len(plan.groups) for plan in plans] == [2, 3]
+    assert [len(plan.groups) for plan in plans] == [1, 3]
     with stored(case.events.table) as events:
         for plan in (*plans, with_product(plans[1])):
             variant = events.running(plan)

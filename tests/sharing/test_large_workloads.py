@@ -23,7 +23,7 @@ from optimizer.ir.automaton import countable
 from optimizer.plan.plan import Plan
 from optimizer.trees.sequence_search import BLOCK_ITEMS
 from sharing import planner
-from sharing.matching import nodes
+from sharing.matching import build_nodes
 from sharing.planner import LATE, CostsError, PlanOptions, plan
 from workloads.errors import TooLargeError
 from workloads.loading import load_workload
@@ -169,7 +169,7 @@ def test_a_plan_that_left_nodes_out_does_not_claim_to_be_the_best(
     document = workload(["SEQ(A a0, B b, C c)", "SEQ(A a0, B b, D d)"], RETURN)
     document["statistics"] = {"rates": dict.fromkeys("ABCD", 2.0)}
     assert planned(document).status == "optimal"
-    monkeypatch.setattr(nodes, "MAX_NODES", 0)
+    monkeypatch.setattr(build_nodes, "MAX_NODES", 0)
     made = planned(document)
     assert made.status == "feasible"
     assert made.bound > made.objective

@@ -8,7 +8,7 @@ from engines.account import Account
 from engines.columns.columns import Columns
 from engines.matching.trees.buffers import Buffer, SelectedEvents, first_of, last_of
 from engines.matching.trees.run import MatchReading, TreeMatches
-from engines.results.tables import match_schema
+from engines.results.tables import match_schema, plain
 from optimizer.ir.query import Query
 from optimizer.ir.query import events as components
 from tests.benchmarks.rivals.outline import Way
@@ -22,7 +22,8 @@ def baseline_rows(query: Query, columns: Columns, way: Way) -> pa.Table:
     found = find(query, picked, width, way)
     if len(found):
         reading = MatchReading(found.pattern, found.aliases, picked, width)
-        tables += TreeMatches(query, reading, buffer_of(found), Account(), "rows").tables()
+        matches = TreeMatches(query, reading, buffer_of(found), Account(), "rows")
+        tables += map(plain, matches.tables())
     return pa.concat_tables(tables)
 
 
