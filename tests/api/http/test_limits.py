@@ -289,7 +289,7 @@ def test_a_workload_is_explained(client: httpx.Client) -> None:
     queries = [
         "QUERY one PATTERN SEQ(A a, B b, C c) AGG COUNT(*) WITHIN 1 min",
         "QUERY two PATTERN SEQ(A a, B b, D d) AGG COUNT(*) WITHIN 1 min",
-        "QUERY three PATTERN SEQ(A a, SEQ(B b, C c)) AGG COUNT(*) WITHIN 2 min",
+        "QUERY three PATTERN SEQ(A a, SEQ(B b, C c)) PARTITION BY k AGG COUNT(*) WITHIN 2 min",
     ]
     document: dict[str, Any] = {
         "name": "explained",
@@ -304,7 +304,7 @@ def test_a_workload_is_explained(client: httpx.Client) -> None:
     assert three["normalized"] == "SEQ(A a, B b, C c)"
     assert len(three["rules"]) == 1
     assert ["A", "B"] in [c["pattern"] for c in found["candidates"]]
-    assert any("three" in said and "window" in said for said in found["obstacles"])
+    assert any("three" in said and "key" in said for said in found["obstacles"])
 
 
 def test_work_that_can_be_ended_stays_where_it_can_be(
