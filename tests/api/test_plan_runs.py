@@ -217,15 +217,14 @@ def test_a_local_job_runs_the_operators_of_its_plan(
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", ["batch", "stream"])
-@pytest.mark.parametrize("name", ["shared", "separate"])
 def test_a_spark_job_runs_the_operators_of_its_plan(
     client: httpx.Client,
     plans: dict[str, dict[str, Any]],
     events: Path,
     expected: Counter[str],
-    name: str,
     mode: str,
 ) -> None:
+    name = "shared"
     live = {"stream": {"once": True, "finish": True, "buckets": 2, "files": 1}}
     more = live if mode == "stream" else {}
     job = finished_job(client, plans[name]["id"], events, mode=mode, engine="spark", **more)
@@ -239,6 +238,24 @@ def test_a_spark_job_runs_the_operators_of_its_plan(
     (scan,) = (o for o in found["operators"] if o["kind"] == "scan")
     assert (scan["rows_in"], scan["rows_out"]) == (600, 600)
     assert sum(job["rows"].values()) == expected.total()
+
+
+def test_a_spark_job_without_sharing_reads_the_events_once_and_says_so(
+    client: httpx.Client,
+    plans: dict[str, dict[str, Any]],
+    events: Path,
+    expected: Counter[str],
+) -> None:
+    job = finished_job(client, plans["separate"]["id"], events, mode="batch", engine="spark")
+    assert job["status"] == "succeeded", job["reason"]
+    found = client.get(f"/v1/jobs/{job['id']}/operators").json()
+    assert [o["id"] for o in found["operators"]] == [
+        o["id"] for o in plans["separate"]["operators"]
+    ]
+    outputs = [o for o in found["operators"] if o["kind"] == "output"]
+    assert {o["about"].split(":")[0]: o["rows_out"] for o in outputs} == expected
+    (said,) = found["fallbacks"]
+    assert "once" in said
 
 
 def test_a_stream_that_goes_on_with_another_plan_keeps_state_of_the_same_form(
