@@ -17,7 +17,7 @@ def find_intervals(
     and -1 for null.
     """
     found = np.empty(values.size, np.int32)
-    absent = _NONE if nulls is None else read_only(nulls)
+    absent = read_only(_NONE if nulls is None else nulls)
     _find_intervals(read_only(values), read_only(breaks), absent, found)
     return found
 
