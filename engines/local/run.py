@@ -22,6 +22,7 @@ from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
 from engines.matching.compact.run import listed_matches
 from engines.matching.stepwise.matches import match_chunks
 from engines.matching.stepwise.steps import QueryScan
+from engines.matching.trees.buffers import TooWideError
 from engines.matching.trees.run import UnfinishedQuery, tree_chunks
 from engines.program import (
     CompactUnit,
@@ -242,6 +243,8 @@ class _Run:
                 yield chunk if len(new) == len(chunk) else chunk.take(new)
                 if query.name in self.context.ledger.stopped:
                     break
+        except TooWideError:  # before any match
+            yield from self._bind(rest)
         except UnsupportedError as error:
             raise named_error(error, query.name) from error
 

@@ -112,7 +112,7 @@ def test_filters_that_reach_further_are_placed_once_and_best(data: st.DataObject
     assert solve(problem, "worst").cost == pytest.approx(max(costs))
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @examples(problems(replace(SMALL, max_components=9)))
 def test_what_the_search_says_is_what_its_tree_costs(
     drawn: tuple[Query, Statistics, JoinCosts],
