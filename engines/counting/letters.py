@@ -408,12 +408,12 @@ def may_overflow(plan: CountingPlan, prepared: LetterGroups, width: int) -> bool
     """Could a window hold 2^62 matches? At most the product of its components' candidates."""
     groups, moves = prepared.groups, prepared.letters.moves
     events = np.bincount(groups.move_letter, minlength=len(moves))
-    if not _could_overflow(plan, _by_symbol(plan, moves, events)):
+    if not could_overflow(plan, _by_symbol(plan, moves, events)):
         return False  # not even if all were in one window
     most = most_of_letters(
         groups.run, groups.position, groups.event, groups.move_letter, len(moves), width
     )
-    return _could_overflow(plan, _by_symbol(plan, moves, most))
+    return could_overflow(plan, _by_symbol(plan, moves, most))
 
 
 def _by_symbol(
@@ -427,7 +427,7 @@ def _by_symbol(
     return found
 
 
-def _could_overflow(plan: CountingPlan, most: dict[Symbol, int]) -> bool:
+def could_overflow(plan: CountingPlan, most: dict[Symbol, int]) -> bool:
     """The same for windows with at most so many candidates of each symbol."""
     bits = {symbol: math.log2(max(1, number)) for symbol, number in most.items()}
     return any(

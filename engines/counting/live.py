@@ -2,15 +2,19 @@
 
 The state is what the window still holds: of each key the groups of events that a later window can
 reach, as the symbols they are instances of and the values that are aggregated. It knows nothing of
-counters, so it is the same for every engine, device and plan: each batch, the plan's engine makes
-the counters of the keys that it brings news of anew. As an Arrow table it has one row for each key.
+counters, so it is the same for every engine, device and plan. As an Arrow table it has one row for
+each key.
+
+Where all engines of a state have a form that goes on (`engines.counting.kept`), their counters are
+kept from batch to batch, as a cache of the state. Else, and in the first batch behind a restart,
+the plan's engine makes the counters of the keys that a batch brings news of anew.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +23,8 @@ import pyarrow.compute as pc
 
 from engines.columns.layout import ArrangedEvents
 from engines.counting.chopconnect import connected_rows
+from engines.counting.kept import KeptCounters
+from engines.counting.kept_units import can_keep
 from engines.counting.letters import (
     CountingPlan,
     CountResult,
@@ -32,6 +38,7 @@ from engines.counting.letters import (
     spoken,
     with_letters,
 )
+from engines.counting.live_state import NEVER, LiveCounterState, by_key, by_time
 from engines.counting.pane_tables import WindowSpan
 from engines.counting.pretree import tree_rows
 from engines.counting.product import CompiledTables, parts_of, room_for, run_product
@@ -43,32 +50,12 @@ from engines.limits import StateError
 from engines.program import CountingUnit, RunContext
 from engines.results.json_text import KeyTexts
 from kernels.groups import Groups, ResultRows
-from optimizer.ir.automaton import Symbols
 from optimizer.ir.query import Query, whole_ticks
 from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]
 STATE_VERSION = b"2"
-NEVER = -(2**62)  # before any time
-
-
-@dataclass(frozen=True)
-class LiveCounterState:
-    """What is left of earlier batches, a run of groups for each key."""
-
-    keys: pa.Array  # strings; one null where there is no key
-    events: Int64s  # by run: all events of the key so far, which ranks are counted from
-    last: Int64s  # by run: the time of the last of them
-    since: Int64s  # by run: the last time or rank that rows have been given for
-    run: Int64s  # row pointers by run
-    position: Int64s  # by group
-    event: Int64s  # row pointers by group
-    codes: Int64s  # by event: numbers of `sets`
-    inputs: npt.NDArray[np.float64]  # (attribute, event)
-    sets: tuple[Symbols, ...]
-
-    def __len__(self) -> int:
-        return len(self.keys)
+_PATIENCE = 16  # batches until counters that could not be kept are tried again
 
 
 class _Counter:
@@ -158,25 +145,51 @@ class LiveCounter:
         self._plan = CountingPlan(self.queries)
         self._counters = [_Counter(unit, self._plan.inputs) for unit in units]
         self._context = context or RunContext()
+        self._may_keep = not window.is_count and all(
+            can_keep(counter.plan, counter.unit) for counter in self._counters
+        )
         self.clear()
 
     def clear(self) -> None:
         """Start afresh."""
+        self._kept: KeptCounters | None = None
+        self._wait = 1  # batches before counters are kept: a saved state may go on elsewhere
         none = np.zeros(0, np.int64)
         start = np.zeros(1, np.int64)
         inputs = np.zeros((len(self._plan.inputs), 0))
         keys = pa.array([], pa.string())
-        self.state = LiveCounterState(keys, none, none, none, start, none, start, none, inputs, ())
+        self._since = NEVER  # the last time that rows have been given for, where counters are kept
+        self._state = LiveCounterState(keys, none, none, none, start, none, start, none, inputs, ())
+
+    @property
+    def state(self) -> LiveCounterState:
+        """What is left of earlier batches."""
+        if self._kept is not None:
+            return by_key(self._kept.state(), self._since, len(self._plan.inputs))
+        return self._state
+
+    @property
+    def held(self) -> int:
+        """How many events the state holds."""
+        return len(self._state.codes) if self._kept is None else self._kept.held
+
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing left of earlier batches?"""
+        return not (len(self._state) if self._kept is None else self._kept.held)
 
     @property
     def due(self) -> int | None:
         """The first time that may give rows, or let go of all state, if no further event comes."""
-        if self._is_count or not len(self.state.position):
+        if self._is_count or not self.held:
             return None
-        gone = int(self.state.position.max()) + self._width
-        if not self._slide:
-            return gone
-        return min(gone, (int(self.state.since.min()) // self._slide + 1) * self._slide)
+        last, since = self._since, self._since
+        if self._kept is None:
+            last, since = int(self._state.position.max()), int(self._state.since.min())
+        elif self._kept.last is not None:
+            last = self._kept.last
+        gone = last + self._width
+        return min(gone, (since // self._slide + 1) * self._slide) if self._slide else gone
 
     def add(
         self, arranged: ArrangedEvents, until: int | None, outputs: Mapping[str, str] | None = None
@@ -188,7 +201,11 @@ class LiveCounter:
         account = self._context.account
         with account.charge(self._counters[0].unit.operator):
             new = spoken(self._plan, arranged.columns, arranged.layout)
-            batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
+            going_on = self._going_on(new, arranged, until)
+        if going_on is not None:
+            return self._kept_rows(*going_on, new, arranged, outputs)
+        with account.charge(self._counters[0].unit.operator):
+            batch = _Arrived(self._state, new, arranged, self.queries[0].key, self._is_count)
         limit = self._limit(batch, until)
         tables: list[tuple[Query, pa.Table]] = []
         for counter in self._counters:
@@ -197,8 +214,65 @@ class LiveCounter:
             account.count(counter.unit.operator, counter.read(new), len(found.group))
             places = _Places(batch, found, self._slide, self._is_count)
             tables += result_tables(counter.unit.queries, found, places, account, outputs)
-        self.state = batch.left(limit - self._width, limit)
+        self._state, self._wait = batch.left(limit - self._width, limit), max(self._wait - 1, 0)
         return tables
+
+    def _going_on(
+        self, new: RelevantEvents, arranged: ArrangedEvents, until: int | None
+    ) -> tuple[KeptCounters, list[CountResult]] | None:
+        """The rows by counters that are kept; None where they have to be made anew."""
+        if not self._may_keep or not self._on_cpu():
+            return None
+        if self._kept is None and not self._wait:
+            self._since = int(self._state.since.max(initial=NEVER))
+            units = [(counter.plan, counter.unit) for counter in self._counters]
+            state = by_time(self._state)
+            self._kept = KeptCounters.of(units, self._width, self._slide, state, self._since)
+            self._wait = _PATIENCE
+        kept = self._kept
+        if kept is None:
+            return None
+        if until is None:
+            latest = int(new.position.max(initial=self._since if kept.last is None else kept.last))
+            latest = max(latest, int(arranged.layout.ticks.max(initial=latest)))
+            until = latest + self._width
+        found = kept.add(new, arranged, self.queries[0].key, self._since, until)
+        if found is None:
+            # As if they had not been: the state is what it was before these events.
+            self._state, self._kept, self._wait = self.state, None, 1
+            return None
+        self._since = until
+        return kept, found
+
+    def _kept_rows(
+        self,
+        kept: KeptCounters,
+        found: list[CountResult],
+        new: RelevantEvents,
+        arranged: ArrangedEvents,
+        outputs: Mapping[str, str] | None,
+    ) -> list[tuple[Query, pa.Table]]:
+        tables: list[tuple[Query, pa.Table]] = []
+        for counter, result in zip(self._counters, found, strict=True):
+            account, operator = self._context.account, counter.unit.operator
+            account.count(operator, counter.read(new), len(result.group))
+            places = kept.places(arranged, result)
+            tables += result_tables(counter.unit.queries, result, places, account, outputs)
+        return tables
+
+    def _on_cpu(self) -> bool:
+        return all(
+            self._context.device_of(counter.unit.device).device == "cpu"
+            for counter in self._counters
+        )
+
+    def memory(self) -> tuple[Any, ...]:
+        """All that it holds, for `recall`; it is not to be used any further until then."""
+        return self._state, self._kept, self._since, self._wait
+
+    def recall(self, memory: tuple[Any, ...]) -> None:
+        """Go on with what `memory` gave, in the same process and with the same queries."""
+        self._state, self._kept, self._since, self._wait = memory
 
     def save(self) -> pa.Table:
         """The state, a row for each key."""
@@ -257,6 +331,7 @@ class LiveCounter:
             values += least[column]
             return values
 
+        self.clear()
         sizes = flat("size")
         kept = json.loads(about[b"inputs"])
         codes = flat("code")
@@ -264,7 +339,7 @@ class LiveCounter:
         for i, name in enumerate(self._inputs):
             if name in kept:
                 inputs[i] = _lists(table, f"input_{kept.index(name)}").flatten().to_numpy()
-        self.state = LiveCounterState(
+        self._state = LiveCounterState(
             _strings(table.column("key")),
             whole("events"),
             whole("last"),

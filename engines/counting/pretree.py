@@ -94,17 +94,22 @@ def tree_rows(
     together: Callable[[Chain], object] | None = by_start,
 ) -> ResultRows:
     """The rows of the plan's queries, with a tree for each value of `together`, or each query."""
+    found = [
+        _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, slide, dual)
+        for members in grouped(plan, together)
+    ]
+    return joined(found)
+
+
+def grouped(plan: CountingPlan, together: Callable[[Chain], object] | None) -> list[list[Member]]:
+    """The plan's queries by tree."""
     trees: dict[object, list[Member]] = defaultdict(list)
     for q, query in enumerate(plan.queries):
         chain = chain_of(query)
         assert isinstance(chain, Chain), chain
         key = q if together is None else together(chain)
         trees[key].append(Member(q, chain, plan.terms[q].values))
-    found = [
-        _run(tree_of(members, prepared.letters), prepared, plan.most_values, width, slide, dual)
-        for members in trees.values()
-    ]
-    return joined(found)
+    return list(trees.values())
 
 
 def _run(

@@ -16,7 +16,7 @@ from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
-from engines.local.slices import Slice, SliceReach, appended, rows_between
+from engines.local.slices import Slice, SliceReach, appended, keys_of, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
 from engines.matching.compact.run import listed_matches
 from engines.matching.stepwise.matches import match_chunks
@@ -282,6 +282,18 @@ class _Run:
         return scan, KeyTexts(self.events, arranged.layout, query.key)
 
 
+MOST_NEWS = 4  # parts of a slice: if one of them is new, all keys are looked at
+
+
+def _units_by_key(program: Program, units: Sequence[Unit]) -> dict[tuple[str, ...], Program]:
+    """Units by key; those that give rows of keys without new events are under none."""
+    found: dict[tuple[str, ...], list[Unit]] = {}
+    for unit in units:
+        sliding = any(query.slide is not None for query in unit.queries)
+        found.setdefault(() if sliding else unit.queries[0].key, []).append(unit)
+    return {key: program.only(some) for key, some in found.items()}
+
+
 def _names(queries: Iterable[Query]) -> str:
     return ", ".join(query.name for query in queries)
 
@@ -323,6 +335,7 @@ class SlicedRun:
                 own = "" if program.sharing else first.name
                 ranked.setdefault((first.key, first.window.size, own), []).append(unit)
         self._timed = {reach: program.only(units) for reach, units in timed.items()}
+        self._by_key = {reach: _units_by_key(program, units) for reach, units in timed.items()}
         self._ranked = [
             _Ranked(program.only(units), key, size) for (key, size, _), units in ranked.items()
         ]
@@ -370,18 +383,24 @@ class SlicedRun:
         return within_limit(self._chunks(piece), self.context)
 
     def _chunks(self, piece: Slice) -> Iterator[RowChunk]:
+        self.context.since = None
         if piece.start is None and piece.stop is None:
             self.context.is_whole = True  # nothing comes that trees could change for
             yield from event_chunks(self._program, piece.events, self.context)
             return
+        self.context.since = piece.start
         yield from self._decided(self._found_timed(piece), piece)
         for group in self._ranked:
             yield from self._decided(self._found_ranked(group, piece), piece)
+        self.context.since = None
         if self._unbounded.units:
             yield from self._found_unbounded(piece)
 
     def _found_timed(self, piece: Slice) -> Iterator[RowChunk]:
         if not self._timed or not len(piece.events):
+            return
+        if len(piece.own) * MOST_NEWS <= len(piece.events):
+            yield from self._found_with_news(piece)
             return
         if not self._program.sharing:
             for reach, program in self._timed.items():
@@ -393,6 +412,20 @@ class SlicedRun:
             part = columns.part(*piece.rows(reach))
             yield from column_chunks(program, part, self.context)
         count_symbols(self._program, columns, self.context)
+
+    def _found_with_news(self, piece: Slice) -> Iterator[RowChunk]:
+        """The same for a slice that has little of its own: keys that it has nothing of are left
+        out, as they give no rows."""
+        own = piece.own
+        for reach, programs in self._by_key.items():
+            reached = rows_between(piece.events, *piece.rows(reach))
+            for key, program in programs.items():
+                events = reached
+                if key and len(own):
+                    with self.context.account.charge(program.ids.partition(key, False)):
+                        events = keys_of(reached, own, key)
+                if not key or len(own):
+                    yield from event_chunks(program, events, self.context)
 
     def _found_ranked(self, group: _Ranked, piece: Slice) -> Iterator[RowChunk]:
         events = piece.own if group.carried is None else appended(group.carried, piece.own)

@@ -12,6 +12,7 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engines.input.batches import Batch, Lateness
 from engines.input.event_table import Events, from_table
@@ -197,6 +198,28 @@ def rows_between(events: Events, low: int, high: int) -> Events:
         events.table.slice(low, high - low),
         events.ticks[low:high],
         None if events.sequence is None else events.sequence[low:high],
+        events.tick,
+        events.time_type,
+        events.time_column,
+    )
+
+
+def keys_of(events: Events, some: Events, key: tuple[str, ...]) -> Events:
+    """The events whose key some others have too, and maybe more of them."""
+    mask: pa.ChunkedArray | None = None
+    for name in key:
+        values = some.column(name)
+        if pa.types.is_floating(values.type):  # of which 0.0 and -0.0 are one key
+            continue
+        found = pc.is_in(events.column(name), value_set=pc.unique(values))
+        mask = found if mask is None else pc.and_(mask, found)
+    if mask is None:
+        return events
+    kept = np.asarray(mask)
+    return Events(
+        events.table.filter(mask),
+        events.ticks[kept],
+        None if events.sequence is None else events.sequence[kept],
         events.tick,
         events.time_type,
         events.time_column,

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_EDITION = 2  # of what a small job is: archives of others are not looked at
+
+
 def archives() -> tuple[Path, Path] | None:
     """Where the archives of Java's and of Spark's classes are; none for a Java that is not ours."""
     import pyspark
 
     if os.environ.get("SHEAF_JAVA_HOME"):
         return None
-    return java_home() / "java.jsa", java_home() / f"spark-{pyspark.__version__}.jsa"
+    return java_home() / "java.jsa", java_home() / f"spark-{pyspark.__version__}-{_EDITION}.jsa"
 
 
 def startup_options() -> list[str]:
@@ -58,10 +61,13 @@ def make_archives() -> None:
 
 def _exercise(spark: "SparkSession", folder: str) -> None:
     """Use what every job uses: files, a shuffle, a sort, and a Python function on Arrow batches."""
+    from engines.spark.stream.exercise import exercise_stream
+
     spark.range(100).selectExpr("id", "id % 4 AS key").write.parquet(f"{folder}/events")
     events = spark.read.parquet(f"{folder}/events").where("id >= 10")
     buckets = events.repartition(2, "key").sortWithinPartitions("id")
     buckets.mapInArrow(_same, "id bigint, key bigint").write.parquet(f"{folder}/results")
+    exercise_stream(spark.newSession(), folder)
 
 
 def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:

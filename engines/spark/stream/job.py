@@ -65,8 +65,11 @@ _SETTINGS = {
     # A processor carries all queries; compressed ones of more than this would be broadcast, which
     # stateful operators do not take.
     "spark.broadcast.UDFCompressionThreshold": str(2**30),
+    # Python does the work: what the JVM would compile a second time, to make it faster still, takes
+    # as long as a batch.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
-_SESSION = {
+SESSION = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing."
         "FileSystemBasedCheckpointFileManager"
@@ -79,6 +82,10 @@ _SESSION = {
     # Counting the rows would read each piece of state once more before it is replaced.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Spark moves a row for each bucket; the code it would generate for that takes longer to
+    # compile than it ever saves.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -561,7 +568,7 @@ def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:
 def _session(session: SparkSession, manifest: Manifest) -> SparkSession:
     """A session with settings of its own, of the same application."""
     own = session.newSession()
-    for name, value in _SESSION.items():
+    for name, value in SESSION.items():
         own.conf.set(name, value)
     own.conf.set("spark.sql.shuffle.partitions", str(manifest.partitions))
     return own
