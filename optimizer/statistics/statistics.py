@@ -94,6 +94,10 @@ class Statistics(Given):
     sample: Sample | None = None
     assumed: tuple[str, ...] = ()
 
+    def __hash__(self) -> int:
+        """Of what is short: all of it is compared where that is equal."""
+        return hash((self.source, self.events, self.span, len(self.rates), self.assumed))
+
     def rate(self, symbol: Symbol) -> float:
         """Events per second of a symbol."""
         if (known := self.rates.get(str(symbol))) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from optimizer.cost import unit_costs as cost
 from optimizer.cost.absence import Absence, absences, share_left
@@ -63,6 +64,13 @@ def compile_query(
     model: JoinCosts = cost.ZSTREAM,
 ) -> TreeProblem:
     """The query as the search sees it; raises `MissingStatisticError` for what is not known."""
+    return _compiled(query, statistics, tuple(given), model)
+
+
+@lru_cache(maxsize=4_096)  # asked again for each tree of a query that is looked at
+def _compiled(
+    query: Query, statistics: Statistics, given: tuple[GivenFragment, ...], model: JoinCosts
+) -> TreeProblem:
     symbols = symbols_of(query.pattern)
     key = statistics.key(query.key)
     if query.window.is_count and query.key:

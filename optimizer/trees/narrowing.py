@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from optimizer.bind.conditions import canonical
@@ -51,6 +52,7 @@ class WalkedTree(NamedTuple):
     steps: list[CostStep]
 
 
+@lru_cache(maxsize=4_096)  # asked again for each graph that a query's operators are in
 def walk_query(
     asked: Query, tree: Tree, statistics: Statistics, model: JoinCosts = COMPILED
 ) -> WalkedTree:

@@ -234,6 +234,8 @@ class _Changed(Statistics):
     other_rates: Mapping[Symbol, float] = field(default_factory=dict)
     other_shares: Mapping[ex.Expression, float] = field(default_factory=dict)
 
+    __hash__ = Statistics.__hash__
+
     @staticmethod
     def of(
         known: Statistics,

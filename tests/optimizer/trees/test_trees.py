@@ -40,7 +40,7 @@ from optimizer.trees.cost_walk import walk_cost
 from optimizer.trees.problem import Shape as TreeShape
 from optimizer.trees.search import solve
 from optimizer.trees.sequence_search import SequenceTables
-from optimizer.trees.tree import TooEarlyError, from_document, to_document
+from optimizer.trees.tree import TooEarlyError, Walk, from_document, to_document, walk
 from tests.optimizer.all_trees import all_trees
 from tests.optimizer.patterns import pattern, query_of, rated, shown
 from tests.running import run_local
@@ -112,7 +112,7 @@ def test_filters_that_reach_further_are_placed_once_and_best(data: st.DataObject
     assert solve(problem, "worst").cost == pytest.approx(max(costs))
 
 
-@settings(max_examples=60)
+@settings(max_examples=200)
 @examples(problems(replace(SMALL, max_components=9)))
 def test_what_the_search_says_is_what_its_tree_costs(
     drawn: tuple[Query, Statistics, JoinCosts],
@@ -134,7 +134,10 @@ def test_what_the_search_says_is_what_its_tree_costs(
     for other in joins.values():
         assert found["bushy"].cost <= other.cost * (1 + 1e-9)
         assert other.cost <= found["worst"].cost * (1 + 1e-9)
-    assert all(found["any"].cost <= other.cost * (1 + 1e-9) for other in found.values())
+    # Of two parts a join makes nothing in between: walks of so few are had only if asked for.
+    least = min((len(w.parts) for w in walk(found["walk"].tree) if isinstance(w, Walk)), default=3)
+    others = [tree for shape, tree in found.items() if shape != "walk" or least > 2]
+    assert all(found["any"].cost <= other.cost * (1 + 1e-9) for other in others)
 
 
 # --- table 2, by hand --------------------------------------------------------------------------
