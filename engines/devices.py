@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 from typing import Literal as OneOf
 
@@ -13,6 +15,7 @@ from engines.account import Fallbacks
 from workloads.errors import SheafError
 
 _MISSING = "install what is missing, or leave --device out"
+_GPU_FILES = ("dri/*", "nvidia*", "kfd", "dxg", "mali*")  # in /dev; "dxg" is that of Windows' Linux
 _POCL = "Portable Computing Language"
 
 
@@ -74,7 +77,7 @@ def opencl_devices() -> tuple[tuple[DeviceInfo, ...], str]:
 
 def choose(wanted: OneOf["auto", "cpu", "opencl"]) -> OneOf["cpu", "opencl"]:
     """The device to use: by itself a GPU if there is one, else the processor."""
-    if wanted == "cpu":
+    if wanted == "cpu" or (wanted == "auto" and not _may_have_gpu()):
         return "cpu"
     devices, why = opencl_devices()
     if wanted == "opencl":
@@ -82,6 +85,13 @@ def choose(wanted: OneOf["auto", "cpu", "opencl"]) -> OneOf["cpu", "opencl"]:
             raise DeviceError(f"{why}; {_MISSING}")
         return "opencl"
     return "opencl" if any(info.is_gpu for info in devices) else "cpu"
+
+
+def _may_have_gpu() -> bool:
+    """May there be a GPU? Asking OpenCL takes longer than a short run: Linux has files for them."""
+    return sys.platform != "linux" or any(
+        next(Path("/dev").glob(names), None) is not None for names in _GPU_FILES
+    )
 
 
 @dataclass(frozen=True)

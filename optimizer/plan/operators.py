@@ -119,6 +119,9 @@ class Graph:
         self.queries = {query.name: query for query in self.workload.queries}
         self.columns = columns_of(self.workload)
         self._events: dict[tuple[Symbol, tuple[str, ...], bool], str] = {}
+        self._symbols: dict[Symbol, str] = {}
+        self._partitions: dict[tuple[tuple[str, ...], bool], str] = {}
+        self._scan: str | None = None
         self._conditions: str | None = None
         self._own: dict[str, Graph] = {}
 
@@ -162,6 +165,8 @@ class Graph:
 
     def scan(self) -> str:
         """Reading the stream."""
+        if self._scan is not None:
+            return self._scan
         stream = self.workload.stream
         columns = {"time": stream.time, "type": stream.type, "sequence": stream.sequence}
         detail: dict[str, Any] = {key: column for key, column in columns.items() if column}
@@ -176,7 +181,8 @@ class Graph:
         rows = known.events / known.span if known.events and known.span else None
         scan = identity("scan", [detail, types, *self._mark])
         detail |= self._reader
-        return self.add(Operator(scan, "scan", (), detail, self.columns, rows=rows))
+        self._scan = self.add(Operator(scan, "scan", (), detail, self.columns, rows=rows))
+        return self._scan
 
     def conditions(self) -> str:
         """Telling which events are of which symbols, of all queries at once."""
@@ -210,12 +216,14 @@ class Graph:
 
     def symbol(self, symbol: Symbol) -> str:
         """The events of a symbol."""
+        if symbol in self._symbols:
+            return self._symbols[symbol]
         conditions = self.conditions()
         condition = self.workload.stream.types.get(symbol.type)
         tests = [*symbol.predicates, *([condition] if condition is not None else [])]
         read = frozenset().union(*map(ex.attributes, tests))
         detail = {"symbol": str(symbol), "columns": sorted(read & self.columns.keys())}
-        return self.add(
+        self._symbols[symbol] = self.add(
             Operator(
                 # Not by the conditions' id, which changes with every query that is added.
                 identity("symbol", str(symbol), (self.scan(),)),
@@ -226,9 +234,12 @@ class Graph:
                 rows=self.rate(symbol),
             )
         )
+        return self._symbols[symbol]
 
     def partition(self, key: tuple[str, ...], counted: bool) -> str:
         """Putting events in order, key by key; `counted` where windows count events."""
+        if (key, counted) in self._partitions:
+            return self._partitions[key, counted]
         scan = self.scan()
         stream = self.workload.stream
         spread = spread_of(key, counted)
@@ -240,7 +251,7 @@ class Graph:
         # `time` is the time column where no column has that name.
         columns = [stream.time if name == "time" else name for name in key]
         detail = {"key": list(key), "columns": columns, **self._reader}
-        return self.add(
+        self._partitions[key, counted] = self.add(
             Operator(
                 identity("partition", [list(key), spread.kind], (scan,)),
                 "partition",
@@ -253,6 +264,7 @@ class Graph:
                 rows=self.operators[scan].rows,
             )
         )
+        return self._partitions[key, counted]
 
     def events(self, symbol: Symbol, query: Query) -> str:
         """The events of a symbol as a query's partition has them."""

@@ -55,6 +55,18 @@ def test_by_itself_the_cpu_takes_over():
     assert list(request.fallbacks) == ["no driver: computing on the CPU instead"]
 
 
+def test_opencl_is_asked_for_a_gpu_only_where_there_may_be_one(monkeypatch):
+    gpu = devices.DeviceInfo("opencl", "a card", "", is_gpu=True)
+    monkeypatch.setattr(devices, "opencl_devices", lambda: ((gpu,), ""))
+    monkeypatch.setattr(devices, "_GPU_FILES", ("null",))
+    assert choose("auto") == "opencl"
+    monkeypatch.setattr(devices, "_GPU_FILES", ("no such card*",))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert choose("auto") == "cpu"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert choose("auto") == "opencl"
+
+
 @pytest.mark.usefixtures("nothing")
 def test_the_cpu_needs_no_opencl():
     request = DeviceRequest("cpu", insist=True)
