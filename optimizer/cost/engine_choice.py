@@ -4,8 +4,9 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.substrings import PieceNumbers
@@ -78,13 +79,48 @@ _SAID = {
 
 @dataclass(frozen=True)
 class RankedEngine:
-    """An engine, what it takes for a second of stream, and a sentence that says why."""
+    """An engine, and what it takes for a second of stream; `costs` are those of all engines."""
 
     engine: str
-    nanoseconds: float
-    per_event: float
-    why: str
     operations: Operations
+    costs: Mapping[str, float]
+    unit_costs: UnitCosts
+    rate: float  # of the events that are looked at
+
+    @property
+    def nanoseconds(self) -> float:
+        return self.costs[self.engine]
+
+    @property
+    def per_event(self) -> float:
+        return self.nanoseconds / self.rate
+
+    @cached_property
+    def why(self) -> str:
+        """A sentence that says why."""
+        mine, each = self.nanoseconds, self.unit_costs.each
+        parts: dict[str, float] = {}
+        for name in NAMES:
+            if number := getattr(self.operations, name):
+                parts[_SAID[name]] = parts.get(_SAID[name], 0.0) + number * getattr(each, name)
+        largest = max(parts, key=lambda said: parts[said], default="nothing")
+        share = parts[largest] / mine if mine else 0.0
+        measured = (
+            "by default costs" if self.unit_costs.is_default else "as measured on this machine"
+        )
+        text = (
+            f"{label(self.engine)} takes {self.per_event:,.0f} ns per event {measured}, "
+            f"{share:.0%} of it {largest}"
+        )
+        others = {other: cost for other, cost in self.costs.items() if other != self.engine}
+        if not others:
+            return text
+        best = min(others, key=lambda other: others[other])
+        if mine <= others[best]:
+            times = others[best] / mine if mine else 1.0
+            much = "about as long" if times < 1.05 else f"{times:.2g} times as long"
+            return f"{text}; {label(best)} would take {much}"
+        return f"{text}; {label(best)} takes {others[best] / mine:.0%} of that"
 
 
 def cheapest(
@@ -111,45 +147,8 @@ def cheapest(
     ranked = sorted(found, key=lambda pair: costs[pair[0]])
     rate = group.spoken or 1.0
     return [
-        RankedEngine(
-            engine,
-            costs[engine],
-            costs[engine] / rate,
-            _why(engine, operations, costs, unit_costs, rate),
-            operations,
-        )
-        for engine, operations in ranked
+        RankedEngine(engine, operations, costs, unit_costs, rate) for engine, operations in ranked
     ]
-
-
-def _why(
-    engine: str,
-    operations: Operations,
-    costs: dict[str, float],
-    unit_costs: UnitCosts,
-    rate: float,
-) -> str:
-    mine = costs[engine]
-    parts = {_SAID[name]: 0.0 for name in NAMES if getattr(operations, name)}
-    for name in NAMES:
-        if getattr(operations, name):
-            parts[_SAID[name]] += getattr(operations, name) * getattr(unit_costs.each, name)
-    largest = max(parts, key=lambda said: parts[said], default="nothing")
-    share = parts[largest] / mine if mine else 0.0
-    measured = "by default costs" if unit_costs.is_default else "as measured on this machine"
-    text = (
-        f"{label(engine)} takes {mine / rate:,.0f} ns per event {measured}, "
-        f"{share:.0%} of it {largest}"
-    )
-    others = {other: cost for other, cost in costs.items() if other != engine}
-    if others:
-        best = min(others, key=lambda other: others[other])
-        if mine <= others[best]:
-            times = others[best] / mine if mine else 1.0
-            much = "about as long" if times < 1.05 else f"{times:.2g} times as long"
-            return f"{text}; {label(best)} would take {much}"
-        return f"{text}; {label(best)} takes {others[best] / mine:.0%} of that"
-    return text
 
 
 PatternSteps = Sequence[tuple[Symbol, Symbols]]  # symbols, and what is negated after each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from operator import attrgetter
+from operator import add, attrgetter, mul
 from typing import Any
 from typing import Literal as OneOf
 
@@ -113,7 +113,7 @@ class Operations:
     sunk_values: float = 0.0  # of match rows
 
     def __add__(self, other: Operations) -> Operations:
-        return Operations(*(a + b for a, b in zip(_numbers(self), _numbers(other), strict=True)))
+        return Operations(*map(add, _numbers(self), _numbers(other)))
 
     def times(self, factor: float) -> Operations:
         """All of them so many times."""
@@ -251,8 +251,7 @@ DEFAULTS = UnitCosts(
 
 def nanoseconds(operations: Operations, unit_costs: UnitCosts) -> float:
     """What operations take: in a second of stream, nanoseconds of one core."""
-    each = zip(_numbers(operations), _numbers(unit_costs.each), strict=True)
-    return math.fsum(number * cost for number, cost in each)
+    return math.fsum(map(mul, _numbers(operations), _numbers(unit_costs.each)))
 
 
 _numbers: Callable[[Operations], tuple[float, ...]] = attrgetter(*NAMES)

@@ -154,6 +154,7 @@ LONELY = "counted alone: no other query has its key, and a window in the same un
 APART = "counted alone: with the others of its key it would take longer"
 OFF = "counted alone: sharing is switched off"
 MOST_MERGED = 8  # groups of one key, any two of which are tried as one
+MOST_GATHERED = 8  # of which each is tried with those before it
 
 Lengths = Mapping[str, tuple[int, ...]]
 
@@ -253,6 +254,8 @@ class GroupAssigner:
             lengths = known if any(len(parts) > 1 for parts in known.values()) else None
         robust = not any_rates and not trusted(group, self.statistics)
         allowed = [engine for engine in self.engines if engine.ROBUST or not robust]
+        if len(group) > 1:  # what has an engine of its own runs together by that
+            allowed = [e for e in allowed if e.APART and takes(e, group)] or allowed
         return cheapest(group, self.statistics, self.unit_costs, allowed, lengths)
 
     @property
@@ -287,11 +290,33 @@ class GroupAssigner:
         for query in some:
             spans.setdefault(setting_of(query), []).append(query)
         if len(spans) > 1 and trusted(some, self.statistics):
-            ways.append(self._gathered(p for same in spans.values() for p in self._parted(same)))
+            parts = [part for same in spans.values() for part in self._parted(same)]
+            ways.append(self._gathered(self._paired(parts)))
         parted = self._merged(min(ways, key=_cost))
         groups = [self._group(group, ranked, len(some)) for group, ranked in parted]
         total = sum(group.nanoseconds for group in groups)
         return GroupAssignment(groups, total, min(total, self._dearest(each)))
+
+    def _paired(self, parts: list[RankedGroup]) -> list[RankedGroup]:
+        """Groups, the dearest first, of which neighbours are one where that takes less, as long as
+        there are many: what follows looks at them again and again.
+        """
+        parts = sorted(parts, key=lambda part: -part[1].nanoseconds)
+        while len(parts) > MOST_GATHERED:
+            found: list[RankedGroup] = []
+            for first, *others in (parts[i : i + 2] for i in range(0, len(parts), 2)):
+                found.append(first)
+                for group, ranked in others:
+                    both = [*first[0], *group]
+                    joint = self._together(both)
+                    if joint.nanoseconds < first[1].nanoseconds + ranked.nanoseconds:
+                        found[-1] = both, joint
+                    else:
+                        found.append((group, ranked))
+            if len(found) == len(parts):
+                break
+            parts = found
+        return parts
 
     def _gathered(self, parts: Iterable[RankedGroup]) -> list[RankedGroup]:
         """Groups, the dearest first: each joins the one with which that takes the least, if it
@@ -314,6 +339,8 @@ class GroupAssigner:
 
     def _together(self, group: Sequence[Query]) -> RankedEngine:
         """The cheapest engine for a group that is asked for again and again."""
+        if len(group) == 1:
+            return self.alone(group[0])
         names = frozenset(query.name for query in group)
         if names not in self._tried:
             self._tried[names] = self.ranked(group)[0]
