@@ -41,6 +41,7 @@ _COUNTED = (
     "SEQ(A a, !SEQ(B b, C c), A d) AGG COUNT(*)",
     "AND(A a, B b) AGG COUNT(*)",
     "SEQ(A a, B b, C c) WHERE a.y < c.y AGG COUNT(*)",
+    "SEQ(A a, B b, C c) WHERE a.y < b.y AND b.x >= c.x AGG COUNT(*), MAX(b.x)",
     "A a AGG SUM(a.x), COUNT(*)",
     "A a AGG MIN(a.y), MAX(a.y), AVG(a.x)",
 )

@@ -9,6 +9,7 @@ from typing import Any
 from kernels.chains import reference as chains_reference
 from kernels.chopconnect import reference as chopconnect_reference
 from kernels.compact import reference as compact_reference
+from kernels.fenwick import reference as fenwick_reference
 from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
 from kernels.orders import reference as orders_reference
@@ -29,6 +30,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "panes": panes_reference.slide_panes,
         "reversible": reversible_reference.slide_reversible,
         "aseq": aseq_reference.count_prefixes,
+        "count_compared": fenwick_reference.count_compared,
         "starts": starts_reference.count_starts,
         "chopconnect": chopconnect_reference.connect,
         "count_pairs": joins_reference.count_pairs,

@@ -15,6 +15,7 @@ from kernels.chains import cpu as chains
 from kernels.chains import opencl as chains_opencl
 from kernels.chopconnect import cpu as chopconnect
 from kernels.compact import cpu as compact
+from kernels.fenwick import cpu as fenwick
 from kernels.folds import cpu as folds
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
@@ -44,6 +45,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         },
         # Also PreTree, whose trees have more than one branch.
         "aseq": {"numba": aseq.count_prefixes},
+        "count_compared": {"numba": fenwick.count_compared},
         "starts": {"numba": starts.count_starts},
         "chopconnect": {"numba": chopconnect.connect},
         "count_pairs": {"numba": joins.count_pairs, "opencl": joins_opencl.count_pairs},

@@ -41,6 +41,7 @@ from optimizer.trees.problem import Shape
 from optimizer.trees.search import refusal
 from optimizer.trees.tree import Propagation
 from optimizer.trees.tree import to_document as tree_document
+from sharing.counting.compared import is_counted_in_order
 from sharing.counting.plan import CountingProblem, counted, counting_problem
 from sharing.matching.listed import ListedQuery, listed_query
 from sharing.matching.nodes import NodeProblem
@@ -271,7 +272,11 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
     """Which queries are counted, run as trees, or neither, and what each sort has in common."""
     queries = workload.queries
     off = None if request.counting else "counting is switched off"
-    uncounted = {q.name: why for q in queries if (why := countable(q) or off) is not None}
+    uncounted = {
+        q.name: why
+        for q in queries
+        if (why := countable(q) or off) is not None and not is_counted_in_order(q, request)
+    }
     _check_size([q for q in queries if q.name in uncounted])
     by_trees = refusal if request.shape != "stepwise" else lambda query: "trees are switched off"
     treeless = {

@@ -32,7 +32,7 @@ from engines.counting.tables import Letters, by_letter, ints, pointers, where
 from kernels.groups import ResultRows, Spans
 from kernels.prefixes import cpu as kernel
 from optimizer.ir.automaton import Symbols
-from optimizer.ir.chain import Chain, chain_of
+from optimizer.ir.chain import Chain, NeighbourComparison, chain_of
 from optimizer.ir.query import Query, Symbol
 
 
@@ -131,23 +131,33 @@ def _run(
     )
 
 
-class _Node(NamedTuple):
+class Prefix(NamedTuple):
+    """A node of the tree: a prefix of queries, by its last component."""
+
     parent: int
     symbol: Symbol
     gap: Symbols  # what clears it
+    comparison: NeighbourComparison | None  # with its parent's event
+
+
+def prefixes_of(members: Sequence[Member]) -> tuple[list[Prefix], list[list[int]]]:
+    """The nodes of a tree of queries, parents first, and those that each query goes along."""
+    numbers: dict[Prefix, int] = {}
+    paths = []
+    for member in members:
+        path: list[int] = []
+        chain = member.chain
+        compared = chain.comparisons or [None] * len(chain.components)
+        for component, gap, comparison in zip(chain.components, chain.gaps, compared, strict=True):
+            node = Prefix(path[-1] if path else -1, component.symbol, gap, comparison)
+            path.append(numbers.setdefault(node, len(numbers)))
+        paths.append(path)
+    return list(numbers), paths
 
 
 def tree_of(members: Sequence[Member], letters: Letters) -> kernel.PrefixTree:
     """The tables of a tree of queries for the letters of a stream."""
-    numbers: dict[_Node, int] = {}
-    paths = []
-    for member in members:
-        path: list[int] = []
-        for component, gap in zip(member.chain.components, member.chain.gaps, strict=True):
-            node = _Node(path[-1] if path else -1, component.symbol, gap)
-            path.append(numbers.setdefault(node, len(numbers)))
-        paths.append(path)
-    nodes = list(numbers)
+    nodes, paths = prefixes_of(members)
     slots = _Slots(members, paths)
     gates = list(dict.fromkeys(m.chain.gate for m in members if m.chain.gate))
     moves = [symbols for symbols, _ in letters.moves]
@@ -193,7 +203,7 @@ class _Slots:
         """Where the slots of each node begin; they stand together."""
         return np.searchsorted([slot.node for slot in self.slots], np.arange(nodes + 1))
 
-    def source(self, slot: _Slot, nodes: Sequence[_Node]) -> int:
+    def source(self, slot: _Slot, nodes: Sequence[Prefix]) -> int:
         """The same value's slot at the node above, or -1 at its own component."""
         return self._number.get(slot._replace(node=nodes[slot.node].parent), -1)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from engines.account import Account
 from engines.columns.columns import Columns, Vector, evaluate, truth
 from engines.columns.layout import ArrangedEvents
-from engines.counting import aseq, chopconnect, pretree, sem
+from engines.counting import aseq, chopconnect, fenwick, pretree, sem
 from engines.counting.folds import count_folds
 from engines.counting.letters import spans_of
 from engines.counting.panes import count_panes
@@ -112,6 +112,12 @@ def _sem(
     return sem.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
 
 
+def _fenwick(
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
+    return fenwick.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
+
+
 RUNNERS: Mapping[str, Runner] = {
     "product": _product,
     "aseq": _aseq,
@@ -120,6 +126,7 @@ RUNNERS: Mapping[str, Runner] = {
     "panes": _panes,
     "folds": _folds,
     "sem": _sem,
+    "fenwick": _fenwick,
 }
 
 

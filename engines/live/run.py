@@ -248,10 +248,10 @@ class LiveRun:
 def continues(unit: CountingUnit) -> bool:
     """Can a unit be counted from batch to batch over a state of symbols?
 
-    Not by engines whose queries have several windows, nor where simultaneous events have to be
-    paired: these keep their events instead.
+    Not by engines whose queries have several windows or compare attributes, nor where simultaneous
+    events have to be paired: these keep their events instead.
     """
-    if unit.engine in ("panes", "folds"):
+    if unit.engine in ("panes", "folds", "fenwick"):
         return False
     return not any(
         m.has_conjunction for machines in CountingPlan(unit.queries).machines for m in machines

@@ -41,6 +41,7 @@ ENGINES: Mapping[str, tuple[str, ...]] = {
     "pretree": ("tree_", "sorted_"),
     "chopconnect": ("chop_",),
     "sem": ("sem_", "sorted_"),
+    "fenwick": ("sem_", "sorted_"),
     "panes": ("pane_",),
     "folds": ("fold_",),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from kernels.evaluations import looks
 from kernels.groups import Groups, ResultRows, Spans
@@ -21,7 +22,8 @@ def count_prefixes(
 ) -> int:
     """As `kernels.prefixes.cpu.count_prefixes`."""
     rows = 0
-    for q, g, boundary, window in looks(groups, spans, lambda g: _triggered(groups, tree, g)):
+    triggered = partial(triggered_queries, groups, tree)
+    for q, g, boundary, window in looks(groups, spans, triggered):
         count, values = _window(groups, tree, q, window)
         if not count:
             continue
@@ -40,7 +42,8 @@ def count_prefixes(
     return rows
 
 
-def _triggered(groups: Groups, tree: PrefixTree, g: int) -> list[int]:
+def triggered_queries(groups: Groups, tree: PrefixTree, g: int) -> list[int]:
+    """The queries that an event of a group triggers."""
     found: dict[int, None] = {}
     for e in range(groups.event[g], groups.event[g + 1]):
         letter = groups.move_letter[e]

@@ -12,6 +12,7 @@ from optimizer.engines import (
     chopconnect,
     compact,
     deferred_trees,
+    fenwick,
     folds,
     panes,
     pretree,
@@ -33,7 +34,7 @@ def _constructing(*modules: Engine) -> tuple[Engine, ...]:
 
 
 # Of equal costs, the first one is taken.
-COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds)
+COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds, fenwick)
 CONSTRUCTING = _constructing(trees, deferred_trees, stepwise, compact)
 ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING)
 

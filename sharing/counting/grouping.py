@@ -4,6 +4,7 @@ chosen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -270,11 +271,15 @@ class GroupAssigner:
         for query in queries:
             place: Hashable = query.name
             if self.sharing:
-                own = next((e.NAME for e in apart if e.refusal(query) is None), None)
-                place = own, setting_of(query).shared
+                place = setting_of(query).shared
+                own = next((engine for engine in apart if engine.refusal(query) is None), None)
                 if own is not None:
-                    window = query.window if query.window.is_count else None
-                    place = *place, query.slide is None, window
+                    places = ((own.NAME, place, number) for number in itertools.count())
+                    place = next(
+                        p
+                        for p in places
+                        if own.refusal_together([*found.get(p, ())[:1], query]) is None
+                    )
             found.setdefault(place, []).append(query)
         return found.values()
 

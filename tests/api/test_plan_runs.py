@@ -55,7 +55,7 @@ DOCUMENT: dict[str, Any] = {
     ],
 }
 QUERIES = [text.split()[1] for text in DOCUMENT["queries"]]
-COUNTING = ("product", "aseq", "pretree", "chopconnect", "panes", "folds", "sem")
+COUNTING = ("product", "aseq", "pretree", "chopconnect", "panes", "folds", "sem", "fenwick")
 # Columns that other operators make, what is counted within a counter, and what only passes rows on.
 WITHOUT_TIME = ("symbol", "events", "segment", "union")
 # A is so rare that one counter for each start is cheaper than the product of all events.

@@ -33,7 +33,7 @@ BOUND = load_bound(
 
 def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
     names = [each.NAME for each in ENGINES]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 12
     counting = {each.NAME for each in COUNTING}
     kinds = {group_type({"engine": name}) for name in names}
     assert kinds == set(get_args(Group))
@@ -52,6 +52,7 @@ def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
         ("sem", ["chain", "slides", "either", "single"]),
         ("panes", ["slides"]),
         ("folds", ["single"]),
+        ("fenwick", ["tied"]),
         ("trees", ["chain", "slides", "either", "tied", "single"]),
         ("deferred-trees", ["chain", "slides", "either", "tied", "single"]),
         ("stepwise", ["chain", "slides", "either", "tied", "single"]),
@@ -65,7 +66,7 @@ def test_an_engine_refuses_what_it_cannot_run(name: str, takes_them: list[str]) 
     if name in {each.NAME for each in COUNTING}:
         chain, slides = BOUND.query("chain"), BOUND.query("slides")
         assert takes(counting_engine(name), [chain, slides]) == (
-            name not in ("panes", "folds", "sem")
+            name not in ("panes", "folds", "sem", "fenwick")
         )
         counts = replace(chain, window=Window(5, is_count=True))
         assert not takes(counting_engine(name), [chain, counts])

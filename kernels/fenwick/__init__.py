@@ -1,0 +1,1 @@
+"""Counts of sequences whose neighbours are compared, by Fenwick trees over ranks."""
