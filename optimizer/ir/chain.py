@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from optimizer.ir.automaton import Symbols, countable
 from optimizer.ir.query import Aggregation, Event, Neg, Pattern, Query, Seq, alternatives
+from workloads.errors import UnsupportedError
 from workloads.syntax import Attribute, Comparison, Expression, One
 
 
@@ -62,7 +63,10 @@ def compared_chain_of(query: Query) -> Chain | str:
         return "it returns matches"
     if not query.conditions:
         return "nothing ties its components"
-    chain = _sequence(query)
+    try:
+        chain = _sequence(query)
+    except UnsupportedError as error:
+        return str(error)
     if isinstance(chain, str):
         return chain
     if chain.gate:
