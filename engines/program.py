@@ -130,6 +130,9 @@ class OperatorIds:
         whole = Graph(program.workload, Statistics(), DEFAULTS, program.sharing)
         queries = program.workload.queries
         self._graph = whole.of(queries[0]) if queries else whole
+        self._symbols: dict[Symbol, str] = {}  # asked for with every batch
+        self._partitions: dict[tuple[tuple[str, ...], bool], str] = {}
+        self._joins: dict[tuple[str, int], tuple[ReadingTree, dict[joins.Operator, str]]] = {}
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -145,17 +148,25 @@ class OperatorIds:
         return self._graph.conditions()
 
     def symbol(self, symbol: Symbol) -> str:
-        return self._graph.symbol(symbol)
+        if symbol not in self._symbols:
+            self._symbols[symbol] = self._graph.symbol(symbol)
+        return self._symbols[symbol]
 
     def partition(self, key: tuple[str, ...], ranked: bool) -> str:
-        return self._graph.partition(key, ranked)
+        place = (key, ranked)
+        if place not in self._partitions:
+            self._partitions[place] = self._graph.partition(key, ranked)
+        return self._partitions[place]
 
     def events(self, symbol: Symbol, query: Query) -> str:
         return self._graph.events(symbol, query)
 
     def joins(self, query: Query, reading: ReadingTree) -> dict[joins.Operator, str]:
         """The ids of the operators of a tree, also of one that the plan does not have."""
-        return add_reading(self._graph, query, reading)
+        place = (query.name, id(reading))  # of trees that are held here, and stay the same
+        if place not in self._joins:
+            self._joins[place] = (reading, add_reading(self._graph, query, reading))
+        return self._joins[place][1]
 
     def stepwise(self, query: Query) -> str:
         return stepwise_id(self._graph, query, self._inputs(query))
@@ -254,7 +265,8 @@ class RunContext:
     """The state of a run that is no operator's.
 
     `adaptive` has the trees of the batches before, `ledger` the queries that were stopped at a
-    limit, which are left out from then on, and `given` the rows of each query so far.
+    limit, which are left out from then on, and `given` the rows of each query so far. Matches that
+    end before the time `since` are given already, and need not be found.
     """
 
     options: RunOptions = DEFAULT_OPTIONS
@@ -263,6 +275,7 @@ class RunContext:
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counts = field(default_factory=Counts)
     given: Counter[str] = field(default_factory=Counter)
+    since: int | None = None
     is_whole: bool = False  # are the events that are run over all there are?
     adaptive: AdaptivePlans | None = None  # until trees are chosen on events
 

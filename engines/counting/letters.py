@@ -439,13 +439,15 @@ def bits_of_counts(plan: CountingPlan, prepared: LetterGroups, spans: Spans) -> 
     groups, moves = prepared.groups, prepared.letters.moves
     events = np.bincount(groups.move_letter, minlength=len(moves))
     every = range(len(plan.queries))
-    bits = _bits(plan, every, _by_symbol(plan, moves, events))  # if all were in one window
+    bits = bits_of_symbols(
+        plan, every, _by_symbol(plan, moves, events)
+    )  # if all were in one window
     for width in np.unique(spans.width[bits >= ONE_WORD]).tolist():
         most = most_of_letters(
             groups.run, groups.position, groups.event, groups.move_letter, len(moves), width
         )
         mine = np.flatnonzero((bits >= ONE_WORD) & (spans.width == width))
-        bits[mine] = _bits(plan, mine.tolist(), _by_symbol(plan, moves, most))
+        bits[mine] = bits_of_symbols(plan, mine.tolist(), _by_symbol(plan, moves, most))
     return bits
 
 
@@ -465,7 +467,9 @@ def _by_symbol(
     return found
 
 
-def _bits(plan: CountingPlan, queries: Iterable[int], most: dict[Symbol, int]) -> Float64s:
+def bits_of_symbols(
+    plan: CountingPlan, queries: Iterable[int], most: dict[Symbol, int]
+) -> Float64s:
     """The same for windows with at most so many candidates of each symbol."""
     bits = {symbol: math.log2(max(1, number)) for symbol, number in most.items()}
     return np.array([

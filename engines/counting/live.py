@@ -2,15 +2,19 @@
 
 The state is what the window still holds: of each key the groups of events that a later window can
 reach, as the symbols they are instances of and the values that are aggregated. It knows nothing of
-counters, so it is the same for every engine, device and plan: each batch, the plan's engine makes
-the counters of the keys that it brings news of anew. As an Arrow table it has one row for each key.
+counters, so it is the same for every engine, device and plan. As an Arrow table it has one row for
+each key.
+
+Where an engine has a form that goes on (`engines.counting.kept`), its counters are kept from batch
+to batch, as a cache of the state. Else, and in the first batch behind a restart, the plan's engine
+makes the counters of the keys that a batch brings news of anew.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +23,8 @@ import pyarrow.compute as pc
 
 from engines.columns.layout import ArrangedEvents
 from engines.counting.chopconnect import connected_rows
+from engines.counting.kept import KeptCounters, KeptPlaces
+from engines.counting.kept_units import can_keep
 from engines.counting.letters import (
     CountingPlan,
     CountResult,
@@ -33,6 +39,7 @@ from engines.counting.letters import (
     spoken,
     with_letters,
 )
+from engines.counting.live_state import NEVER, LiveCounterState, by_key, by_time
 from engines.counting.pretree import tree_rows
 from engines.counting.product import (
     CompiledTables,
@@ -41,7 +48,7 @@ from engines.counting.product import (
     room_for,
     run_product,
 )
-from engines.counting.rows import Selected, result_tables
+from engines.counting.rows import ResultColumns, Selected, result_tables
 from engines.counting.sem import start_rows, window_spans
 from engines.device_kernels import DeviceKernels
 from engines.devices import DeviceRequest
@@ -55,26 +62,7 @@ from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]
 STATE_VERSION = b"2"
-NEVER = -(2**62)  # before any time
-
-
-@dataclass(frozen=True)
-class LiveCounterState:
-    """What is left of earlier batches, a run of groups for each key."""
-
-    keys: pa.Array  # strings; one null where there is no key
-    events: Int64s  # by run: all events of the key so far, which ranks are counted from
-    last: Int64s  # by run: the time of the last of them
-    since: Int64s  # by run: the last time or rank that rows have been given for
-    run: Int64s  # row pointers by run
-    position: Int64s  # by group
-    event: Int64s  # row pointers by group
-    codes: Int64s  # by event: numbers of `sets`
-    inputs: npt.NDArray[np.float64]  # (attribute, event)
-    sets: tuple[Symbols, ...]
-
-    def __len__(self) -> int:
-        return len(self.keys)
+_PATIENCE = 16  # batches until counters that could not be kept are tried again
 
 
 class _Counter:
@@ -165,24 +153,68 @@ class LiveCounter:
                 self._reach[symbol] = max(width, self._reach.get(symbol, 0))
         self._counters = [_Counter(unit, self._plan.inputs, tick) for unit in units]
         self._context = context or RunContext()
+        self._keeping, self._others = self._counters[:0], self._counters
+        if not self._is_count:
+            self._keeping = [c for c in self._counters if can_keep(c.plan, c.unit)]
+            self._others = [c for c in self._counters if c not in self._keeping]
+        pairs = {tuple(pair) for c in self._keeping for pair in np.stack(c.spans, 1).tolist()}
+        self._windows = len(pairs)  # with slides: what is kept by itself
         self.clear()
 
     def clear(self) -> None:
         """Start afresh."""
+        self._kept: KeptCounters | None = None
+        self._wait = 1  # batches before counters are kept: a saved state may go on elsewhere
+        self._since = NEVER  # the last time that rows have been given for, where counters are kept
         none = np.zeros(0, np.int64)
         start = np.zeros(1, np.int64)
         inputs = np.zeros((len(self._plan.inputs), 0))
         keys = pa.array([], pa.string())
-        self.state = LiveCounterState(keys, none, none, none, start, none, start, none, inputs, ())
+        self._state = LiveCounterState(keys, none, none, none, start, none, start, none, inputs, ())
+
+    @property
+    def state(self) -> LiveCounterState:
+        """What is left of earlier batches."""
+        if self._kept is None or self._others:
+            return self._state
+        state = self._kept.state()
+        held = self._held(state.sets, state.codes, np.append(0, np.cumsum(state.sizes)))
+        return by_key(state.where(state.position + held > self._since), self._since)
+
+    @property
+    def held(self) -> int:
+        """How many events the state holds; maybe also some that only narrower windows speak of."""
+        return len(self._state.codes) if self._kept is None or self._others else self._kept.held
+
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing left of earlier batches?"""
+        return not (self.held if self._kept is not None else len(self._state))
+
+    @property
+    def memory_bytes(self) -> int:
+        """How many bytes `memory` takes, about."""
+        return 64 * len(self._state.codes) + (0 if self._kept is None else self._kept.nbytes)
+
+    def memory(self) -> tuple[Any, ...]:
+        """All that it holds, for `recall`; it is not to be used any further until then."""
+        return self._state, self._kept, self._since, self._wait
+
+    def recall(self, memory: tuple[Any, ...]) -> None:
+        """Go on with what `memory` gave, in the same process and with the same queries."""
+        self._state, self._kept, self._since, self._wait = memory
 
     @property
     def due(self) -> int | None:
         """The first time that may give rows, or let go of all state, if no further event comes."""
-        if self._is_count or not len(self.state.position):
+        if self._is_count or not self.held:
             return None
-        s = self.state
-        gone = int((s.position + self._held(s.sets, s.codes, s.event)).max())
-        since = int(self.state.since.min())
+        if self._kept is not None and not self._others:
+            gone, since = (self._kept.last or self._since) + self._width, self._since
+        else:
+            s = self._state
+            gone = int((s.position + self._held(s.sets, s.codes, s.event)).max())
+            since = int(s.since.min())
         return min([gone, *((since // slide + 1) * slide for slide in self._slides)])
 
     def add(
@@ -193,19 +225,64 @@ class LiveCounter:
         None means that no more will come. `outputs` are the operators that rows are charged to.
         """
         account = self._context.account
+        found: list[tuple[_Counter, CountResult, ResultColumns]] = []
         with account.charge(self._counters[0].unit.operator):
             new = spoken(self._plan, arranged.columns, arranged.layout)
-            batch = _Arrived(self.state, new, arranged, self.queries[0].key, self._is_count)
-        limit = self._limit(batch, until)
+            kept = self._going_on(new, arranged, until)
+        if kept is not None:
+            found += ((c, *rows) for c, rows in zip(self._keeping, kept, strict=True))
+        anew = self._counters if kept is None else self._others
+        if anew:
+            with account.charge(anew[0].unit.operator):
+                batch = _Arrived(self._state, new, arranged, self.queries[0].key, self._is_count)
+            limit = self._limit(batch, until)
+            for counter in anew:
+                with account.charge(counter.unit.operator):
+                    rows = self._count(counter, batch, limit)
+                found.append((counter, rows, _Places(batch, rows, self._is_count)))
+            self._state = batch.left(self._held(batch.sets, batch.codes, batch.event), limit)
+            self._wait = max(self._wait - 1, 0)
         tables: list[tuple[Query, pa.Table]] = []
-        for counter in self._counters:
-            with account.charge(counter.unit.operator):
-                found = self._count(counter, batch, limit)
-            account.count(counter.unit.operator, counter.read(new), len(found.group))
-            places = _Places(batch, found, self._is_count)
-            tables += result_tables(counter.unit.queries, found, places, account, outputs)
-        self.state = batch.left(self._held(batch.sets, batch.codes, batch.event), limit)
+        for counter, rows, places in found:
+            account.count(counter.unit.operator, counter.read(new), len(rows.group))
+            tables += result_tables(counter.unit.queries, rows, places, account, outputs)
         return tables
+
+    def _going_on(
+        self, new: RelevantEvents, arranged: ArrangedEvents, until: int | None
+    ) -> list[tuple[CountResult, KeptPlaces]] | None:
+        """The rows by counters that are kept; None where they have to be made anew."""
+        if not self._keeping or not self._on_cpu():
+            return None
+        # Where much is new, one go over all events takes no longer, and all windows share it.
+        is_little = len(new.codes) * self._windows <= self.held
+        if self._kept is None and not self._wait and is_little:
+            self._since = int(self._state.since.max(initial=NEVER))
+            units = [(counter.plan, counter.unit, counter.spans) for counter in self._keeping]
+            self._kept = KeptCounters.of(units, by_time(self._state), self._since)
+            self._wait = _PATIENCE
+        kept = self._kept
+        if kept is None:
+            return None
+        if until is None:
+            last = self._since if kept.last is None else kept.last
+            until = int(arranged.layout.ticks.max(initial=last)) + self._width
+        found = None
+        if is_little:
+            key, account = self.queries[0].key, self._context.account
+            found = kept.add(new, arranged, key, self._since, until, account)
+        if found is None:
+            # As if they had not been: the state is what it was before these events.
+            self._state, self._kept, self._wait = self.state, None, 1
+        else:
+            self._since = until
+        return found
+
+    def _on_cpu(self) -> bool:
+        return all(
+            self._context.device_of(counter.unit.device).device == "cpu"
+            for counter in self._keeping
+        )
 
     def _held(self, sets: Sequence[Symbols], codes: Int64s, event: Int64s) -> Int64s:
         """For how long each group is needed: as long as the widest window that speaks of it."""
@@ -279,7 +356,8 @@ class LiveCounter:
         for i, name in enumerate(self._inputs):
             if name in kept:
                 inputs[i] = _lists(table, f"input_{kept.index(name)}").flatten().to_numpy()
-        self.state = LiveCounterState(
+        self.clear()
+        self._state = LiveCounterState(
             _strings(table.column("key")),
             whole("events"),
             whole("last"),

@@ -96,12 +96,6 @@ def tree_rows(
     together: Callable[[Chain], object] | None = by_start,
 ) -> ResultRows:
     """The rows of the plan's queries, with a tree for each value of `together`, or each query."""
-    trees: dict[object, list[Member]] = defaultdict(list)
-    for q, query in enumerate(plan.queries):
-        chain = chain_of(query)
-        assert isinstance(chain, Chain), chain
-        key = q if together is None else together(chain)
-        trees[key].append(Member(q, chain, plan.terms[q].values, plan.terms[q].triggers))
     found = [
         _run(
             tree_of(members, prepared.letters),
@@ -110,9 +104,22 @@ def tree_rows(
             spans.of(ints(member.query for member in members)),
             dual,
         )
-        for members in trees.values()
+        for members in members_by_tree(plan, together)
     ]
     return joined(found)
+
+
+def members_by_tree(
+    plan: CountingPlan, together: Callable[[Chain], object] | None
+) -> list[list[Member]]:
+    """The plan's queries by tree."""
+    trees: dict[object, list[Member]] = defaultdict(list)
+    for q, query in enumerate(plan.queries):
+        chain = chain_of(query)
+        assert isinstance(chain, Chain), chain
+        key = q if together is None else together(chain)
+        trees[key].append(Member(q, chain, plan.terms[q].values, plan.terms[q].triggers))
+    return list(trees.values())
 
 
 def _run(

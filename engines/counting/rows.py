@@ -152,7 +152,9 @@ def result_tables(
     account, outputs = account or Account(), outputs or {}
     for query, (first, end) in zip(queries, itertools.pairwise(counted.ends.tolist()), strict=True):
         output = outputs.get(query.name, query.name)
-        for start in range(first, max(end, first + 1), most):
+        if first == end:  # of many queries over little of a stream, most
+            account.count(output)
+        for start in range(first, end, most):
             stop = min(end, start + most)
             with account.charge(output):
                 table = _table(query, counted, slice(start, stop), places)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow.types as at
 
 from engines.input.event_table import Events, from_table
 from engines.live.run import Generation, LiveGenerations, StateSize
-from engines.live.state_bytes import from_bytes, joined, parted, to_bytes
+from engines.live.state_bytes import digest_of, from_bytes, joined, parted, to_bytes
 from engines.local.slices import between
 from engines.program import DEFAULT_OPTIONS, RunContext, RunOptions
 from engines.results.tables import Results, empty_results
@@ -82,6 +83,38 @@ def _mix(values: UInt64s) -> UInt64s:
     return values ^ (values >> np.uint64(31))
 
 
+_Version = tuple[int | None, tuple[tuple[str, bytes], ...]]  # a time, and digests by generation
+REMEMBERED = 256 * 2**20  # bytes of states that are remembered beside being saved
+
+
+class _Memory:
+    """What buckets held at the end of their last turns here, for as long as nothing else happens.
+
+    A cache: what it has of a bucket is right only if the saved state is still the same, which its
+    time and a digest tell. A turn that is run again, or was run elsewhere meanwhile, finds another.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, tuple[_Version, int, dict[str, Any]]] = {}
+        self._bytes = 0
+
+    def take(self, place: Hashable, version: _Version) -> dict[str, Any] | None:
+        """What is remembered of a bucket with this version of its state, once."""
+        if place not in self._held:
+            return None
+        known, size, memory = self._held.pop(place)
+        self._bytes -= size
+        return memory if known == version else None
+
+    def put(self, place: Hashable, version: _Version, size: int, memory: dict[str, Any]) -> None:
+        """Remember what a state is read as, which takes so many bytes."""
+        self._held[place] = (version, size, memory)
+        self._bytes += size
+        while self._bytes > REMEMBERED:  # what was used longest ago comes first
+            _, size, _ = self._held.pop(next(iter(self._held)))
+            self._bytes -= size
+
+
 _OWN = ""  # the part of a state that is no generation's
 
 
@@ -113,6 +146,11 @@ class _BucketState:
     due: int | None = None
     held: Mapping[str, StateSize] = field(default_factory=dict)
 
+    @property
+    def version(self) -> _Version:
+        """What tells it from what the bucket held at other times."""
+        return self.until, tuple((name, digest_of(part)) for name, part in self.live.items())
+
 
 class Bucket:
     """Takes turns for any number of buckets with the same queries, each with its own state.
@@ -131,6 +169,7 @@ class Bucket:
         self._stream, self._schema = first.program.workload.stream, schema
         self._live = LiveGenerations(generations, tick, options)
         self._time_type = self._events(schema.empty_table()).time_type
+        self._memory = _Memory()
 
     @property
     def context(self) -> RunContext:
@@ -142,8 +181,17 @@ class Bucket:
         """The queries that have one state together, by the name of the first of them."""
         return self._live.groups
 
-    def turn(self, state: bytes | None, arrived: Sequence[pa.Table], until: int | None) -> Turn:
-        """All events up to the time `until` have come; None: that is known of no time yet."""
+    def turn(
+        self,
+        state: bytes | None,
+        arrived: Sequence[pa.Table],
+        until: int | None,
+        place: Hashable = None,
+    ) -> Turn:
+        """All events up to the time `until` have come; None: that is known of no time yet.
+
+        `place` is what the bucket is called, where turns here may follow each other.
+        """
         before = self._read(state)
         late = self._schema.empty_table()
         waiting = before.waiting
@@ -161,10 +209,17 @@ class Bucket:
             after = replace(after, waiting=events.table, until=until)
             taken = len(ready)
             if before.live or len(ready):
-                self._live.restore(before.live)
+                memory = None if place is None else self._memory.take(place, before.version)
+                if memory is None:
+                    self._live.restore(before.live)
+                else:
+                    self._live.recall(memory)
                 found = self._live.add(ready, until)
                 live = self._live.save()
                 after = replace(after, live=live, due=self._live.due, held=self._live.held)
+                if place is not None:
+                    size = sum(map(len, live.values())) + self._live.memory_bytes
+                    self._memory.put(place, after.version, size, self._live.memory())
         state, due = _written(after), _due(after, events)
         return Turn(found, late, taken, len(events), after.held, state, due)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import StateError, row_limit_reason
 from engines.live.state_bytes import from_bytes, to_bytes
+from engines.local.news import of_symbols
 from engines.local.run import SlicedRun, within_limit
 from engines.local.slices import Slice, appended, between
 from engines.program import DEFAULT_OPTIONS, CountingUnit, Program, RunContext, RunOptions, Unit
@@ -27,6 +28,7 @@ from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.tables import Results, empty_results, joined_results
 from engines.statistics.running import RunningStatistics
 from optimizer.ir.query import Query
+from optimizer.ir.query import events as components
 from workloads.errors import UnsupportedError
 
 
@@ -38,6 +40,7 @@ class Generation:
     since: int | None = None
 
 
+_PIECES = 4  # of a table
 _REST = "matches"  # the group of all queries that are not counted
 
 
@@ -79,7 +82,11 @@ class LiveRun:
             _name(units[0].queries[0]): LiveCounter(units, tick, self.context)
             for units in groups.values()
         }
-        self._sliced = SlicedRun(program.only(rest), tick, self.context)
+        self._rest = program.only(rest)
+        self._symbols = {
+            e.symbol for q in self._rest.workload.queries for e in components(q.pattern)
+        }
+        self._sliced = SlicedRun(self._rest, tick, self.context)
         if self._sliced.unbounded:
             raise UnsupportedError(
                 f"query {self._sliced.unbounded[0]} cannot run over a live stream: its window is "
@@ -131,6 +138,8 @@ class LiveRun:
                 account.count(program.ids.symbol(symbol), len(events), instances)
 
     def _add_rest(self, events: Events, until: int | None) -> Results:
+        if self._sliced.is_timed:
+            events = of_symbols(self._rest, events, self._symbols, self.context.account)
         kept = events if self._kept is None else appended(self._kept, events)
         reach = self._sliced.reach
         if until is None:
@@ -142,7 +151,7 @@ class LiveRun:
             return empty_results(events.time_type)
         found = self._sliced.run(Slice(between(kept, None, stop + reach.ahead), self._start, stop))
         self._start = stop
-        self._kept = between(kept, stop - reach.back + 1, None)
+        self._kept = _in_few_pieces(between(kept, stop - reach.back + 1, None))
         return found
 
     @property
@@ -156,7 +165,7 @@ class LiveRun:
     def held(self) -> dict[str, StateSize]:
         """What the state of each group holds, by the group's first query; bytes as last saved."""
         sizes = {
-            group.queries[0].name: StateSize(len(group.state.codes), self._bytes.get(name, 0))
+            group.queries[0].name: StateSize(group.held, self._bytes.get(name, 0))
             for name, group in self._counted.items()
         }
         if self._has_rest:
@@ -168,7 +177,7 @@ class LiveRun:
     @property
     def is_empty(self) -> bool:
         """Nothing is held, so that going on is the same as starting afresh."""
-        if any(len(group.state) for group in self._counted.values()):
+        if not all(group.is_empty for group in self._counted.values()):
             return False
         return not self._kept and not self._sliced.carried_events()
 
@@ -234,6 +243,24 @@ class LiveRun:
             }
         )
 
+    @property
+    def memory_bytes(self) -> int:
+        """How many bytes `memory` takes, about."""
+        kept = 0 if self._kept is None else self._kept.table.nbytes
+        return kept + sum(group.memory_bytes for group in self._counted.values())
+
+    def memory(self) -> tuple[Any, ...]:
+        """All that it holds, counters that are kept too: for `recall` in the same process."""
+        counted = [group.memory() for group in self._counted.values()]
+        return self._start, self._kept, self._bytes, counted, self._sliced.carried_events()
+
+    def recall(self, memory: tuple[Any, ...]) -> None:
+        """Go on with what `memory` gave."""
+        self._start, self._kept, self._bytes, counted, carried = memory
+        for group, held in zip(self._counted.values(), counted, strict=True):
+            group.recall(held)
+        self._sliced.carry(carried)
+
     def clear(self) -> None:
         """Start afresh."""
         self._start, self._kept, self._bytes = None, None, {}
@@ -243,6 +270,13 @@ class LiveRun:
 
     def _trimmed(self, table: pa.Table) -> pa.Table:
         return table.select(needed_columns(self._workload, table.column_names))
+
+
+def _in_few_pieces(events: Events) -> Events:
+    """The same events; each batch adds a piece, and each piece takes its time with every batch."""
+    if not events.table.num_columns or events.table.column(0).num_chunks <= _PIECES:
+        return events
+    return replace(events, table=events.table.combine_chunks())
 
 
 def continues(unit: CountingUnit) -> bool:
@@ -331,6 +365,20 @@ class LiveGenerations:
     def save(self) -> dict[str, bytes]:
         """The state of each generation that holds anything."""
         return {name: run.save() for name, run in self._runs.items() if not run.is_empty}
+
+    @property
+    def memory_bytes(self) -> int:
+        """How many bytes `memory` takes, about."""
+        return sum(run.memory_bytes for run in self._runs.values())
+
+    def memory(self) -> dict[str, Any]:
+        """All that is held, by generation: for `recall` in the same process."""
+        return {name: run.memory() for name, run in self._runs.items()}
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Go on with what `memory` gave."""
+        for name, run in self._runs.items():
+            run.recall(memory[name])
 
     def restore(self, parts: Mapping[str, bytes | memoryview]) -> None:
         """Go on with a saved state; generations that it has nothing of start afresh."""

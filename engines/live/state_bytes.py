@@ -53,6 +53,11 @@ def from_bytes(blob: bytes | memoryview) -> tuple[dict[str, pa.Table], dict[str,
     return tables, header["about"]
 
 
+def digest_of(blob: bytes | memoryview) -> bytes:
+    """What tells one of `to_bytes` from another, without reading it."""
+    return bytes(blob[: len(_MAGIC) + _DIGEST])
+
+
 def joined(parts: Mapping[str, bytes | memoryview]) -> bytes:
     """Several sequences of bytes as one; each has to tell by itself whether it is damaged."""
     header = json.dumps({name: len(part) for name, part in parts.items()}).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -17,6 +18,7 @@ from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
+from engines.local.news import LITTLE, KeyedProgram, by_key, events_of_news
 from engines.local.slices import Slice, SliceReach, appended, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
 from engines.matching.compact.run import listed_matches
@@ -330,11 +332,16 @@ class SlicedRun:
                 size = max(query.window.size for query in unit.queries)
                 ranked.setdefault((first.key, size, own), []).append(unit)
         self._timed = {reach: program.only(units) for reach, units in timed.items()}
+        self._units = timed
         self._ranked = [
             _Ranked(program.only(units), key, size) for (key, size, _), units in ranked.items()
         ]
         self._unbounded = program.only(unbounded)
         self._kept: list[pa.Table] = []
+
+    @cached_property
+    def _keyed(self) -> dict[tuple[str, ...], KeyedProgram]:
+        return by_key(self._program, self._units)
 
     @property
     def reach(self) -> SliceReach:
@@ -348,6 +355,11 @@ class SlicedRun:
     def queries(self) -> tuple[Query, ...]:
         """All queries that it runs."""
         return self._program.workload.queries
+
+    @property
+    def is_timed(self) -> bool:
+        """Are all windows in time, so that events that no query speaks of do not matter?"""
+        return not self._ranked and not self._unbounded.units
 
     @property
     def unbounded(self) -> tuple[str, ...]:
@@ -383,7 +395,7 @@ class SlicedRun:
             return SliceJob(piece, self._program, whole=[(self._program, piece.events)])
         ranked = [(group.program, self._ranked_columns(group, piece)) for group in self._ranked]
         whole = self._all_events(piece) if self._unbounded.units else []
-        return SliceJob(piece, self._program, self._timed, ranked, whole)
+        return SliceJob(piece, self._program, self._timed, ranked, whole, self._keyed)
 
     def _ranked_columns(self, group: _Ranked, piece: Slice) -> Columns:
         events = piece.own if group.carried is None else appended(group.carried, piece.own)
@@ -408,43 +420,62 @@ class SlicedRun:
 @dataclass(frozen=True)
 class SliceJob:
     """What a program runs for a slice: parts of it with windows in time, by their reach; parts with
-    windows of events, over these; and parts of which all rows are decided now."""
+    windows of events, over these; and parts of which all rows are decided now.
+
+    `keyed` are the parts with windows in time once more, by key.
+    """
 
     piece: Slice
     program: Program
     timed: Mapping[SliceReach, Program] = field(default_factory=dict)
     ranked: Sequence[tuple[Program, Columns]] = ()
     whole: Sequence[tuple[Program, Events]] = ()
+    keyed: Mapping[tuple[str, ...], KeyedProgram] = field(default_factory=dict)
 
     def chunks(self, context: RunContext) -> Iterator[RowChunk]:
         """The rows that are decided in the slice, as they are found."""
+        context.since = self.piece.start
         for chunk in chain(self._timed_chunks(context), self._ranked_chunks(context)):
             # Leaving out the other rows is the sinks' work.
             with context.account.charge(f"sink-{chunk.kind}"):
                 own = chunk.between(self.piece.start, self.piece.stop)
             yield own
+        context.since = None
         for program, events in self.whole:
             yield from event_chunks(program, events, context)
 
     def _timed_chunks(self, context: RunContext) -> Iterator[RowChunk]:
-        piece = self.piece
-        if not self.timed or not len(piece.events):
+        own, events = self.piece.own, self.piece.events
+        if len(own) > LITTLE * len(events) or not any(self.keyed):
+            yield from _sliced_chunks(KeyedProgram(self.program, self.timed), self.piece, context)
             return
-        if not self.program.sharing:
-            for reach, program in self.timed.items():
-                reached = rows_between(piece.events, *piece.rows(reach))
-                yield from event_chunks(program, reached, context)
-            return
-        columns = prepared(self.program, piece.events, context)
-        for reach, program in self.timed.items():
-            yield from column_chunks(program, columns.part(*piece.rows(reach)), context)
-        count_symbols(self.program, columns, context)
+        for key, keyed in self.keyed.items():
+            if key:
+                events = events_of_news(keyed, self.piece, key, own, context.account)
+                yield from _sliced_chunks(keyed, replace(self.piece, events=events), context)
+            else:
+                yield from _sliced_chunks(keyed, self.piece, context)
 
     def _ranked_chunks(self, context: RunContext) -> Iterator[RowChunk]:
         for program, columns in self.ranked:
             if len(columns.events):
                 yield from column_chunks(program, columns, context)
                 count_symbols(program, columns, context)
+
+
+def _sliced_chunks(keyed: KeyedProgram, piece: Slice, context: RunContext) -> Iterator[RowChunk]:
+    """The rows of parts of a program over the events of a slice that each reaches."""
+    if not keyed.timed or not len(piece.events):
+        return
+    if not keyed.program.sharing:
+        for reach, program in keyed.timed.items():
+            reached = rows_between(piece.events, *piece.rows(reach))
+            yield from event_chunks(program, reached, context)
+        return
+    columns = prepared(keyed.program, piece.events, context)
+    for reach, program in keyed.timed.items():
+        yield from column_chunks(program, columns.part(*piece.rows(reach)), context)
+    count_symbols(keyed.program, columns, context)
 
 
 def reach_of(queries: Sequence[Query], tick: int) -> SliceReach:

@@ -31,6 +31,7 @@ class Results:
     matches: pa.Table
 
 
+@cache
 def aggregate_schema(time_type: pa.DataType) -> pa.Schema:
     """The columns of aggregate rows."""
     return pa.schema(
@@ -107,6 +108,7 @@ def one_text(text: str, times: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(np.zeros(times, np.int32), pa.array([text], pa.string()))
 
 
+@cache
 def empty_results(time_type: pa.DataType) -> Results:
     """No rows at all."""
     return Results(aggregate_schema(time_type).empty_table(), match_schema(time_type).empty_table())

@@ -38,6 +38,7 @@ from engines.matching.trees.conditions import (
     prepare,
     shortened,
 )
+from engines.matching.trees.latest import Latest
 from engines.matching.trees.walks import walked
 from engines.program import RunContext
 from kernels.joins import cpu as joins
@@ -171,12 +172,13 @@ class TreeEvaluation:
         context: RunContext,
         shared: SharedBuffers | None = None,
         ids: Mapping[Operator, str] | None = None,
+        latest: Latest | None = None,
     ) -> None:
         """`ids` are those of the operators in the plan, which work is charged to."""
         self.picked, self.width, self.query = picked, width, query
         self.limits, self.partial = context.limits, context.options.partial
         self.ledger, self.account, self.counts = context.ledger, context.account, context.counts
-        self.ids = ids or {}
+        self.ids, self.latest = ids or {}, latest
         self.matched = 0  # rows of the root so far
         self._shared = shared
         self._made = 0
@@ -349,7 +351,10 @@ class _Run:
             case op.Join():
                 yield from self._joined(operator, negated)
             case op.Walk(parts):
-                yield from self._walked(operator, [self._buffer(p, negated) for p in parts])
+                buffers = [self._buffer(part, negated) for part in parts]
+                if self._of.latest is not None and operator.ordered and not negated:
+                    buffers[-1] = self._of.latest.rows(operator, buffers[-1])
+                yield from self._walked(operator, buffers)
             case op.Push(part, negation, side, conditions):
                 for search in self._searches(part, negation, conditions, negated):
                     earliest, latest, tried = gates(search, side, self._width)
@@ -476,7 +481,10 @@ class _Run:
         return of_places(places)
 
     def _joined(self, join: op.Join, negated: bool) -> Iterator[Buffer]:
-        left, right = self._buffer(join.left, negated), self._buffer(join.right, negated)
+        right = self._buffer(join.right, negated)
+        if self._of.latest is not None and join.ordered and not negated:
+            right = self._of.latest.rows(join, right)
+        left = self._buffer(join.left, negated)
         if not len(left) or not len(right):
             return
         picked = self._picked

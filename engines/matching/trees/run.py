@@ -20,6 +20,7 @@ from engines.matching.aggregate.aggregates import MatchColumns
 from engines.matching.trees.buffers import Buffer, EventNumbers, SelectedEvents, TooWideError
 from engines.matching.trees.conditions import value
 from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation
+from engines.matching.trees.latest import Latest, ending_last
 from engines.program import Program, RunContext, TreeUnit
 from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, RowNumbers, match_texts, object_texts
@@ -250,6 +251,23 @@ class _Group:
                 ids |= program.ids.joins(query, tree)
                 own = self._buffers(query)
                 own.announce(tree.compiled.operator, self._widths[query.name])
+        self._latest = self._latest_rows()
+
+    def _latest_rows(self) -> Latest | None:
+        """What matters only where it ends with the latest events, as earlier rows are given.
+
+        An aggregate is of all matches of its window. Limits on partial matches look at all of them.
+        """
+        since, partial = self._context.since, self._context.options.partial
+        if since is None or partial is not None:
+            return None
+        roots = (
+            (tree.compiled.operator, isinstance(query.output, Construction))
+            for query in self._queries
+            for tree in self._trees[query.name]
+        )
+        picked = self._picked
+        return Latest(picked.columns.events.ticks[picked.row] >= since, ending_last(roots))
 
     def _buffers(self, query: Query) -> SharedBuffers:
         place = "" if self._program.sharing else query.name
@@ -267,6 +285,7 @@ class _Group:
                 context,
                 own,
                 self._ids[query.name],
+                self._latest,
             )
             output, given = self._program.outputs[query.name], _GivenMatches()
             rows = self._rows(query, evaluation, output, given)

@@ -11,11 +11,12 @@ from pyspark import daemon
 
 from engines.live import bucket
 from engines.spark.stream import processor, sink
+from kernels.kept import cpu as kept
 from kernels.panes import cpu as panes
 from kernels.product import cpu as product
 from kernels.reversible import cpu as reversible
 
-LOADED = (pd, bucket, processor, sink, panes, product, reversible)
+LOADED = (pd, bucket, processor, sink, kept, panes, product, reversible)
 
 if __name__ == "__main__":
     daemon.manager()

@@ -16,6 +16,7 @@ from engines.input.event_table import from_table
 from engines.local.run import run_events
 from engines.program import DEFAULT_OPTIONS, Program, RunContext, RunOptions
 from kernels.folds import cpu as folds
+from kernels.kept import cpu as kept
 from kernels.panes import cpu as panes
 from kernels.product import cpu as product
 from kernels.reversible import cpu as reversible
@@ -52,7 +53,7 @@ def warm_once(
 
 @cache
 def _warm_kernels() -> None:
-    for prepare in (product.warm, reversible.warm, panes.warm, folds.warm):
+    for prepare in (product.warm, reversible.warm, kept.warm, panes.warm, folds.warm):
         prepare()
 
 

@@ -69,7 +69,7 @@ _SETTINGS = {
     # as long as a batch.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
-_SESSION = {
+SESSION = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing."
         "FileSystemBasedCheckpointFileManager"
@@ -568,7 +568,7 @@ def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:
 def _session(session: SparkSession, manifest: Manifest) -> SparkSession:
     """A session with settings of its own, of the same application."""
     own = session.newSession()
-    for name, value in _SESSION.items():
+    for name, value in SESSION.items():
         own.conf.set(name, value)
     own.conf.set("spark.sql.shuffle.partitions", str(manifest.partitions))
     return own

@@ -120,7 +120,7 @@ class BucketProcessor(StatefulProcessor):
         tick = self._buckets.tick
         until = complete_until(watermark, tick)
         tables = [bytes_table(value) for value in arrived]
-        turn = bucket.turn(None if state is None else bytes(state), tables, until)
+        turn = bucket.turn(None if state is None else bytes(state), tables, until, int(key[1]))
         wanted = None if turn.due is None else watermark_for(turn.due, tick)
         # A timer that has fired is taken away by Spark itself.
         if arrived and timer is not None and timer != wanted:
