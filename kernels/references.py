@@ -12,6 +12,7 @@ from kernels.compact import reference as compact_reference
 from kernels.fenwick import reference as fenwick_reference
 from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
+from kernels.marks import reference as marks_reference
 from kernels.orders import reference as orders_reference
 from kernels.panes import reference as panes_reference
 from kernels.predicates import reference as predicates_reference
@@ -40,6 +41,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "places_from": joins_reference.places_from,
         "match_codes": joins_reference.match_codes,
         "group_rows": joins_reference.group_rows,
+        "mark_rows": marks_reference.mark_rows,
         "walk_rows": walk_reference.walk_rows,
         "count_chains": chains_reference.count_chains,
         "fill_chains": chains_reference.fill_chains,

@@ -19,6 +19,7 @@ from kernels.fenwick import cpu as fenwick
 from kernels.folds import cpu as folds
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
+from kernels.marks import cpu as marks
 from kernels.orders import cpu as orders
 from kernels.panes import cpu as panes
 from kernels.predicates import cpu as predicates
@@ -55,6 +56,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "places_from": {"numba": joins.places_from, "opencl": joins_opencl.places_from},
         "match_codes": {"numba": joins.match_codes},
         "group_rows": {"numba": joins.group_rows},
+        "mark_rows": {"numba": marks.mark_rows},
         "walk_rows": {"numba": walk.walk_rows},
         "count_chains": {"numba": chains.count_chains, "opencl": chains_opencl.count_chains},
         "fill_chains": {"numba": chains.fill_chains, "opencl": chains_opencl.fill_chains},

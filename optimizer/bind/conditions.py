@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from optimizer.ir.query import Pattern, events
 from workloads import syntax as ex
-from workloads.errors import QueryError, Span
+from workloads.errors import QueryError, SheafError, Span
 from workloads.syntax import print_expression
 
 _MIRRORED: dict[ex.ComparisonOperator, ex.ComparisonOperator] = {
@@ -236,3 +236,18 @@ def check_condition(expression: ex.Expression, checker: KindChecker) -> None:
     """A whole condition: true or false at its top, and its values comparable."""
     _expect_condition(expression)
     checker.check(expression)
+
+
+def is_readable(expression: ex.Expression) -> bool:
+    """Is a condition the same again when it is read from its text?"""
+    try:
+        return read_condition(print_expression(expression)) == expression
+    except SheafError:
+        return False
+
+
+def read_condition(text: object) -> ex.Expression:
+    """The condition that a document has as a text."""
+    from workloads.parser import parse_condition
+
+    return canonical(parse_condition(str(text)))

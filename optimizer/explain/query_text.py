@@ -83,6 +83,9 @@ def _said(operator: Operator) -> str:
         case "filter" | "join" | "walk" | "negation" | "group" | "semijoin":
             on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
             return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"
+        case "marks":
+            many = f"{detail['readers']} readers, {detail['checks']} negations checked once"
+            return f"marks {detail['pattern']} for {many}; {operator.state}"
         case "union" | "stepwise" | "compact":
             return f"{operator.kind} {detail['pattern']}; {operator.state}"
         case "output":

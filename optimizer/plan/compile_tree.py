@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ from optimizer.bind.conditions import canonical
 from optimizer.ir.implication import all_implied
 from optimizer.ir.query import (
     Aggregation,
-    And,
     Event,
     Neg,
     Pattern,
@@ -38,7 +36,6 @@ from optimizer.plan.join_operators import (
 from optimizer.plan.plan import PlanError
 from optimizer.trees import (
     AndJoin,
-    Closure,
     KSeq,
     Latest,
     Leaf,
@@ -51,13 +48,15 @@ from optimizer.trees import (
     Walk,
     print_tree,
 )
+from optimizer.trees.marks import MarkTest, component, mark_test
 from optimizer.trees.narrowing import left_to_check
-from optimizer.trees.negation import Link, depends, links, negated_choices
+from optimizer.trees.negation import depends, links, negated_choices
+from optimizer.trees.plain import is_latest_of, latest_tree, negated_tree, plain_tree
 from optimizer.trees.propagation import EventPassing
 from optimizer.trees.propagation import Reach as PassDownReach
-from optimizer.trees.tree import Side, bound, readings_of, without_passing
+from optimizer.trees.tree import Marked, Side, Taken, bound, readings_of, without_passing
 from workloads import syntax as ex
-from workloads.syntax import All, One, print_expression
+from workloads.syntax import All, print_expression
 
 
 class CompiledOperator(NamedTuple):
@@ -91,71 +90,6 @@ def compile_tree(
     constants = tuple(c for c in conditions if not ex.aliases(c))
     operator = _kept(found.operator, constants)
     return CompiledTree(operator, found.aliases, {**compiler.nodes, tree: operator})
-
-
-def plain_tree(pattern: Pattern) -> Tree:
-    """A left-deep tree, with its negations on top."""
-    match pattern:
-        case Event(_, alias, One()):
-            return Leaf(alias)
-        case Event(_, alias, quantifier):
-            return KSeq(None, (Closure(alias, quantifier),), None)
-        case Seq(parts) | And(parts):
-            positive = [part for part in parts if not isinstance(part, Neg)]
-            if isinstance(pattern, Seq):
-                tree = _plain_sequence(positive)
-            else:
-                tree = functools.reduce(AndJoin, map(plain_tree, positive))
-            for part in parts:
-                if isinstance(part, Neg):
-                    tree = NegTop(tree, _negated(part))
-            return tree
-        case _:
-            raise TreeError("only SEQ and AND of events and negations have a tree here")
-
-
-def _plain_sequence(parts: Sequence[Pattern]) -> Tree:
-    tree: Tree | None = None
-    groups: tuple[Closure, ...] = ()
-    for part in parts:
-        if isinstance(part, Event) and not isinstance(part.quantifier, One):
-            groups += (Closure(part.alias, part.quantifier),)
-        else:
-            other = plain_tree(part)
-            if groups:
-                tree, groups = KSeq(tree, groups, other), ()
-            else:
-                tree = other if tree is None else SeqJoin(tree, other)
-    if groups:
-        return KSeq(tree, groups, None)
-    assert tree is not None
-    return tree
-
-
-def _negated(negation: Neg) -> Tree:
-    """Names a negation by its first choice; with several each has a tree of its own."""
-    return plain_tree(alternatives(negation.part)[0])
-
-
-def _latest(chain: Sequence[Link]) -> Latest:
-    """The tree of a negated sequence that one pass decides."""
-    parts: list[Tree] = []
-    for link in chain:
-        part: Tree = Leaf(link.event.alias)
-        for negation in link.absent:
-            part = NSeq(part, _negated(negation), "left")
-        parts.append(part)
-    return Latest(tuple(parts))
-
-
-def _is_of(tree: Latest, chain: Sequence[Link] | None) -> bool:
-    """Are the parts of the tree the events of a sequence, in their order?"""
-    parts = []
-    for part in tree.parts:
-        while isinstance(part, NSeq) and part.side == "left":
-            part = part.part
-        parts.append(part)
-    return chain is not None and parts == [Leaf(link.event.alias) for link in chain]
 
 
 @dataclass
@@ -243,6 +177,10 @@ class _Compiler:
                 return found
             case Narrowed():
                 return self._narrowed(tree)
+            case Marked():
+                return self._marked(tree)
+            case Taken():
+                return self._taken(tree)
             case _:
                 raise TreeError(f"{type(tree).__name__} is not run as a tree")
 
@@ -451,8 +389,8 @@ class _Compiler:
             inner = tree if as_planned else plain_tree(choice)
             chain = links(choice, self.conditions)
             if chain is not None and not isinstance(inner, Latest):
-                inner = _latest(chain)  # however it was planned: no sequence of it need be made
-            if isinstance(inner, Latest) and not _is_of(inner, chain):
+                inner = latest_tree(chain)  # however it was planned: no sequence of it need be made
+            if isinstance(inner, Latest) and not is_latest_of(inner, chain):
                 raise TreeError(f"one pass does not decide {print_tree(inner)}")
             part = self._checked(part, place, choice, inner, side)
         return part
@@ -492,6 +430,74 @@ class _Compiler:
             kind = op.Shorten if self.windows and place.gap.at_edge else op.Absent
             operator = kind(part.operator, negation.operator, gap, conditions)
         return CompiledOperator(operator, part.aliases)
+
+    # --- negations of several readers ----------------------------------------------------------
+
+    def _marked(self, tree: Marked) -> CompiledOperator:
+        """The rows of a piece, and all negations that its readers ask for."""
+        found = self._visit(tree.part)
+        if found is None or sorted(found.aliases) != sorted(tree.aliases):
+            raise TreeError("what is marked is not the piece that its negations are of")
+        if any(not 0 <= number < len(tree.tests) for asked in tree.readers for number in asked):
+            raise TreeError("a reader asks for a negation that is not there")
+        names = {alias: component(i) for i, alias in enumerate(tree.aliases, 1)}
+        events = [self.components[alias].leaf for alias in tree.aliases]
+        renamed = [replace(event, alias=names[event.alias]) for event in events
+                   if isinstance(event, Event)]  # fmt: skip
+        part = found._replace(aliases=tuple(names[alias] for alias in found.aliases))
+        checks: dict[op.Check, int] = {}
+        numbers = [
+            [checks.setdefault(c, len(checks)) for c in self._checks(part, test, i, renamed)]
+            for i, test in enumerate(tree.tests)
+        ]
+        readers = tuple(
+            tuple(sorted({number for test in asked for number in numbers[test]}))
+            for asked in tree.readers
+        )
+        return found._replace(operator=op.Marked(found.operator, tuple(checks), readers))
+
+    def _checks(
+        self, part: CompiledOperator, test: MarkTest, number: int, events: Sequence[Event]
+    ) -> Iterator[op.Check]:
+        """What a negation of a piece looks for; components have the names they have in tests."""
+        if not 0 < test.after < len(events):
+            raise TreeError("a negation stands between two components of a piece")
+        own = test.numbered(number)
+        negation = Neg(own.negation)
+        pattern = Seq((*events[: test.after], negation, *events[test.after :]))
+        compiler = _Compiler.of(pattern, own.conditions)
+        (place,) = compiler.absent.values()
+        if depends(negation, own.conditions):
+            raise TreeError("a negation that depends on what is around it has no mark")
+        found = compiler._absent(part, place, negated_tree(negation), None).operator
+        self.nodes |= compiler.nodes
+        while isinstance(found, op.Absent) and found != part.operator:
+            yield op.Check(found.negation, found.gap, found.conditions)
+            found = found.part
+
+    def _taken(self, tree: Taken) -> CompiledOperator:
+        """The rows of one reader, whose negations in the piece are all checked with that."""
+        marked = tree.part
+        if not isinstance(marked, Marked) or not 0 <= tree.reader < len(marked.readers):
+            raise TreeError("rows are taken by a mark that nothing has set")
+        found = self._visit(marked)
+        assert found is not None
+        assert isinstance(found.operator, op.Marked)
+        names = {alias: component(i) for i, alias in enumerate(marked.aliases, 1)}
+        checked = {marked.tests[number] for number in marked.readers[tree.reader]}
+        own: set[MarkTest] = set()
+        for inside, place in list(self.absent.items()):
+            gap = place.gap
+            if gap.before and gap.after and gap.aliases <= names.keys():
+                assert isinstance(place.leaf, Neg)
+                after = marked.aliases.index(gap.before[-1]) + 1
+                test = mark_test(after, place.leaf, self.conditions, names)
+                if test is not None and test in checked:
+                    own.add(test)
+                    del self.absent[inside]
+        if own != checked:
+            raise TreeError("the negations of a mark are not those of the query")
+        return found._replace(operator=op.Taken(found.operator, tree.reader))
 
     def _lacking(
         self, part: CompiledOperator, place: Position, choice: Pattern, tree: Tree

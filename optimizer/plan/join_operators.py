@@ -115,6 +115,44 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A negation of which nothing may lie in a gap of a row."""
+
+    negation: Operator
+    gap: Gap
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Rows with a bit for each reader whose negations leave them: bit-marking (NEEL, IV-B).
+
+    `readers` are the numbers of the checks that each reader asks for. Each check is made once, and
+    not where no reader is left that asks for it; a row without readers is given up.
+    """
+
+    part: Operator
+    checks: tuple[Check, ...]
+    readers: tuple[tuple[int, ...], ...]
+
+    def only(self, reader: int) -> Marked:
+        """The same for one reader."""
+        return Marked(
+            self.part,
+            tuple(self.checks[number] for number in self.readers[reader]),
+            (tuple(range(len(self.readers[reader]))),),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The rows that have the bit of a reader."""
+
+    part: Marked
+    reader: int
+
+
+@dataclass(frozen=True, slots=True)
 class Shorten:
     """Rows with the moments of a negation at the edge of a pattern whose matches are aggregated.
 
@@ -202,6 +240,8 @@ Operator: TypeAlias = (
     | Push
     | Latest
     | Absent
+    | Marked
+    | Taken
     | Shorten
     | Reached
     | Closure
@@ -216,8 +256,10 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
     match operator:
         case Scan():
             return ()
-        case Keep(part) | Within(part) | Whole(part):
+        case Keep(part) | Within(part) | Whole(part) | Taken(part):
             return (part,)
+        case Marked(part, checks):
+            return (part, *dict.fromkeys(check.negation for check in checks))
         case Latest(parts) | Walk(parts):
             return parts
         case Closure(part) | Inside(part):
@@ -259,7 +301,7 @@ def symbols(operator: Operator) -> tuple[Symbol, ...]:
             return (symbol,)
         case Keep(part) | Push(part) | Absent(part) | Shorten(part) | Reached(part):
             return symbols(part)
-        case Within(part):
+        case Within(part) | Marked(part) | Taken(part):
             return symbols(part)
         case Latest(parts):
             return (symbols(parts[0])[0], symbols(parts[-1])[0])
@@ -292,7 +334,7 @@ def is_partial(operator: Operator) -> bool:
             | Whole(part)
         ):
             return is_partial(part)
-        case Lacking(part):
+        case Lacking(part) | Marked(part) | Taken(part):
             return is_partial(part)
         case Join() | Walk() | Closure() | Inside() | Latest():
             return True

@@ -199,6 +199,7 @@ OperatorKind = OneOf[
     "join",
     "walk",  # components bound depth first, in an order of its own
     "negation",
+    "marks",  # the negations of all readers of one piece, checked in one pass
     "group",  # E+, E^n and ALL E
     "semijoin",  # events that are left when the last component is passed down to them
     "union",  # of the readings of an OR
@@ -208,7 +209,7 @@ OperatorKind = OneOf[
     "sink",  # sorting and writing the rows of all
 ]
 CONSTRUCTING: tuple[OperatorKind, ...] = (
-    "filter", "join", "walk", "negation", "group", "semijoin", "union", "stepwise",
+    "filter", "join", "walk", "negation", "marks", "group", "semijoin", "union", "stepwise",
     "compact",
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ same subtree of two queries of one key and window is one operator, here as when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple, get_args
 
@@ -39,6 +39,8 @@ KINDS: Mapping[type[joins.Operator], OperatorKind] = {
     joins.Scan: "events",
     joins.Keep: "filter",
     joins.Within: "filter",
+    joins.Marked: "marks",
+    joins.Taken: "filter",
     joins.Join: "join",
     joins.Walk: "walk",
     joins.Reached: "semijoin",
@@ -213,7 +215,8 @@ class _Reading:
                     "pattern": print_operator(operator),
                     "operator": type(operator).__name__,
                     "conditions": _conditions(operator),
-                },
+                }
+                | _marking(operator),
                 MATCHED | bindings,
                 ("end",),
                 spread_of(self.query.key, self.query.window.is_count),
@@ -259,6 +262,10 @@ def print_operator(operator: joins.Operator) -> str:
             return str(symbol)
         case joins.Keep(part) | joins.Within(part) | joins.Reached(part) | joins.Whole(part):
             return print_operator(part)
+        case joins.Marked(part, checks):
+            return _with_absent(part, checks)
+        case joins.Taken(part, reader):
+            return _with_absent(part.part, [part.checks[i] for i in part.readers[reader]])
         case joins.Join(left, right, ordered):
             sign = ";" if ordered else "&"
             return f"({print_operator(left)} {sign} {print_operator(right)})"
@@ -288,6 +295,22 @@ def print_operator(operator: joins.Operator) -> str:
             return f"NEG({print_operator(part)}, !{print_operator(found)})"
         case joins.Latest(parts):
             return f"LATEST({' ; '.join(map(print_operator, parts))})"
+
+
+def _marking(operator: joins.Operator) -> dict[str, Any]:
+    """How many readers have a bit, and what of a piece is checked for them."""
+    match operator:
+        case joins.Marked(_, checks, readers):
+            return {"readers": len(readers), "checks": len(checks)}
+        case joins.Taken(_, reader):
+            return {"reader": reader}
+        case _:
+            return {}
+
+
+def _with_absent(part: joins.Operator, checks: Sequence[joins.Check]) -> str:
+    absent = dict.fromkeys(f"!{print_operator(check.negation)}" for check in checks)
+    return f"MARKS({', '.join((print_operator(part), *absent))})"
 
 
 def _conditions(operator: joins.Operator) -> list[str]:

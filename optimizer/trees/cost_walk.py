@@ -29,6 +29,7 @@ from optimizer.trees.tree import (
     KSeq,
     Latest,
     Leaf,
+    Marked,
     Narrowed,
     NegTop,
     NSeq,
@@ -37,6 +38,7 @@ from optimizer.trees.tree import (
     SeqJoin,
     Shared,
     Side,
+    Taken,
     TooEarlyError,
     Tree,
     TreeError,
@@ -185,8 +187,8 @@ class _Walker:
                 return self._closure(tree, depth)
             case Passed():
                 raise TreeError("what is passed down to a tree stands above all of it")
-            case Narrowed():
-                raise TreeError("a piece that asks for less is costed as a query of its own")
+            case Narrowed() | Marked() | Taken():
+                raise TreeError("a piece that others read is costed as a query of its own")
             case Latest(parts):
                 return self._latest(tree, [self.visit(part, depth + 1) for part in parts])
 

@@ -27,12 +27,15 @@ from optimizer.ir.query import (
 from optimizer.statistics import Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import CostStep, walk_cost
+from optimizer.trees.mark_costs import marking_costs, named_piece
 from optimizer.trees.problem import GivenFragment, TreeProblem
 from optimizer.trees.tree import (
     KSeq,
     Leaf,
+    Marked,
     Narrowed,
     Shared,
+    Taken,
     Tree,
     TreeError,
     bound,
@@ -60,7 +63,7 @@ def walk_query(
     inner: dict[str, Tree] = {}
 
     def offered(node: Tree) -> Tree:
-        if isinstance(node, Narrowed):
+        if isinstance(node, Narrowed | Taken):
             name = str(len(inner))
             inner[name] = node
             return Shared(name, bound(node))
@@ -68,7 +71,7 @@ def walk_query(
 
     outer = offered(tree)
     given = [
-        GivenFragment(name, bound(node), negations=_all_aliases(node) > bound(node))
+        GivenFragment(name, bound(node), negations=_checks_negations(node))
         for name, node in inner.items()
     ]
     problem = compile_query(asked, statistics, given, model)
@@ -81,6 +84,9 @@ def walk_query(
         if not isinstance(step.node, Shared):
             found.append(step._replace(node=node))
             continue
+        if isinstance(node, Taken):
+            found += _taken_steps(asked, node, step, statistics, model)
+            continue
         assert isinstance(node, Narrowed)
         below = walk_query(narrowed_query(asked, node), node.part, statistics, model)
         scale = problem.seconds / below.problem.seconds
@@ -90,6 +96,32 @@ def walk_query(
             scaled = (each.own * scale, 0.0, each.rows * scale)
             found.append(CostStep(each.node, each.depth + step.depth + 1, *scaled))
     return WalkedTree(problem, _added_up(found))
+
+
+def _checks_negations(tree: Tree) -> bool:
+    """Are the negations of a piece checked in it?"""
+    return isinstance(tree, Taken) or _all_aliases(tree) > bound(tree)
+
+
+def _taken_steps(
+    asked: Query, tree: Taken, step: CostStep, statistics: Statistics, model: JoinCosts
+) -> Iterator[CostStep]:
+    """What it costs to take the rows of one reader, to mark those of all, and to find these."""
+    marked = tree.part
+    if not isinstance(marked, Marked) or not 0 <= tree.reader < len(marked.readers):
+        raise TreeError("rows are taken by a mark that nothing has set")
+    names = bound(marked.part)
+    conditions = tuple(c for c in asked.conditions if ex.aliases(c) and ex.aliases(c) <= names)
+    bare = narrowed_query(asked, Narrowed(marked.part, None, (), conditions))
+    costs = marking_costs(
+        named_piece(bare, marked.aliases), marked.tests, marked.readers, statistics, model
+    )
+    yield step._replace(node=tree, own=costs.reading(tree.reader, model))
+    yield CostStep(marked, step.depth + 1, costs.cost, 0.0, costs.rows)
+    for each in costs.absent:
+        yield each._replace(depth=each.depth + step.depth + 2)
+    for each in walk_query(bare, marked.part, statistics, model).steps:
+        yield each._replace(depth=each.depth + step.depth + 2)
 
 
 def _added_up(steps: list[CostStep]) -> list[CostStep]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from optimizer.ir.query import print_pattern
 from optimizer.trees.cost_walk import CostStep
 from optimizer.trees.tree import (
     AndJoin,
@@ -12,6 +13,7 @@ from optimizer.trees.tree import (
     KSeq,
     Latest,
     Leaf,
+    Marked,
     Narrowed,
     NegTop,
     NSeq,
@@ -19,6 +21,7 @@ from optimizer.trees.tree import (
     Passed,
     SeqJoin,
     Shared,
+    Taken,
     Tree,
     Walk,
     symbol_labels,
@@ -62,6 +65,14 @@ def print_tree(tree: Tree, labels: Labels | None = None) -> str:
         case Narrowed(part):
             other = symbol_labels(tree) if names else {}
             return f"FILTER({print_tree(part, {**names, **other})})"
+        case Marked(part, _, tests):
+            absent = (f"!{print_pattern(test.negation)}" for test in tests)
+            return f"MARKS({', '.join((of(part), *absent))})"
+        case Taken(Marked(part, _, tests, readers), reader):
+            own = (f"!{print_pattern(tests[number].negation)}" for number in readers[reader])
+            return f"MARKED({', '.join((of(part), *own))})"
+        case Taken(part):
+            return f"MARKED({of(part)})"
         case Latest(parts):
             return f"LATEST({' ; '.join(map(of, parts))})"
         case KSeq(start, closures, end):
@@ -119,6 +130,10 @@ def _operator(tree: Tree, labels: Labels) -> str:
             return f"events by {way}"
         case Narrowed():
             return "FILTER"
+        case Marked(_, _, tests, readers):
+            return f"MARKS of {len(tests)} negations for {len(readers)} readers"
+        case Taken(_, reader):
+            return f"MARKED for reader {reader + 1}"
         case Latest():
             return "LATEST"
         case KSeq(_, closures):

@@ -392,6 +392,16 @@ class Fragment:
         """How many components it binds."""
         return self.last - self.first + 1
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Which components of its reading it binds: the first and the last."""
+        return self.first, self.last
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The components that it binds, in their order."""
+        return tuple(event.alias for event in positive_events(self.pattern))
+
     def asked(self, query: Query) -> Query:
         """The piece alone, as a query of the same key and window."""
         return replace(query, pattern=self.pattern, conditions=self.conditions)

@@ -7,22 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 from typing import Literal as OneOf
 
-from optimizer.bind.conditions import canonical
+from optimizer.bind.conditions import canonical, read_condition
 from optimizer.ir.query import Event, Symbol, Window, print_pattern
+from optimizer.trees.errors import TooEarlyError as TooEarlyError
+from optimizer.trees.errors import TreeError as TreeError
+from optimizer.trees.marks import MarkTest, quantifier_of, quantifier_text
 from workloads import syntax as ex
-from workloads.errors import SheafError
-from workloads.syntax import All, Exactly, One, Plus, Quantifier, print_expression
+from workloads.syntax import Quantifier, print_expression
 
 Side = OneOf["left", "right"]
 Propagation = OneOf["push", "pull", "pass-down"]
-
-
-class TreeError(SheafError):
-    """A tree that does not evaluate its query, or a request that no tree fulfils."""
-
-
-class TooEarlyError(TreeError):
-    """A tree that decides something before all that it depends on is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +132,28 @@ class Narrowed:
 
 
 @dataclass(frozen=True, slots=True)
+class Marked:
+    """Rows of a piece, each with a bit for every reader whose negations leave it.
+
+    `aliases` are those of the piece in its order. Each distinct negation is one of the `tests`, and
+    is looked for once, whoever asks for it; `readers` are the numbers of those that each asks for.
+    """
+
+    part: Tree
+    aliases: tuple[str, ...]
+    tests: tuple[MarkTest, ...]
+    readers: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The rows that have the bit of a reader; the part is a `Marked`."""
+
+    part: Tree
+    reader: int
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
     """The root of a tree whose events are thinned out by the last component before they are joined.
 
@@ -161,6 +177,8 @@ Tree: TypeAlias = (
     | KSeq
     | Latest
     | Narrowed
+    | Marked
+    | Taken
     | Passed
 )
 
@@ -176,7 +194,7 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return parts
         case NSeq(part, negation) | NegTop(part, negation):
             return (part, negation)
-        case Passed(part) | Narrowed(part):
+        case Passed(part) | Narrowed(part) | Marked(part) | Taken(part):
             return (part,)
         case KSeq(start, _, end):
             return tuple(side for side in (start, end) if side is not None)
@@ -212,6 +230,8 @@ def bound(tree: Tree) -> frozenset[str]:
             return frozenset().union(*map(bound, parts))
         case NSeq(part) | NegTop(part) | Passed(part) | Narrowed(part):
             return bound(part)
+        case Marked(part) | Taken(part):
+            return bound(part)
         case KSeq(start, closures, end):
             sides = [bound(side) for side in (start, end) if side is not None]
             return frozenset(closure.alias for closure in closures).union(*sides)
@@ -236,7 +256,7 @@ def replaced_parts(tree: Tree, of: Callable[[Tree], Tree]) -> Tree:
             return replace(tree, part=of(part), negation=of(negation))
         case NegTop(part, negation):
             return NegTop(of(part), of(negation))
-        case Passed(part) | Narrowed(part):
+        case Passed(part) | Narrowed(part) | Marked(part) | Taken(part):
             return replace(tree, part=of(part))
         case KSeq(start, closures, end):
             return KSeq(
@@ -260,6 +280,8 @@ def renamed(tree: Tree, names: Mapping[str, str], inner: Mapping[str, Tree] | No
         case KSeq(_, closures):
             again = (replace(c, alias=names.get(c.alias, c.alias)) for c in closures)
             return replace(found, closures=tuple(again))
+        case Marked():
+            return replace(found, aliases=tuple(names.get(a, a) for a in found.aliases))
         case Narrowed(part, window, symbols, conditions):
             return Narrowed(
                 part,
@@ -320,6 +342,16 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
                 ],
                 "conditions": list(map(print_expression, conditions)),
             }
+        case Marked(part, aliases, tests, readers):
+            return {
+                "operator": "MARKED",
+                "parts": [of(part)],
+                "components": list(aliases),
+                "tests": [test.to_document() for test in tests],
+                "readers": [list(asked) for asked in readers],
+            }
+        case Taken(part, reader):
+            return {"operator": "TAKEN", "parts": [of(part)], "reader": reader}
         case Latest(parts):
             return {"operator": "LATEST", "parts": [of(part) for part in parts]}
         case KSeq(start, closures, end):
@@ -330,7 +362,7 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
                     {
                         "event": names.get(closure.alias, closure.alias),
                         "alias": closure.alias,
-                        "quantifier": _quantifier_text(closure.quantifier),
+                        "quantifier": quantifier_text(closure.quantifier),
                     }
                     for closure in closures
                 ],
@@ -365,6 +397,21 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return NSeq(from_document(part), from_document(negation), side)
         case {"operator": "NEG", "parts": [part], "negation": negation}:
             return NegTop(from_document(part), from_document(negation))
+        case {
+            "operator": "MARKED",
+            "parts": [part],
+            "components": [*aliases],
+            "tests": [*tests],
+            "readers": [*readers],
+        }:
+            return Marked(
+                from_document(part),
+                tuple(map(str, aliases)),
+                tuple(map(MarkTest.from_document, tests)),
+                tuple(tuple(map(int, asked)) for asked in readers),
+            )
+        case {"operator": "TAKEN", "parts": [part], "reader": int(reader)}:
+            return Taken(from_document(part), reader)
         case {"operator": "PASSED", "parts": [part], "way": "pull" | "pass-down" as way}:
             return Passed(from_document(part), way)
         case {
@@ -377,62 +424,23 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             return Narrowed(
                 from_document(part),
                 None if window is None else Window(int(window["size"]), bool(window["events"])),
-                tuple(
-                    (str(s["alias"]), Symbol(str(s["type"]), tuple(map(_read, s["predicates"]))))
-                    for s in symbols
-                ),
-                tuple(map(_read, conditions)),
+                tuple((str(s["alias"]), _symbol(s)) for s in symbols),
+                tuple(map(read_condition, conditions)),
             )
         case {"operator": "KSEQ", "parts": [start, end], "closures": [*closures]}:
             return KSeq(
                 None if start is None else from_document(start),
-                tuple(Closure(c["alias"], _quantifier(c["quantifier"])) for c in closures),
+                tuple(Closure(c["alias"], quantifier_of(c["quantifier"])) for c in closures),
                 None if end is None else from_document(end),
             )
         case _:
             raise TreeError(f"this is no tree: {str(document)[:80]}")
 
 
+def _symbol(document: Mapping[str, Any]) -> Symbol:
+    return Symbol(str(document["type"]), tuple(map(read_condition, document["predicates"])))
+
+
 def symbol_labels(tree: Narrowed) -> dict[str, str]:
     """What the aliases are of whose symbols are others below."""
     return {alias: print_pattern(Event(symbol, alias)) for alias, symbol in tree.symbols}
-
-
-def is_readable(expression: ex.Expression) -> bool:
-    """Is a condition the same again when it is read from its text?"""
-    try:
-        return _read(print_expression(expression)) == expression
-    except SheafError:
-        return False
-
-
-def _read(text: object) -> ex.Expression:
-    from workloads.parser import parse_condition
-
-    return canonical(parse_condition(str(text)))
-
-
-def _quantifier_text(quantifier: Quantifier) -> str:
-    match quantifier:
-        case One():
-            return "1"
-        case Plus():
-            return "+"
-        case Exactly(count):
-            return f"^{count}"
-        case All():
-            return "ALL"
-
-
-def _quantifier(text: str) -> Quantifier:
-    match text:
-        case "1":
-            return One()
-        case "+":
-            return Plus()
-        case "ALL":
-            return All()
-        case _ if text[:1] == "^" and text[1:].isdecimal():
-            return Exactly(int(text[1:]))
-        case _:
-            raise TreeError(f"this is no quantifier: {text!r}")

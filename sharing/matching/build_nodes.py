@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -14,6 +14,14 @@ from optimizer.trees.build_problem import compile_query
 from optimizer.trees.narrowing import reading_cost
 from optimizer.trees.problem import Fragment, FragmentKey, fragments_of
 from optimizer.trees.sequence_search import MAX_EXACT_ITEMS
+from sharing.matching.marked import (
+    Asked,
+    Marking,
+    Span,
+    asked_of,
+    bare_pieces,
+    whole_pieces,
+)
 from sharing.matching.nodes import Node, NodePosition, NodeProblem, Occurrence, Reader
 from sharing.matching.weaker import Skeleton, common_part, narrowing, skeleton_of
 
@@ -47,13 +55,15 @@ def problem_of(
     quick = len(readings) + len(kept) > MAX_READERS
     served = _Served(kept, statistics)
 
-    def reader(asked: Query, pieces: Iterable[Fragment]) -> Reader:
-        return Reader(asked, list(served.occurrences(asked, pieces)), statistics, quick)
+    def reader(asked: Query, pieces: Sequence[Fragment], marking: float = 0.0) -> Reader:
+        found = [*served.occurrences(asked, pieces), *served.marked(asked, pieces)]
+        return Reader(asked, found, statistics, quick, marking)
 
     nodes = []
     for offer in kept:
         inner = fragments_of(offer.piece.pattern, offer.piece.conditions, whole=False)
-        nodes.append(Node(offer.piece, offer.places, reader(offer.asked, inner)))
+        own = reader(offer.asked, inner, 0.0 if offer.marking is None else offer.marking.cost)
+        nodes.append(Node(offer.piece, offer.places, own, offer.marking is not None))
     roots = tuple(reader(r.asked, pieces) for r, pieces in zip(readings, found, strict=True))
     return NodeProblem(tuple(readings), roots, tuple(nodes), complete)
 
@@ -67,6 +77,7 @@ class _Offer:
     asked: Query
     places: tuple[NodePosition, ...]
     statistics: Statistics
+    marking: Marking | None = None  # of the negations of its readers
 
     @cached_property
     def rows(self) -> float:
@@ -103,15 +114,16 @@ class _Offers:
     ) -> None:
         self._readings, self._statistics = readings, statistics
         self._classes: dict[Skeleton, _Variants] = {}
-        self._whole: dict[tuple[int, int, int], FragmentKey] = {}
+        self._whole = list(map(whole_pieces, found))
+        self._bare: dict[FragmentKey, list[NodePosition]] = {}
         self._first: dict[FragmentKey, int] = {}
         for number, pieces in enumerate(found):
             for piece in pieces:
                 position = NodePosition(number, piece)
                 self._classes.setdefault(skeleton_of(piece), _Variants()).add(position)
                 self._first.setdefault(piece.key, len(self._first))
-                if not piece.bare:
-                    self._whole[number, piece.first, piece.last] = piece.key
+            for bare in bare_pieces(pieces):
+                self._bare.setdefault(bare.key, []).append(NodePosition(number, bare))
         self.complete = True
 
     def all(self) -> list[_Offer]:
@@ -126,13 +138,35 @@ class _Offers:
                 found.append((len(self._first), common, self._readers(common, variants)))
         found.sort(key=lambda each: each[0])
         offers: list[_Offer] = []
+        marked = [offer for have in self._bare.values() for offer in self._marked(have)]
+        covered = {(offer.piece.key, offer.places) for offer in marked}
         for _, piece, places in found:
             for window in self._windows(places):
                 at = tuple(p for p in places if self._window(p).size <= window.size)
-                if _is_common(at) and not _is_idle(at, self._whole):
+                if (
+                    _is_common(at)
+                    and not _is_idle(at, self._whole)
+                    and (piece.key, at) not in covered
+                ):
                     asked = replace(piece.asked(self._readings[at[0].reading].query), window=window)
                     offers.append(_Offer(len(offers), piece, asked, at, self._statistics))
+        offers += [replace(offer, number=len(offers) + i) for i, offer in enumerate(marked)]
         return offers
+
+    def _marked(self, have: Sequence[NodePosition]) -> Iterator[_Offer]:
+        """A piece with the negations of all that have it in one window, where these differ."""
+        piece = have[0].piece
+        at: dict[Window, list[NodePosition]] = {}
+        asked: dict[Window, dict[Asked, None]] = {}
+        for place in have:
+            _, tests = asked_of(place.piece, self._whole[place.reading])
+            at.setdefault(self._window(place), []).append(place)
+            asked.setdefault(self._window(place), {})[tests] = None
+        for window, places in at.items():
+            own = replace(piece.asked(self._readings[places[0].reading].query), window=window)
+            marking = Marking(piece, own, tuple(asked[window]), self._statistics)
+            if _is_common(places) and marking.pays:
+                yield _Offer(0, piece, own, tuple(places), self._statistics, marking)
 
     def _readers(self, piece: Fragment, variants: _Variants) -> list[NodePosition]:
         """Where a piece stands, or one that asks for more."""
@@ -175,8 +209,12 @@ class _Served:
 
     def __init__(self, offers: Sequence[_Offer], statistics: Statistics) -> None:
         self._offers: dict[Skeleton, list[tuple[int, _Offer]]] = {}
+        self._marked: dict[FragmentKey, list[tuple[int, Marking]]] = {}
         for number, offer in enumerate(offers):
-            self._offers.setdefault(skeleton_of(offer.piece), []).append((number, offer))
+            if offer.marking is not None:
+                self._marked.setdefault(offer.piece.key, []).append((number, offer.marking))
+            else:
+                self._offers.setdefault(skeleton_of(offer.piece), []).append((number, offer))
         self._statistics = statistics
         self._rows: dict[tuple[FragmentKey, int], float] = {}
 
@@ -197,6 +235,15 @@ class _Served:
                 kept = self._kept(piece, asked)
                 cost = reading_cost(piece.asked(asked), filter_, offer.rows, kept)
                 yield Occurrence(number, piece, filter_, cost)
+
+    def marked(self, asked: Query, pieces: Sequence[Fragment]) -> Iterable[Occurrence]:
+        """Those whose rows are taken by the mark of the piece, with all its negations."""
+        whole = whole_pieces(pieces)
+        for bare in bare_pieces(pieces):
+            piece, tests = asked_of(bare, whole)
+            for number, marking in self._marked.get(bare.key, ()):
+                if tests in marking.number and marking.asked.window == asked.window:
+                    yield Occurrence(number, piece, None, marking.reading(tests), tests)
 
     def _kept(self, piece: Fragment, asked: Query) -> float:
         place = piece.key, asked.window.size
@@ -235,11 +282,9 @@ def _is_common(places: Sequence[NodePosition]) -> bool:
     return len({place.reading for place in places}) >= MIN_PARTS
 
 
-def _is_idle(
-    places: Sequence[NodePosition], whole: Mapping[tuple[int, int, int], FragmentKey]
-) -> bool:
+def _is_idle(places: Sequence[NodePosition], whole: Sequence[Mapping[Span, Fragment]]) -> bool:
     """Is a bare piece at all its places the same with its negations?"""
     if not all(place.piece.bare for place in places):
         return False
-    full = [whole.get((p.reading, p.piece.first, p.piece.last)) for p in places]
-    return full[0] is not None and len(set(full)) == 1
+    full = [whole[place.reading].get(place.piece.span) for place in places]
+    return len({None if piece is None else piece.key for piece in full}) == 1 and None not in full

@@ -22,6 +22,7 @@ from optimizer.ir.query import (
 )
 from optimizer.statistics import Statistics
 from optimizer.trees import CostedTree, GivenFragment, TreeError, best_tree, labels_of
+from optimizer.trees.marks import MarkTest, marked_document
 from optimizer.trees.problem import Fragment
 from optimizer.trees.search import ItemRange, Stretches, stretches_of
 from optimizer.trees.tree import Narrowed, Tree, renamed, symbol_labels, to_document
@@ -35,13 +36,15 @@ class Occurrence(NamedTuple):
     """Where a node stands in a reader.
 
     A node that asks for less than the piece there is read through a filter: `narrowed` says what
-    it asks for, in the reader's names, and `filtering` is what that costs.
+    it asks for, in the reader's names, and `filtering` is what that costs. Of a node that is marked
+    for its readers, `tests` are the negations of this one.
     """
 
     node: int
     piece: Fragment
     narrowed: Narrowed | None = None
     filtering: float = 0.0
+    tests: tuple[MarkTest, ...] | None = None
 
 
 class TreeOption(NamedTuple):
@@ -54,7 +57,8 @@ class TreeOption(NamedTuple):
 class Reader:
     """A pattern with its occurrences of nodes, which are numbered in order.
 
-    Costs are events touched in a second. One that is `quick` compares few trees.
+    Costs are events touched in a second. One that is `quick` compares few trees. `marking` is what
+    it takes to mark its rows for those that read it.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class Reader:
         occurrences: Sequence[Occurrence],
         statistics: Statistics,
         quick: bool = False,
+        marking: float = 0.0,
     ) -> None:
+        self._marking = marking
         self.asked, self.occurrences = asked, tuple(occurrences)
         self.nodes = frozenset(occurrence.node for occurrence in occurrences)
         self._statistics, self._quick = statistics, quick
@@ -171,7 +177,7 @@ class Reader:
                 at[stretch] = i
         found = table.cheapest({stretch: paid[i] * self._seconds for stretch, i in at.items()})
         taken = tuple(sorted(at[stretch] for stretch in found.taken))
-        return TreeOption(found.cost / self._seconds, taken)
+        return TreeOption(found.cost / self._seconds + self._marking, taken)
 
     def _listed(self, offered: Iterable[int], most: int) -> list[tuple[int, ...]] | None:
         """All sets of these occurrences that do not overlap; None where there are more."""
@@ -190,7 +196,7 @@ class Reader:
                     found = self.tree(taken).per_second
                 except TreeError:
                     found = math.inf
-            found += sum(self._filtering[i] for i in taken)
+            found += sum(self._filtering[i] for i in taken) + self._marking
             self._costs[taken] = found
         return found
 
@@ -237,12 +243,14 @@ class NodePosition(NamedTuple):
 class Node:
     """A piece that several readings have, or can read; `places` are in the order of readings.
 
-    Of a place that asks for more, a filter keeps what is its own.
+    Of a place that asks for more, a filter keeps what is its own. One that is `marked` has no
+    negations, and checks those of all its readers in one pass.
     """
 
     piece: Fragment
     places: tuple[NodePosition, ...]
     reader: Reader
+    marked: bool = False
 
     @property
     def asked(self) -> Query:
@@ -275,7 +283,7 @@ class NodeProblem:
         """A name of a node for some places: the same for the same content, in every process."""
         window = [node.asked.window.size, node.asked.window.is_count]
         at = sorted((self.readings[p.reading].query.name, p.piece.first) for p in places)
-        content = [node.piece.key, node.asked.key, window, at]
+        content = [node.piece.key, node.asked.key, window, at, *(["marked"] if node.marked else [])]
         digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode())
         return "share-" + digest.hexdigest()[:12]
 
@@ -450,15 +458,33 @@ class Trees:
     def readers(self) -> dict[int, int]:
         """How many trees read each node directly: those of readings, and of nodes that are read."""
         found: dict[int, int] = {}
-        open_: list[Reader] = list(self._problem.roots)
-        while open_:
-            reader = open_.pop()
+        for reader in self._active():
             for i in reader.best(self._made).taken:
                 node = reader.occurrences[i].node
-                if node not in found:
-                    open_.append(self._problem.nodes[node].reader)
                 found[node] = found.get(node, 0) + 1
         return found
+
+    @cached_property
+    def _asked(self) -> dict[int, list[tuple[MarkTest, ...]]]:
+        """What the readers of each marked node ask for; once where several ask alike."""
+        found: dict[int, dict[tuple[MarkTest, ...], None]] = {}
+        for reader in self._active():
+            for i in reader.best(self._made).taken:
+                node, *_, tests = reader.occurrences[i]
+                if tests is not None:
+                    found.setdefault(node, {})[tests] = None
+        return {node: list(asked) for node, asked in found.items()}
+
+    def _active(self) -> Iterator[Reader]:
+        """The readings' trees, and those of the nodes that are read."""
+        open_, seen = list(self._problem.roots), set[int]()
+        for reader in open_:
+            yield reader
+            for i in reader.best(self._made).taken:
+                node = reader.occurrences[i].node
+                if node not in seen:
+                    seen.add(node)
+                    open_.append(self._problem.nodes[node].reader)
 
     def _written_out(
         self,
@@ -474,9 +500,10 @@ class Trees:
         def replaced(node: Any) -> Any:
             match node:
                 case {"shared": str(i), "aliases": [*_]}:
-                    inner, piece, narrowed, _ = reader.occurrences[int(i)]
+                    inner, piece, narrowed, _, tests = reader.occurrences[int(i)]
                     own = self._problem.nodes[inner].piece.aliases
-                    here = (names.get(alias, alias) for alias in piece.aliases)
+                    bound = piece.aliases if tests is None else piece.bound
+                    here = [names.get(alias, alias) for alias in bound]
                     there = dict(zip(own, here, strict=True))
                     again, below = len(self._problem.roots) + inner, labels
                     if narrowed is not None:
@@ -484,7 +511,12 @@ class Trees:
                         assert isinstance(filter_, Narrowed)
                         below = {**labels, **symbol_labels(filter_)}
                     found = self._written_out(again, there, below, marks)
+                    if tests is not None:
+                        found = marked_document(found, here, self._asked[inner])
                     found = found | {SHARED: marks[inner]} if inner in marks else found
+                    if tests is not None:
+                        number = self._asked[inner].index(tests)
+                        found = {"operator": "TAKEN", "parts": [found], "reader": number}
                     if narrowed is None:
                         return found
                     return to_document(filter_, labels) | {"parts": [found]}

@@ -285,7 +285,9 @@ class _Compiled:
             for source in self.operators[number].inputs
             if source in shared and set(self.users[source]) <= set(self.users[number])
         }
-        return [o for n, o in self.operators.items() if n in shared - covered - inner]
+        # Readers that ask for the same take their rows together.
+        taken = {number for number in shared if "reader" in self.operators[number].detail}
+        return [o for n, o in self.operators.items() if n in shared - covered - inner - taken]
 
     def _served(self, below: frozenset[str]) -> set[str]:
         """The queries that have all of these operators."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from optimizer.bind.conditions import canonical
+from optimizer.bind.conditions import canonical, is_readable
 from optimizer.ir.implication import all_implied
 from optimizer.ir.query import Event, Symbol, events
 from optimizer.trees.narrowing import with_symbols
 from optimizer.trees.problem import Fragment, fragments_of
-from optimizer.trees.tree import Narrowed, Shared, is_readable
+from optimizer.trees.tree import Narrowed, Shared
 from workloads import syntax as ex
 from workloads.syntax import One, print_expression
 

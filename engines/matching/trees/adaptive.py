@@ -20,10 +20,11 @@ from engines.statistics.running import (
 from optimizer.cost.unit_costs import COMPILED
 from optimizer.ir.query import Event, Query, Reading, Window, alternatives, parts_of
 from optimizer.plan import join_operators as op
-from optimizer.plan.compile_tree import ReadingTree, plain_tree
+from optimizer.plan.compile_tree import ReadingTree
 from optimizer.plan.join_operators import Operator
 from optimizer.statistics import Statistics
 from optimizer.trees import Tree, best_tree
+from optimizer.trees.plain import plain_tree
 from optimizer.trees.propagation import best_passing, estimate_tree
 from optimizer.trees.quick_sharing import common_trees
 

@@ -168,7 +168,8 @@ class Buffer:
     """Rows with the places of their components, their first and their last event.
 
     `earliest` is the moment that a row to the left must not end before, and `latest` the one that
-    a row to the right must not start behind, where a negation stands there.
+    a row to the right must not start behind, where a negation stands there. `marks` are the readers
+    that a row is left for, 64 to a word, by word and then by row.
     """
 
     columns: tuple[Column, ...]
@@ -176,6 +177,7 @@ class Buffer:
     last: EventNumbers
     earliest: Moments | None = None
     latest: Moments | None = None
+    marks: npt.NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.last)
@@ -188,6 +190,7 @@ class Buffer:
             _same(self.last, self, columns, rows),
             None if self.earliest is None else self.earliest[rows],
             None if self.latest is None else self.latest[rows],
+            None if self.marks is None else self.marks[:, rows],
         )
 
     def sorted(self) -> Buffer:
@@ -278,12 +281,14 @@ def concatenated(parts: Sequence[Buffer], width: int) -> Buffer:
     )
     earliest = [part.earliest for part in parts if part.earliest is not None]
     latest = [part.latest for part in parts if part.latest is not None]
+    marks = [part.marks for part in parts if part.marks is not None]
     return Buffer(
         columns,
         np.concatenate([part.first for part in parts]),
         np.concatenate([part.last for part in parts]),
         np.concatenate(earliest) if earliest else None,
         np.concatenate(latest) if latest else None,
+        np.concatenate(marks, axis=1) if marks else None,
     )
 
 

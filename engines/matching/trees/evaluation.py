@@ -39,6 +39,7 @@ from engines.matching.trees.conditions import (
     shortened,
 )
 from engines.matching.trees.latest import Latest
+from engines.matching.trees.marks import marked, taken
 from engines.matching.trees.walks import walked
 from engines.program import RunContext
 from kernels.joins import cpu as joins
@@ -366,6 +367,13 @@ class _Run:
             case op.Absent(part, negation, gap, conditions):
                 for search in self._searches(part, negation, conditions, negated):
                     yield self._counted(free(search, gap, self._width))
+            case op.Marked():
+                yield from self._marked(operator, negated)
+            case op.Taken(part, reader):
+                if self._shared is None:  # nobody else reads it
+                    part, reader = part.only(reader), 0
+                for chunk in self._stream(part, negated):
+                    yield taken(chunk, reader)
             case op.Shorten(part, negation, gap, conditions):
                 for search in self._searches(part, negation, conditions, negated):
                     yield self._counted(shortened(search, gap, self._width))
@@ -426,6 +434,13 @@ class _Run:
         absent = self._buffer(negation, negated=True)
         for chunk in self._stream(part, negated):
             yield Search(self._picked, chunk, absent, conditions, self._of.limits.chunk)
+
+    def _marked(self, operator: op.Marked, negated: bool) -> Iterator[Buffer]:
+        part, *others = op.inputs(operator)
+        absent = {other: self._buffer(other, negated=True) for other in others}
+        room = self._of.limits.chunk
+        for chunk in self._stream(part, negated):
+            yield self._counted(marked(operator, self._picked, chunk, absent, self._width, room))
 
     def _counted(self, found: tuple[Buffer, int]) -> Buffer:
         self._of.counts.tried += found[1]

@@ -1,0 +1,1 @@
+"""Rows with a bit for each reader whose negations leave them."""
