@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -166,13 +166,15 @@ def run(
     on_limit: OneOf["stop", "drop-oldest"] = "stop",
     row_limit: int | None = None,
     threads: int | None = None,
+    match: OneOf["text", "struct"] = "text",
 ) -> Results:
     """The rows of a plan over events; a workload is planned on a sample of them first.
 
-    Rows are in the results, all of them in memory, or with `out` in files (.parquet, .csv or .jsonl
-    by its ending). Rows of `events` that are no events stop the run, or with `on_error="skip"` are
-    left out. Events can be late by `disorder`, such as "10 s", and `slice` of them are in memory at
-    a time. `partial_limit` bounds the partial matches of one key that an operator holds, and
+    Rows are in the results, all of them in memory, or with `out` in files (.parquet, .arrow, .csv
+    or .jsonl by its ending). Matches are JSON text, or with `match="struct"` structs of Arrow. Rows
+    of `events` that are no events stop the run, or with `on_error="skip"` are left out. Events can
+    be late by `disorder`, such as "10 s", and `slice` of them are in memory at a time.
+    `partial_limit` bounds the partial matches of one key that an operator holds, and
     `row_limit` the rows that a query gives. `threads` run at once, by default one for each
     processor. `report["notes"]` says what is odd about the events.
     """
@@ -186,14 +188,15 @@ def run(
     from workloads.loading import load_workload
 
     settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
-    settings.check(engine)
+    settings = replace(settings, match=match)
+    settings.check(engine, sink=None if out is None else fspath(out))
     path = _path(events)
     if isinstance(planned, Plan):
         made = planned
     else:
         loaded = planned if isinstance(planned, Workload) else load(planned)
         made = Plan(plan_on_events(loaded, path))
-    sink = RowSink(None, shown=None) if out is None else RowSink(fspath(out))
+    sink = RowSink(None if out is None else fspath(out), shown=None, match=match)
     own = load_workload(made.physical.document).partial if engine == "local" else None
     options = RunOptions(partial=settings.partial(own), row_limit=row_limit, threads=threads)
     execution = Execution(engine, options, slice, SparkMaster(master))

@@ -13,6 +13,7 @@ from workloads.syntax import UNITS
 from workloads.workload import OnLimit, PartialLimit
 
 OnError = OneOf["stop", "skip"]
+MatchFormat = OneOf["text", "struct"]
 Runner = OneOf["local", "spark", "stream", "oracle"]  # a stream is live, on Spark
 Spelling = Callable[[str], str]
 
@@ -29,6 +30,7 @@ _REFUSED: dict[Runner, dict[str, str]] = {
         "slice": "a live stream takes events batch by batch, and new files at most as 'files' says",
         "threads": "Spark has as many tasks at once as its master says",
         "partial_limit": "on Spark no operator sees all partial matches of a query",
+        "match": "a live stream writes matches as text",
     },
     "oracle": {
         "on_error": "the oracle takes rows that are events",
@@ -37,6 +39,7 @@ _REFUSED: dict[Runner, dict[str, str]] = {
         "partial_limit": "the oracle holds none",
         "row_limit": "the oracle gives all rows",
         "threads": "the oracle has one",
+        "match": "the oracle gives matches as text",
     },
 }
 
@@ -58,6 +61,7 @@ class RunSettings:
     as `10 s`; `slice` how many are in memory at a time. Partial matches of one key that an operator
     of a query holds are limited by `partial_limit`, at which `on_limit` happens, and the rows that
     a query gives by `row_limit`. `threads` run at once, one for each processor if none is said.
+    Matches are written as JSON `text`, or as a `struct` of Arrow and Parquet.
     """
 
     on_error: OnError = "stop"
@@ -67,8 +71,9 @@ class RunSettings:
     on_limit: OnLimit = "stop"
     row_limit: int | None = None
     threads: int | None = None
+    match: MatchFormat = "text"
 
-    def check(self, runner: Runner, spelled: Spelling = str) -> None:
+    def check(self, runner: Runner, spelled: Spelling = str, sink: str | None = None) -> None:
         """Refuse, with the reason, what this cannot honour; names are `spelled` as users do."""
         for name, why in _REFUSED[runner].items():
             if getattr(self, name) != getattr(DEFAULT, name):
@@ -79,6 +84,11 @@ class RunSettings:
         if self.on_limit != "stop" and self.partial_limit is None:
             raise OptionError(
                 f"{spelled('on_limit')} says what happens at {spelled('partial_limit')}; give both"
+            )
+        if self.match == "struct" and sink is not None and sink.endswith((".csv", ".jsonl")):
+            raise OptionError(
+                f"{spelled('match')} struct is for .parquet and .arrow, and '{sink}' is neither: "
+                "CSV and JSON lines have matches as text"
             )
         self.late(spelled)
 

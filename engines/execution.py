@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engines.spark.stream.job import StreamOptions, StreamProgress
 
 Engine = OneOf["local", "spark", "oracle"]
+MatchFormat = OneOf["text", "struct"]
 ALL_ROWS = 2**62
 
 
@@ -45,12 +46,14 @@ class RowSink:
     """Where rows go: to a path, or without one the first `shown` of each query to the report.
 
     All of them are kept in memory where `shown` is None. With `both` a file is written for each
-    kind of rows, also where no query gives such.
+    kind of rows, also where no query gives such. Matches are JSON `text`, or Arrow `struct`s where
+    rows go to Parquet or Arrow or are all in memory.
     """
 
     path: str | None = None
     shown: int | None = 20
     both: bool = False
+    match: MatchFormat = "text"
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ def _run_local(
     from engines.local.threads import SliceThreads, threads_for
     from engines.results.first_rows import FirstRows
     from engines.results.sorting import FileOutput
+    from engines.results.struct_sorting import StructRows
+    from engines.results.structs import match_structs
     from engines.results.tables import empty_results
     from kernels.joins import cpu as joins
     from kernels.texts import cpu as texts
@@ -106,10 +108,15 @@ def _run_local(
         with stages("start"):  # no event is read yet
             bound, readings = _opened(plan, source, execution, faults, monitor)
         occurred = Occurrences(bound)
-        output: FileOutput | FirstRows = FirstRows(sink.shown)
+        structs = None
+        if sink.match == "struct":
+            structs = match_structs(bound, readings[0].source.schema)
+        output: FileOutput | FirstRows | StructRows = FirstRows(sink.shown)
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(plan)
-            output = stack.enter_context(FileOutput(sink.path, *kinds))
+            output = stack.enter_context(FileOutput(sink.path, *kinds, structs=structs))
+        elif structs is not None:
+            output = StructRows(structs)
         for number, (program, events_in, slices) in enumerate(readings):
             context = RunContext(execution.options, account, fallbacks, ledger)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
@@ -379,6 +386,7 @@ def _run_spark(
     from engines.input.batches import check_compared, named_columns
     from engines.input.event_table import Faults, column_kinds
     from engines.input.time_sense import TimeSpan
+    from engines.results.structs import match_structs
     from engines.spark.batch.job import SpreadSettings, run_batch
     from engines.spark.batch.source import SparkSource, is_table, open_source, open_table
     from engines.spark.batch.targets import FileTarget, FirstRowsTarget, Target, target_for
@@ -411,11 +419,14 @@ def _run_spark(
                 opened.files.assume(named_columns(program.workload))
             with stages("start"):
                 spark = session()
-        target: Target = FirstRowsTarget(sink.shown or ALL_ROWS)
+        structs = None
+        if sink.match == "struct":
+            structs = match_structs(program.workload, opened.schema)
+        target: Target = FirstRowsTarget(sink.shown or ALL_ROWS, structs)
         if sink.path is not None and sink.both:
-            target = FileTarget(sink.path)
+            target = FileTarget(sink.path, structs=structs)
         elif sink.path is not None:
-            target = target_for(sink.path, *kinds_of(plan))
+            target = target_for(sink.path, *kinds_of(plan), structs)
         pages: list[str] = []
 
         def told(progress: SparkProgress) -> None:

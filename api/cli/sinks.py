@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workloads.errors import SheafError
 
-ENDINGS = (".parquet", ".csv", ".jsonl")
+ENDINGS = (".parquet", ".arrow", ".csv", ".jsonl")
 
 
 def check_sink(path: str | Path) -> None:

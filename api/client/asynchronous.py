@@ -31,7 +31,7 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
-from api.run_settings import OnError
+from api.run_settings import MatchFormat, OnError
 from workloads.workload import OnLimit
 
 T = TypeVar("T")
@@ -130,6 +130,7 @@ class AsyncClient:
         on_limit: OnLimit | None = None,
         row_limit: int | None = None,
         threads: int | None = None,
+        match: MatchFormat | None = None,
         **wanted: Any,
     ) -> JobOut:
         options = {
@@ -140,6 +141,7 @@ class AsyncClient:
             "on_limit": on_limit,
             "row_limit": row_limit,
             "threads": threads,
+            "match": match,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return await self._send(call, again=True)

@@ -29,7 +29,7 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
-from api.run_settings import OnError
+from api.run_settings import MatchFormat, OnError
 from workloads.workload import OnLimit
 
 T = TypeVar("T")
@@ -145,6 +145,7 @@ class Client:
         on_limit: OnLimit | None = None,
         row_limit: int | None = None,
         threads: int | None = None,
+        match: MatchFormat | None = None,
         **wanted: Any,
     ) -> JobOut:
         """Run a plan over events: `mode`, `engine`, `device`, `master`, `stream` as in the API.
@@ -161,6 +162,7 @@ class Client:
             "on_limit": on_limit,
             "row_limit": row_limit,
             "threads": threads,
+            "match": match,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return self._send(call, again=True)

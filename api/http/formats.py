@@ -62,6 +62,7 @@ def _csv(schema: pa.Schema, pieces: Iterator[pa.RecordBatch]) -> Iterator[bytes]
     import pyarrow.csv
 
     from engines.results.json_text import iso_texts
+    from engines.results.struct_texts import with_texts
 
     names = schema.names
     yield (",".join(f'"{name}"' for name in names) + "\n").encode()
@@ -69,7 +70,7 @@ def _csv(schema: pa.Schema, pieces: Iterator[pa.RecordBatch]) -> Iterator[bytes]
     for batch in pieces:
         columns = [
             iso_texts(column) if pa.types.is_temporal(column.type) else column
-            for column in batch.columns
+            for column in with_texts(batch, schema).columns
         ]
         out = io.BytesIO()
         pyarrow.csv.write_csv(pa.RecordBatch.from_arrays(columns, names=names), out, bare)

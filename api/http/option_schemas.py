@@ -51,6 +51,12 @@ class RunSettingsIn(BaseModel):
         "engine.",
     )
 
+    match: OneOf["text", "struct"] = Field(
+        default="text",
+        description="What matches are in Parquet and Arrow: JSON text, or a struct with a field "
+        "for each name of RETURN. Jobs over stored events.",
+    )
+
     def settings(self) -> RunSettings:
         """The same for those who run a plan."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettingsIn.model_fields})

@@ -341,7 +341,8 @@ class JobIn(RunSettingsIn):
     source: PathIn
     sink: PathIn | None = Field(
         default=None,
-        description="Where results are written besides: .parquet, .csv or .jsonl by its ending.",
+        description="Where results are written besides: .parquet, .arrow, .csv or .jsonl by its "
+        "ending.",
     )
     mode: OneOf["batch", "stream"] = "batch"
     stream: StreamIn | None = Field(default=None, description="With mode `stream`.")

@@ -146,7 +146,7 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         report = run_plan(
             plan,
             EventSource(request["source"], settings.on_error, settings.late()),
-            RowSink(str(job.results), both=True),
+            RowSink(str(job.results), both=True, match=settings.match),
             execution,
             monitor,
         )

@@ -5,18 +5,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 from typing import Literal as OneOf
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.account import Account
+from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
-from engines.input.event_table import Events
-from engines.results.json_text import RowNumbers, distinct_rows, parts, with_fixed
+from engines.results.json_text import (
+    BoundAliases,
+    RowNumbers,
+    distinct_rows,
+    match_texts,
+    parts,
+    with_fixed,
+)
 from engines.results.tables import (
     AGGREGATE_ORDER,
     Results,
@@ -27,8 +34,12 @@ from engines.results.tables import (
     match_schema,
     one_text,
     plain,
+    with_structs,
 )
-from optimizer.ir.query import Query
+from optimizer.ir.query import Construction, Query
+
+if TYPE_CHECKING:
+    from engines.results.structs import MatchStructs
 
 RowKind = OneOf["aggregates", "matches"]
 ROW_KINDS: tuple[RowKind, RowKind] = ("aggregates", "matches")
@@ -52,8 +63,11 @@ class RowChunk(ABC):
         """The ticks at which each row is decided: an aggregate's time, a match's last event."""
 
     @abstractmethod
-    def tables(self) -> Iterator[pa.Table]:
-        """All rows, in tables of bounded size; texts that repeat may be dictionaries."""
+    def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
+        """All rows, in tables of bounded size; texts that repeat may be dictionaries.
+
+        Matches are JSON texts, or the structs of their query.
+        """
 
     @abstractmethod
     def first(self, number: int) -> pa.Table:
@@ -97,7 +111,7 @@ class AggregateChunk(RowChunk):
         ticks: Rows = times.cast(pa.int64()).to_numpy()
         return ticks
 
-    def tables(self) -> Iterator[pa.Table]:
+    def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
         yield self.rows
 
     def head(self, number: int) -> AggregateChunk:
@@ -117,16 +131,17 @@ class AggregateChunk(RowChunk):
 
 
 class MatchChunk(RowChunk):
-    """Matches of a query; their texts are made for those rows of which they are asked.
+    """Matches of a query; texts or structs are made for those rows of which they are asked.
 
     Making them is charged to the operator that gives the query's rows.
     """
 
     kind = "matches"
 
-    def __init__(self, of: Query, events: Events, account: Account, operator: str) -> None:
+    def __init__(self, of: Query, columns: Columns, account: Account, operator: str) -> None:
         self.of, self.query = of, of.name
-        self._events, self._account, self._operator = events, account, operator
+        self._columns, self._events = columns, columns.events
+        self._account, self._operator = account, operator
 
     @abstractmethod
     def partitions(self) -> tuple[Rows, int] | None:
@@ -141,12 +156,8 @@ class MatchChunk(RowChunk):
         """Ticks of each match's first and last event, and those at which it is certain."""
 
     @abstractmethod
-    def texts(self) -> pa.Array:
-        """Each match as JSON."""
-
-    @abstractmethod
-    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
-        """The table's row of each match's event, or its group of them, by alias."""
+    def matched(self) -> BoundAliases:
+        """The events of each match."""
 
     @abstractmethod
     def last_rows(self) -> Rows:
@@ -159,11 +170,24 @@ class MatchChunk(RowChunk):
     def decided(self) -> Rows:
         return self.times()[1]
 
-    def tables(self) -> Iterator[pa.Table]:
+    def texts(self) -> pa.Array:
+        """Each match as JSON."""
+        return match_texts(self._output, self.matched(), self._columns)
+
+    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
+        """The table's row of each match's event, or its group of them, by alias."""
+        return self.matched().columns
+
+    @property
+    def _output(self) -> Construction:
+        assert isinstance(self.of.output, Construction)
+        return self.of.output
+
+    def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
         size = len(self)
         for rows in parts(size, *self.bound()):
             with self._account.charge(self._operator):
-                table = (self if len(rows) == size else self.take(rows)).table()
+                table = (self if len(rows) == size else self.take(rows)).table(structs)
             yield table
 
     def first(self, number: int) -> pa.Table:
@@ -175,18 +199,23 @@ class MatchChunk(RowChunk):
         schema = coded_schema(match_schema(self._events.time_type))
         return pa.concat_tables([schema.empty_table(), *tables])
 
-    def table(self) -> pa.Table:
+    def table(self, structs: MatchStructs | None = None) -> pa.Table:
         """All rows at once."""
-        start, end, time = self.times()
+        schema, start, end, time = match_schema(self._events.time_type), *self.times()
+        if structs is None:
+            found = self.texts()
+        else:
+            found = structs.column(self.query, self._output, self.matched(), self._columns)
+            schema = with_structs(schema, found.type)
         columns = {
             "query": one_text(self.query, len(self)),
             "key": self.keys(),
             "start": self._events.times(start),
             "end": self._events.times(end),
             "time": self._events.times(time),
-            "match": self.texts(),
+            "match": found,
         }
-        return pa.table(columns, schema=coded_schema(match_schema(self._events.time_type)))
+        return pa.table(columns, schema=coded_schema(schema))
 
     def keys(self) -> pa.DictionaryArray:
         """Each match's key as rows have it."""

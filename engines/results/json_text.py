@@ -273,34 +273,49 @@ class BoundAliases(NamedTuple):
     value: Callable[[ex.Expression], Vector]  # of an expression over bound aliases
 
 
-class _Objects(NamedTuple):
+class ReturnedEvents(NamedTuple):
     """What stands under a name: some columns of an alias's events."""
 
     alias: str
     names: list[str]
 
 
-def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> pa.Array:
-    """The returned items of each match; those of absent aliases left out."""
-    items: dict[str, _Objects | ex.Expression] = {}  # in the order of RETURN
+def returned_items(
+    output: Construction, every: Sequence[str]
+) -> dict[str, ReturnedEvents | ex.Expression]:
+    """What stands under each name of a match, in the order of RETURN.
+
+    Whole events have the columns `every`.
+    """
+    items: dict[str, ReturnedEvents | ex.Expression] = {}
     for item in output.items:
         match item:
             case ReturnAlias(alias, name):
-                if alias in bound.columns:
-                    items[name or alias] = _Objects(alias, columns.events.table.column_names)
+                items[name or alias] = ReturnedEvents(alias, list(every))
             case ReturnAttribute(alias, attribute):
-                if alias in bound.columns:
-                    known = items.setdefault(alias, _Objects(alias, []))
-                    assert isinstance(known, _Objects)
-                    if attribute not in known.names:  # `RETURN a, a.x`
-                        known.names.append(attribute)
+                known = items.setdefault(alias, ReturnedEvents(alias, []))
+                assert isinstance(known, ReturnedEvents)
+                if attribute not in known.names:  # `RETURN a, a.x`
+                    known.names.append(attribute)
             case ReturnValue(expression, name):
                 items[name] = expression
-    objects = _texts([i for i in items.values() if isinstance(i, _Objects)], bound, columns.events)
+    return items
+
+
+def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> pa.Array:
+    """The returned items of each match; those of absent aliases left out."""
+    items = {
+        name: item
+        for name, item in returned_items(output, columns.events.table.column_names).items()
+        if not isinstance(item, ReturnedEvents) or item.alias in bound.columns
+    }
+    objects = _texts(
+        [i for i in items.values() if isinstance(i, ReturnedEvents)], bound, columns.events
+    )
     pieces: list[Piece] = []
     for name, wanted in items.items():
         pieces.append(("," if pieces else "{") + json_text(name) + ":")
-        if isinstance(wanted, _Objects):
+        if isinstance(wanted, ReturnedEvents):
             pieces.append(objects.pop(0))
         else:
             pieces.append(_in_turn(_value_texts(wanted, bound, columns)))
@@ -343,7 +358,9 @@ def object_texts(rows: RowNumbers, names: Sequence[str], events: Events) -> pa.A
     return joined(*pieces, "}")
 
 
-def _texts(wanted: list[_Objects], bound: BoundAliases, events: Events) -> list[NumberedTexts]:
+def _texts(
+    wanted: list[ReturnedEvents], bound: BoundAliases, events: Events
+) -> list[NumberedTexts]:
     """Events as objects, groups of them as lists; an event is written once for all that want it."""
     found: dict[int, NumberedTexts] = {}
     columns = [bound.columns[one.alias] for one in wanted]

@@ -31,6 +31,8 @@ from engines.results.writers import Charged, uncharged, write_readers
 
 if TYPE_CHECKING:
     from engines.results.chunks import RowChunk
+    from engines.results.struct_sorting import StructSorter
+    from engines.results.structs import MatchStructs
 
 RUN_BYTES = 80 * 2**20  # that are sorted in memory
 MERGE_BATCH_ROWS = 16_384  # of each run that a merge holds in memory
@@ -40,17 +42,23 @@ FAN_IN = 32  # runs that are merged at once
 class Sorter:
     """Takes rows in any order and gives them sorted; what memory does not hold is in `folder`.
 
-    The folder is made when it is needed; whoever gave its name removes it.
+    The folder is made when it is needed; whoever gave its name removes it. Without `run_bytes` rows
+    are held until `spill` is called.
     """
 
     def __init__(
-        self, schema: pa.Schema, order: tuple[str, ...], folder: Path, run_bytes: int = RUN_BYTES
+        self,
+        schema: pa.Schema,
+        order: tuple[str, ...],
+        folder: Path,
+        run_bytes: int | None = RUN_BYTES,
+        name: str | None = None,
     ) -> None:
-        self.rows = 0
+        self.rows = self.held = 0
         self._schema, self._order = coded_schema(schema), order
         self._folder, self._run_bytes = folder, run_bytes
+        self._name = name or order[-1]
         self._waiting: list[pa.Table] = []
-        self._held = 0
         self._levels: list[list[Path]] = []  # runs that were merged as often
         self._written = 0
 
@@ -60,10 +68,14 @@ class Sorter:
             return
         table = coded(table)
         self._waiting.append(table)
-        self._held += _held_bytes(table)
+        self.held += _held_bytes(table)
         self.rows += table.num_rows
-        if self._held >= self._run_bytes:
-            self._keep(self._sorted(), 0)
+        if self._run_bytes is not None and self.held >= self._run_bytes:
+            self.spill()
+
+    def spill(self) -> None:
+        """Write the rows in memory to a file."""
+        self._keep(self._sorted(), 0)
 
     def reader(self) -> pa.RecordBatchReader:
         """All rows, sorted; they are no longer held."""
@@ -76,7 +88,7 @@ class Sorter:
     def _sorted(self) -> pa.RecordBatchReader:
         """What waits, sorted, which then waits no more."""
         held = pa.concat_tables([self._schema.empty_table(), *self._waiting])
-        self._waiting, self._held = [], 0
+        self._waiting, self.held = [], 0
         places = ordered_places(held, self._order)
         columns = []
         for field in self._schema:
@@ -92,7 +104,7 @@ class Sorter:
 
     def _keep(self, run: pa.RecordBatchReader, level: int) -> None:
         """Write a run; of a level that is full then, all runs become one of the next level."""
-        path = self._folder / f"{self._order[-1]}-{self._written}.arrow"
+        path = self._folder / f"{self._name}-{self._written}.arrow"
         self._written += 1
         self._folder.mkdir(exist_ok=True)
         write_run(run, path)
@@ -274,20 +286,26 @@ class FileOutput:
     """
 
     def __init__(
-        self, path: str, has_aggregates: bool, has_matches: bool, run_bytes: int = RUN_BYTES
+        self,
+        path: str,
+        has_aggregates: bool,
+        has_matches: bool,
+        run_bytes: int = RUN_BYTES,
+        *,
+        structs: MatchStructs | None = None,
     ) -> None:
         self.aggregates = self.matches = 0
         self._path, self._kinds = path, (has_aggregates, has_matches)
         target = Path(path)
         self._folder = target.with_name(f".{target.name}.{os.getpid()}.sorting")
-        self._run_bytes = run_bytes
-        self._sorters: tuple[Sorter, Sorter] | None = None
+        self._run_bytes, self._structs = run_bytes, structs
+        self._sorters: tuple[Sorter, Sorter | StructSorter] | None = None
 
     def add(self, results: Results) -> None:
         if self._sorters is None:
             self._sorters = (
-                self._sorter(results.aggregates.schema, AGGREGATE_ORDER),
-                self._sorter(results.matches.schema, MATCH_ORDER),
+                Sorter(results.aggregates.schema, AGGREGATE_ORDER, self._folder, self._run_bytes),
+                self._match_sorter(results.matches.schema),
             )
         self._sorters[0].add(results.aggregates)
         self._sorters[1].add(results.matches)
@@ -295,7 +313,7 @@ class FileOutput:
 
     def take(self, chunk: RowChunk) -> None:
         """Add the rows of a chunk, a table at a time."""
-        for table in chunk.tables():
+        for table in chunk.tables(self._structs):
             self.add(of_kind(table, chunk.kind))
 
     def write(self, charged: Charged = uncharged) -> list[str]:
@@ -307,8 +325,13 @@ class FileOutput:
                 readers.append(sorter.reader())
         return write_readers(readers[0], readers[1], self._path, *self._kinds, charged)
 
-    def _sorter(self, schema: pa.Schema, order: tuple[str, ...]) -> Sorter:
-        return Sorter(schema, order, self._folder, self._run_bytes)
+    def _match_sorter(self, schema: pa.Schema) -> Sorter | StructSorter:
+        if self._structs is None:
+            return Sorter(schema, MATCH_ORDER, self._folder, self._run_bytes)
+        from engines.results.struct_sorting import StructSorter
+
+        time_type = schema.field("time").type
+        return StructSorter(self._structs, time_type, self._folder, self._run_bytes)
 
     def __enter__(self) -> Self:
         return self

@@ -63,6 +63,11 @@ def match_schema(time_type: pa.DataType) -> pa.Schema:
     )
 
 
+def with_structs(schema: pa.Schema, kind: pa.StructType) -> pa.Schema:
+    """The columns of match rows whose matches are structs."""
+    return schema.set(schema.get_field_index("match"), pa.field("match", kind))
+
+
 def coded_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of rows whose repeating texts are dictionaries."""
     for name in CODED:
@@ -122,6 +127,7 @@ def of_kind(table: pa.Table, kind: str) -> Results:
 
 AGGREGATE_ORDER = ("query", "key", "time", "seq", "aggregate")
 MATCH_ORDER = ("query", "key", "time", "start", "end", "match")
+STRUCT_ORDER = MATCH_ORDER[:-1]  # structs are not compared
 
 
 def row_counts(results: Results) -> Counter[str]:

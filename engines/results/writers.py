@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.ipc
 import pyarrow.parquet
 
 from engines.limits import ResultsError
@@ -21,11 +22,12 @@ from engines.results.tables import (
     Results,
     coded,
     coded_schema,
+    plain,
     plain_schema,
     sorted_results,
 )
 
-ENDINGS = (".parquet", ".csv", ".jsonl")
+ENDINGS = (".parquet", ".arrow", ".csv", ".jsonl")
 ROWS_AT_ONCE = 100_000
 LINES_AT_ONCE = 20_000  # of JSON, whose texts are several times as large as the rows
 
@@ -118,6 +120,13 @@ def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:
         out.add_key_value_metadata(types)
 
 
+def _write_arrow(rows: pa.RecordBatchReader, path: Path) -> None:
+    schema = plain_schema(rows.schema)
+    with pa.ipc.new_file(path, schema) as out:
+        for table in _pieces(rows):
+            out.write_table(plain(table))
+
+
 def _compact(column: pa.ChunkedArray) -> pa.Array:
     """A column of one chunk; its dictionary, which is written whole, with the texts in use only."""
     one = column.chunk(0) if column.num_chunks else column.combine_chunks()
@@ -172,6 +181,7 @@ def _iso_or_same(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 _WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], None]] = {
     ".parquet": _write_parquet,
+    ".arrow": _write_arrow,
     ".csv": _write_csv,
     ".jsonl": _write_jsonl,
 }

@@ -224,6 +224,7 @@ def test_a_job_takes_every_option(client: Client, http: httpx.Client, clean: Pat
         "on_limit": "drop-oldest",
         "row_limit": 500,
         "threads": 2,
+        "match": "struct",
     }
     clean.write_text(HEADER + "\n".join([*ROWS, "1,login,u1,s1,"]) + "\n")
     body = {"plan": plan, "source": str(clean), "engine": "local", **options}
@@ -284,6 +285,8 @@ def test_the_form_has_all_of_them(client: Client, http: httpx.Client) -> None:
         ("oracle", {"row_limit": 5}, "all rows"),
         ("oracle", {"threads": 2}, "has one"),
         ("spark", {"threads": 2}, "as its master says"),
+        ("stream", {"match": "struct"}, "matches as text"),
+        ("oracle", {"match": "struct"}, "matches as text"),
         ("local", {"disorder": "soon"}, "'10 s'"),
         ("local", {"disorder": "9" * 400 + " s"}, "longer than any stream"),
         ("local", {"on_limit": "drop-oldest"}, "partial_limit"),

@@ -11,6 +11,7 @@ import typer
 
 from api.cli.commands.run_options import (
     Disorder,
+    Match,
     OnError,
     OnLimit,
     PartialLimit,
@@ -79,14 +80,15 @@ def launch(
     on_limit: OnLimit = "stop",
     row_limit: RowLimit = None,
     threads: Threads = None,
+    match: Match = "text",
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Run a plan over events."""
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match
     )
-    settings.check("stream" if mode == "stream" else engine, as_flag)
+    settings.check("stream" if mode == "stream" else engine, as_flag, out)
     given = {
         "checkpoint": checkpoint,
         "every": every,

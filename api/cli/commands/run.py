@@ -13,6 +13,7 @@ import typer
 
 from api.cli.commands.run_options import (
     Disorder,
+    Match,
     OnError,
     OnLimit,
     PartialLimit,
@@ -83,10 +84,11 @@ def run(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Where to: .parquet, .csv or .jsonl; with Spark also a folder (PATH/), or "
-            "table:NAME.",
+            help="Where to: .parquet, .arrow, .csv or .jsonl; with Spark also a folder (PATH/), "
+            "or table:NAME.",
         ),
     ] = None,
+    match: Match = "text",
     master: Annotated[
         str | None,
         typer.Option(
@@ -165,12 +167,13 @@ def run(
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match
     )
     _check_options(
         engine,
         stream,
         settings,
+        out,
         {"--statistics": statistics},
         {"--master": master, "--conf": conf, "--stream": stream or None},
     )
@@ -207,7 +210,8 @@ def run(
     if stream:
         report = run_live(made, source, out, live, execution)
     else:
-        report = _run(run_plan, parsed, made, source, out, execution, statistics)
+        sink = RowSink(out, rows_wanted(len(made.queries)), match=match)
+        report = _run(run_plan, parsed, made, source, sink, execution, statistics)
         if not as_json:
             _show_rows(made, report, statistics)
         _show(report, verbose)
@@ -227,6 +231,7 @@ def _check_options(
     engine: Engine,
     stream: bool,
     settings: RunSettings,
+    out: str | None,
     for_local: dict[str, object],
     for_spark: dict[str, object],
 ) -> None:
@@ -237,7 +242,9 @@ def _check_options(
     for name, value in for_spark.items():
         if engine != "spark" and value is not None:
             raise SheafError(f"{name} is for --engine spark")
-    settings.check("stream" if stream else engine, as_flag)
+    settings.check("stream" if stream else engine, as_flag, out)
+    if settings.match == "struct" and out is None:
+        raise SheafError("--match struct is for files; say with --out where rows are written")
 
 
 def _planned(
@@ -300,7 +307,7 @@ def _run(
     workload: Workload,
     plan: Plan,
     source: EventSource,
-    out: str | None,
+    sink: RowSink,
     execution: Execution,
     statistics: Path | None,
 ) -> RunReport:
@@ -310,7 +317,6 @@ def _run(
     from optimizer.bind.binder import bind
 
     gathered = None if statistics is None else RunningStatistics(bind(workload))
-    sink = RowSink(out, rows_wanted(len(plan.queries)))
     with run_bar(execution.engine) as bar:
         try:
             report = run_plan(plan, source, sink, execution, _Progress(bar, gathered))

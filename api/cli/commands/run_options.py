@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from api.run_settings import MatchFormat
 from api.run_settings import OnError as OnErrorChoice
 from workloads.workload import OnLimit as OnLimitChoice
 
@@ -42,6 +43,13 @@ Threads = Annotated[
         metavar="N",
         min=1,
         help="Threads that run at once; one for each processor if none is said. Local engine.",
+    ),
+]
+Match = Annotated[
+    MatchFormat,
+    typer.Option(
+        help="What --out has matches as: JSON text, or in Parquet and Arrow a struct with a field "
+        "for each name of RETURN.",
     ),
 ]
 PartialLimit = Annotated[

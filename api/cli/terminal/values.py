@@ -14,8 +14,10 @@ def rows(table: pa.Table, offset: int, limit: int) -> list[dict[str, Any]]:
     import pyarrow as pa
 
     from engines.results.json_text import iso_texts
+    from engines.results.struct_texts import table_with_texts
 
     page = table.slice(offset, limit)
+    page = table_with_texts(page)
     for index, field in enumerate(page.schema):
         if pa.types.is_temporal(field.type):
             texts = iso_texts(page.column(index).combine_chunks())

@@ -264,7 +264,8 @@ def _options(wanted: JobIn, settings: Settings) -> RunSettings:
     options = wanted.settings()
     if wanted.stream is not None and wanted.stream.on_error is not None:
         options = replace(options, on_error=wanted.stream.on_error)
-    options.check("stream" if wanted.mode == "stream" else wanted.engine)
+    sink = None if wanted.sink is None else wanted.sink.path
+    options.check("stream" if wanted.mode == "stream" else wanted.engine, sink=sink)
     most = settings.row_limit
     if wanted.mode == "stream" or most is None:  # a stream gives rows for ever
         return options

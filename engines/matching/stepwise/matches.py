@@ -1,8 +1,8 @@
-"""Queries that return matches: their times, their keys, and the match as JSON text."""
+"""Queries that return matches: their times, their keys, and the events of the match."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ from engines.matching.stepwise.bind import distinct
 from engines.matching.stepwise.plan import Mode, plan_choice
 from engines.matching.stepwise.steps import Frame, QueryScan, Slot, StepPlan, run_steps, value
 from engines.results.chunks import MatchChunk
-from engines.results.json_text import BoundAliases, KeyTexts, RowNumbers, match_texts
-from optimizer.ir.query import Construction, Pattern, Query, alternatives, waits
+from engines.results.json_text import BoundAliases, KeyTexts
+from optimizer.ir.query import Pattern, Query, alternatives, waits
 
 
 class StepMatches(MatchChunk):
@@ -26,7 +26,7 @@ class StepMatches(MatchChunk):
     def __init__(
         self, of: Query, reading: StepReading, frame: Frame, account: Account, operator: str
     ) -> None:
-        super().__init__(of, reading.scan.columns.events, account, operator)
+        super().__init__(of, reading.scan.columns, account, operator)
         self._reading, self._scan, self._frame = reading, reading.scan, frame
         self._first, self._last = reading.plan.extent.of(frame)
 
@@ -37,8 +37,8 @@ class StepMatches(MatchChunk):
         frame = self._frame.take(rows)
         return StepMatches(self.of, self._reading, frame, self._account, self._operator)
 
-    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
-        return _bound(self._reading.plan.kept, self._scan, self._frame).columns
+    def matched(self) -> BoundAliases:
+        return _bound(self._reading.plan.kept, self._scan, self._frame)
 
     def last_rows(self) -> Rows:
         rows: Rows = self._scan.layout.order[self._last]
@@ -61,11 +61,6 @@ class StepMatches(MatchChunk):
         # The event whose rank closes the window, or else the partition's last one.
         last = layout.starts[layout.partition[self._first] + 1] - 1
         return start, end, layout.ticks[np.minimum(scan.reach_high[self._first], last)]
-
-    def texts(self) -> pa.Array:
-        assert isinstance(self.of.output, Construction)
-        bound = _bound(self._reading.plan.kept, self._scan, self._frame)
-        return match_texts(self.of.output, bound, self._scan.columns)
 
     def bound(self) -> tuple[int, Sequence[EventGroups]]:
         kept, frame = self._reading.plan.kept, self._frame

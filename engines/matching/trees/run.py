@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from engines.matching.trees.evaluation import SharedBuffers, TreeEvaluation
 from engines.matching.trees.latest import Latest, ending_last
 from engines.program import Program, RunContext, TreeUnit
 from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
-from engines.results.json_text import BoundAliases, RowNumbers, match_texts, object_texts
+from engines.results.json_text import BoundAliases, object_texts
 from optimizer.engines import compact
 from optimizer.ir.query import Construction, Pattern, Query, waits
 from optimizer.ir.query import events as components
@@ -45,7 +45,7 @@ class TreeMatches(MatchChunk):
         account: Account,
         operator: str,
     ) -> None:
-        super().__init__(of, reading.picked.columns.events, account, operator)
+        super().__init__(of, reading.picked.columns, account, operator)
         self._reading, self._picked, self._matches = reading, reading.picked, matches
 
     def __len__(self) -> int:
@@ -81,13 +81,8 @@ class TreeMatches(MatchChunk):
             return start, end, end
         return start, end, _closing(picked, first, width) if picked.layout else start + width
 
-    def texts(self) -> pa.Array:
-        assert isinstance(self.of.output, Construction)
-        bound = _bound(self._reading.aliases, self._picked, self._matches)
-        return match_texts(self.of.output, bound, self._picked.columns)
-
-    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
-        return _bound(self._reading.aliases, self._picked, self._matches).columns
+    def matched(self) -> BoundAliases:
+        return _bound(self._reading.aliases, self._picked, self._matches)
 
     def last_rows(self) -> Rows:
         rows: Rows = self._picked.row[self._matches.last]

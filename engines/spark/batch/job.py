@@ -30,7 +30,7 @@ from engines.program import DEFAULT_OPTIONS, Program, RunOptions
 from engines.results.tables import Results
 from engines.spark.batch.landing import Landing, Report, read_report
 from engines.spark.batch.observed import ObservedOccurrences
-from engines.spark.batch.packing import PACKED_SCHEMA, ticks
+from engines.spark.batch.packing import packed_schema, ticks
 from engines.spark.batch.parts import (
     Key,
     RoutedParts,
@@ -242,7 +242,7 @@ class _Job:
         task = StoredStretches(evaluation, reader, tuple(stretches), passing)
         self.tally.expected = ExpectedTasks(len(stretches))
         numbers = self.session.range(0, len(stretches), 1, len(stretches))
-        return numbers.mapInArrow(task, PACKED_SCHEMA)
+        return numbers.mapInArrow(task, packed_schema(self.landing.match))
 
     def planned(self) -> RoutedParts:
         named = named_columns(self.workload)
@@ -281,7 +281,7 @@ class _Job:
         shuffled = routed.repartitionById(len(plan.parts), "part").sortWithinPartitions(*order)
         task = ShuffledParts(self._evaluation(plan.programs), plan.parts)
         self.tally.expected = ExpectedTasks(len(plan.parts), splits)
-        return shuffled.mapInArrow(task, PACKED_SCHEMA)
+        return shuffled.mapInArrow(task, packed_schema(self.landing.match))
 
     def _evaluation(self, programs: tuple[Program, ...]) -> TaskEvaluation:
         self.tally.queries = tuple(tuple(q.name for q in p.workload.queries) for p in programs)

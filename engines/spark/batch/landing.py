@@ -23,9 +23,11 @@ from engines.matching.trees.adaptive import Decision
 from engines.results.chunks import RowChunk, RowKind
 from engines.results.first_rows import FirstRows
 from engines.results.sorting import RUN_BYTES, Sorter, write_run
+from engines.results.struct_sorting import StructRows, StructSorter
+from engines.results.structs import MatchStructs
 from engines.results.tables import AGGREGATE_ORDER, MATCH_ORDER, Results
 from engines.results.writers import write_rows
-from engines.spark.batch.packing import packed_report, packed_rows
+from engines.spark.batch.packing import packed_report, packed_rows, packed_struct
 
 _ORDERS = {"aggregates": AGGREGATE_ORDER, "matches": MATCH_ORDER}
 
@@ -60,24 +62,27 @@ class Report:
 
 @dataclass(frozen=True)
 class SortedFiles:
-    """A file of sorted rows for each kind, in a folder that the driver made and all can reach."""
+    """A file of sorted rows for each kind, in a folder that the driver made and all can reach.
+
+    Without an ending these are runs, which the driver merges.
+    """
 
     folder: str
     ending: str
+    structs: MatchStructs | None = None
+    match = None
 
     def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
         # Runs that memory does not hold stay on this machine.
         scratch = Path(tempfile.mkdtemp(prefix="sheaf-sort-"))
-        sorters: dict[RowKind, Sorter] = {}
+        sorters: dict[RowKind, Sorter | StructSorter] = {}
         try:
             for chunk in chunks:
                 report.count(chunk)
                 with all_threads(report.account, f"sink-{chunk.kind}"):
-                    for table in chunk.tables():
+                    for table in chunk.tables(self.structs):
                         if chunk.kind not in sorters:
-                            sorters[chunk.kind] = Sorter(
-                                table.schema, _ORDERS[chunk.kind], scratch, RUN_BYTES // 2
-                            )
+                            sorters[chunk.kind] = self._sorter(chunk.kind, table.schema, scratch)
                         sorters[chunk.kind].add(table)
             for kind, sorter in sorters.items():
                 with all_threads(report.account, f"sink-{kind}"):
@@ -86,10 +91,16 @@ class SortedFiles:
             shutil.rmtree(scratch, ignore_errors=True)
         return iter(())
 
+    def _sorter(self, kind: RowKind, schema: pa.Schema, folder: Path) -> Sorter | StructSorter:
+        if kind == "matches" and self.structs is not None:
+            time_type = schema.field("time").type
+            return StructSorter(self.structs, time_type, folder, RUN_BYTES // 2)
+        return Sorter(schema, _ORDERS[kind], folder, RUN_BYTES // 2)
+
     def _write(self, kind: str, part: int, rows: pa.RecordBatchReader) -> str:
-        name = Path(self.folder) / f"{kind}-{part:05d}-{uuid.uuid4().hex}{self.ending}"
+        name = Path(self.folder) / f"{kind}-{part:05d}-{uuid.uuid4().hex}{self.ending or '.arrow'}"
         try:
-            if self.ending == ".arrow":
+            if not self.ending:
                 write_run(rows, name)
             else:
                 write_rows(rows, name)
@@ -106,9 +117,11 @@ class FirstFew:
     """The first rows of each query, and how many there are of each kind."""
 
     limit: int
+    structs: MatchStructs | None = None  # of all rows; the first few are shown as text
+    match = None
 
     def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
-        kept = FirstRows(self.limit)
+        kept = FirstRows(self.limit) if self.structs is None else StructRows(self.structs)
         for chunk in chunks:
             report.count(chunk)
             with all_threads(report.account, f"sink-{chunk.kind}"):
@@ -121,19 +134,29 @@ class FirstFew:
 class PackedRows:
     """All rows, packed, to Spark."""
 
+    structs: MatchStructs | None = None
+
+    @property
+    def match(self) -> pa.StructType | None:
+        """The type of matches that are structs."""
+        return None if self.structs is None else packed_struct(self.structs.whole)
+
     def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
+        match = self.match
         for chunk in chunks:
             report.count(chunk)
-            for table in chunk.tables():
-                yield from packed_rows(table).to_batches(max_chunksize=50_000)
+            for table in chunk.tables(self.structs):
+                if self.structs is not None and chunk.kind == "matches":
+                    table = self.structs.widened_table(chunk.query, table)
+                yield from packed_rows(table, match).to_batches(max_chunksize=50_000)
 
 
 Landing: TypeAlias = SortedFiles | FirstFew | PackedRows
 
 
-def report_row(report: Report) -> pa.RecordBatch:
+def report_row(report: Report, landing: Landing) -> pa.RecordBatch:
     """A report on its way to the driver."""
-    return packed_report(pickle.dumps(report))
+    return packed_report(pickle.dumps(report), landing.match)
 
 
 def read_report(text: bytes) -> Report:

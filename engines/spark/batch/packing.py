@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as at
 
+from engines.results.tables import with_structs
 from workloads.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ PACKED = (
     ("end", "bigint"),
     ("match", "string"),
     ("report", "binary"),
+)
+NO_NANOSECONDS = (
+    "a Spark table has no times in nanoseconds; write the results to files, or store the events' "
+    "times in microseconds"
 )
 PACKED_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in PACKED)
 _ARROW = {
@@ -110,26 +115,50 @@ def ticks(column: Column, kind: pa.DataType, spark_kind: str) -> Column:
 # --- results -------------------------------------------------------------------------------------
 
 
-def packed_rows(table: pa.Table) -> pa.Table:
-    """Rows of either kind with the columns of both."""
-    columns = []
-    for name, kind in PACKED:
-        if name not in table.column_names:
-            columns.append(pa.nulls(table.num_rows, _ARROW[kind]))
+def packed_schema(match: pa.StructType | None) -> str | StructType:
+    """How Spark calls the columns of packed rows, whose matches are texts or structs."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return PACKED_SCHEMA if match is None else from_arrow_schema(_packed_columns(match))
+
+
+def _packed_columns(match: pa.StructType | None) -> pa.Schema:
+    columns = pa.schema([(name, _ARROW[kind]) for name, kind in PACKED])
+    return columns if match is None else with_structs(columns, match)
+
+
+def packed_struct(kind: pa.DataType) -> pa.DataType:
+    """A type of matches with types that Spark has."""
+    if at.is_struct(kind):
+        return pa.struct([(field.name, packed_struct(field.type)) for field in kind])
+    if at.is_list(kind):
+        return pa.list_(packed_struct(kind.value_type))
+    if at.is_timestamp(kind):
+        if kind.unit == "ns":
+            raise UnsupportedError(NO_NANOSECONDS)
+        return pa.timestamp("us", kind.tz)
+    return pa.date32() if at.is_date(kind) else packed_type(kind)
+
+
+def packed_rows(table: pa.Table, match: pa.StructType | None = None) -> pa.Table:
+    """Rows of either kind with the columns of both; `match` is the type of structs."""
+    schema, columns = _packed_columns(match), []
+    for field in schema:
+        if field.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, field.type))
             continue
-        column = table.column(name)
+        column = table.column(field.name)
         if at.is_date32(column.type):
             column = column.cast(pa.int32())
-        columns.append(column.cast(_ARROW[kind]))
-    return pa.Table.from_arrays(columns, [name for name, _ in PACKED])
+        columns.append(column.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
-def packed_report(report: bytes) -> pa.RecordBatch:
+def packed_report(report: bytes, match: pa.StructType | None = None) -> pa.RecordBatch:
     """A row that has nothing but a report."""
-    columns = [pa.nulls(1, _ARROW[kind]) for _, kind in PACKED[:-1]]
-    return pa.RecordBatch.from_arrays(
-        [*columns, pa.array([report], pa.binary())], [name for name, _ in PACKED]
-    )
+    schema = _packed_columns(match)
+    columns = [pa.nulls(1, kind) for kind in schema.types[:-1]]
+    return pa.RecordBatch.from_arrays([*columns, pa.array([report], pa.binary())], schema=schema)
 
 
 def unpacked_time(column: Column, kind: pa.DataType) -> Column:
@@ -141,10 +170,7 @@ def unpacked_time(column: Column, kind: pa.DataType) -> Column:
     if not at.is_timestamp(kind):
         return column
     if kind.unit == "ns":
-        raise UnsupportedError(
-            "a Spark table has no times in nanoseconds; write the results to files, or store the "
-            "events' times in microseconds"
-        )
+        raise UnsupportedError(NO_NANOSECONDS)
     of = {"s": sf.timestamp_seconds, "ms": sf.timestamp_millis, "us": sf.timestamp_micros}
     moment = of[kind.unit](column)
     return moment if kind.tz is not None else moment.cast("timestamp_ntz")

@@ -19,13 +19,16 @@ from engines.limits import ResultsError
 from engines.results.chunks import ROW_KINDS
 from engines.results.first_rows import FirstRows
 from engines.results.sorting import Sorter
+from engines.results.structs import MatchStructs
 from engines.results.tables import (
     AGGREGATE_ORDER,
     MATCH_ORDER,
+    STRUCT_ORDER,
     Results,
     aggregate_schema,
     empty_results,
     match_schema,
+    sorted_rows,
 )
 from engines.results.writers import ENDINGS, write_readers, write_rows
 from engines.spark.batch.landing import FirstFew, Landing, PackedRows, Report, SortedFiles
@@ -51,6 +54,7 @@ class FileTarget:
     path: str
     has_aggregates: bool = True
     has_matches: bool = True
+    structs: MatchStructs | None = None
 
     @property
     def _runs(self) -> Path:
@@ -60,12 +64,13 @@ class FileTarget:
     @contextmanager
     def landing(self) -> Iterator[Landing]:
         with _made(self._runs):
-            yield SortedFiles(str(self._runs), ".arrow")
+            yield SortedFiles(str(self._runs), "", self.structs)
 
     def land(self, reports: Sequence[Report], time_type: pa.DataType) -> WrittenResults:
+        order = MATCH_ORDER if self.structs is None else STRUCT_ORDER
         sorters = (
             Sorter(aggregate_schema(time_type), AGGREGATE_ORDER, self._runs),
-            Sorter(match_schema(time_type), MATCH_ORDER, self._runs),
+            Sorter(_match_schema(time_type, self.structs), order, self._runs),
         )
         for kind, sorter in zip(ROW_KINDS, sorters, strict=True):
             for report in reports:
@@ -83,6 +88,7 @@ class FolderTarget:
     path: str
     has_aggregates: bool = True
     has_matches: bool = True
+    structs: MatchStructs | None = None
 
     @property
     def _final(self) -> Path:
@@ -100,11 +106,11 @@ class FolderTarget:
     @contextmanager
     def landing(self) -> Iterator[Landing]:
         with _made(self._draft):
-            yield SortedFiles(str(self._draft), self._ending)
+            yield SortedFiles(str(self._draft), self._ending, self.structs)
 
     def land(self, reports: Sequence[Report], time_type: pa.DataType) -> WrittenResults:
         both = self.has_aggregates and self.has_matches
-        schemas = (aggregate_schema(time_type), match_schema(time_type))
+        schemas = (aggregate_schema(time_type), _match_schema(time_type, self.structs))
         for kind, schema in zip(ROW_KINDS, schemas, strict=True):
             if not {"aggregates": self.has_aggregates, "matches": self.has_matches}[kind]:
                 continue
@@ -142,10 +148,11 @@ class TableTarget:
     name: str
     has_aggregates: bool = True
     has_matches: bool = True
+    structs: MatchStructs | None = None
 
     @contextmanager
     def landing(self) -> Iterator[Landing]:
-        yield PackedRows()
+        yield PackedRows(self.structs)
 
     def write(
         self, session: SparkSession, rows: DataFrame, time_type: pa.DataType
@@ -189,12 +196,15 @@ class FirstRowsTarget:
     """The first rows of each query."""
 
     limit: int
+    structs: MatchStructs | None = None  # of all rows; the first few are shown as text
 
     @contextmanager
     def landing(self) -> Iterator[Landing]:
-        yield FirstFew(self.limit)
+        yield FirstFew(self.limit, self.structs)
 
     def land(self, reports: Sequence[Report], time_type: pa.DataType) -> WrittenResults:
+        if self.structs is not None:
+            return WrittenResults(first=self._all(reports, time_type, self.structs))
         kept = FirstRows(self.limit)
         kept.add(empty_results(time_type))
         for report in reports:
@@ -202,16 +212,33 @@ class FirstRowsTarget:
                 kept.add(report.first)
         return WrittenResults(first=kept.first)
 
+    def _all(
+        self, reports: Sequence[Report], time_type: pa.DataType, structs: MatchStructs
+    ) -> Results:
+        found = [report.first for report in reports if report.first is not None]
+        aggregates = [aggregate_schema(time_type).empty_table(), *(r.aggregates for r in found)]
+        matches = [structs.rows_schema(time_type).empty_table(), *(r.matches for r in found)]
+        return Results(
+            sorted_rows(pa.concat_tables(aggregates), AGGREGATE_ORDER),
+            sorted_rows(pa.concat_tables(matches), STRUCT_ORDER),
+        )
+
 
 Target: TypeAlias = FileTarget | FolderTarget | TableTarget | FirstRowsTarget
 
 
-def target_for(path: str, has_aggregates: bool, has_matches: bool) -> Target:
+def target_for(
+    path: str, has_aggregates: bool, has_matches: bool, structs: MatchStructs | None = None
+) -> Target:
     """The target of `--out`: a file by its ending, a folder by its slash, or `table:NAME`."""
     if path.startswith(TABLE):
-        return TableTarget(path.removeprefix(TABLE), has_aggregates, has_matches)
+        return TableTarget(path.removeprefix(TABLE), has_aggregates, has_matches, structs)
     kind = FolderTarget if path.endswith("/") else FileTarget
-    return kind(path, has_aggregates, has_matches)
+    return kind(path, has_aggregates, has_matches, structs)
+
+
+def _match_schema(time_type: pa.DataType, structs: MatchStructs | None) -> pa.Schema:
+    return match_schema(time_type) if structs is None else structs.rows_schema(time_type)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class TaskEvaluation:
         told = (report.events, report.rows, part.program, report.account.totals())
         self.tally.add({("part", number): told})
         report.seen = {} if occurred is None else occurred.seen()
-        yield report_row(report)
+        yield report_row(report, self.landing)
 
     def _chunks(
         self, part: TaskPart, arriving: ArrivingBatches, report: Report

@@ -1,0 +1,266 @@
+"""Matches as Arrow structs: a field for each name that RETURN gives, typed as the events are.
+
+Each query has a struct of its own. Rows of several queries are in one column: its struct has the
+fields of all of them, and what a query does not return is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.columns.columns import Columns, broadcast
+from engines.columns.groups import EventGroups
+from engines.input.event_table import from_table
+from engines.limits import ResultsError
+from engines.results.json_text import BoundAliases, ReturnedEvents, RowNumbers, returned_items
+from engines.results.tables import match_schema, with_structs
+from optimizer.ir.query import BoundWorkload, Construction, Query, positive_events
+from workloads import syntax as ex
+
+RETURNED = b"sheaf.returned"  # where the metadata of a schema has the names that queries return
+
+# By query and field of the whole: the name in RETURN, and the attributes where it is of events.
+ReturnedNames: TypeAlias = dict[str, dict[str, tuple[str, list[str] | None]]]
+
+
+@dataclass(frozen=True)
+class MatchStructs:
+    """The struct of each query's matches, and the `whole` that holds those of all queries.
+
+    Under `places` are, by query, fields that have another name in the whole, with that name.
+    """
+
+    queries: Mapping[str, pa.StructType]
+    places: Mapping[str, Mapping[str, str]]
+    whole: pa.StructType
+    returned: ReturnedNames
+
+    def column(
+        self, query: str, output: Construction, bound: BoundAliases, columns: Columns
+    ) -> pa.StructArray:
+        """Matches of a query as its structs."""
+        items = returned_items(output, columns.events.table.column_names)
+        found = []
+        for field in self.queries[query]:
+            item = items[field.name]
+            if isinstance(item, ReturnedEvents):
+                found.append(_events(item, field.type, bound, columns))
+            else:
+                try:
+                    found.append(_values(item, field.type, bound, columns))
+                except (pa.ArrowInvalid, OverflowError) as error:
+                    raise ResultsError(
+                        f"query {query}: '{field.name}' has values beyond 64 bits, which a struct "
+                        "does not take; ask for matches as text"
+                    ) from error
+        return pa.StructArray.from_arrays(found, fields=list(self.queries[query]))
+
+    def widened(self, query: str, matches: pa.StructArray) -> pa.StructArray:
+        """Structs of a query as those of the whole."""
+        places = self.places.get(query, {})
+        own = {places.get(field.name, field.name): i for i, field in enumerate(matches.type)}
+        children = [
+            _fitted(matches.field(own[field.name]), field.type)
+            if field.name in own
+            else pa.nulls(len(matches), field.type)
+            for field in self.whole
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(self.whole))
+
+    def widened_table(self, query: str, table: pa.Table) -> pa.Table:
+        """Rows of a query with the structs of the whole."""
+        place = table.schema.get_field_index("match")
+        matches = table.column(place).combine_chunks()
+        return table.set_column(place, "match", self.widened(query, matches))
+
+    def rows_schema(self, time_type: pa.DataType) -> pa.Schema:
+        """The columns of match rows of all queries."""
+        schema = with_structs(match_schema(time_type), self.whole)
+        return schema.with_metadata({RETURNED: json.dumps(self.returned)})
+
+
+def match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | None:
+    """The structs of a workload's matches over events with these columns; None where it has none.
+
+    Queries mostly mean the same by a name: an alias for which one returns `id` and another `price`
+    has both fields. A name that stands for an event in one query and for a group or a value in
+    another is, of each of them, under `QUERY_NAME`.
+    """
+    events = from_table(schema.empty_table(), workload.stream)
+    kinds = {field.name: _stored(field.type) for field in events.table.schema}
+    kinds.setdefault("time", kinds[events.time_column])
+    names = events.table.column_names
+    queries = {
+        query.name: _struct(query, query.output, names, kinds)
+        for query in workload.queries
+        if isinstance(query.output, Construction)
+    }
+    if not queries:
+        return None
+    by_name: dict[str, dict[str, pa.DataType]] = {}
+    for name, struct in queries.items():
+        for field in struct:
+            by_name.setdefault(field.name, {})[name] = field.type
+    fields: dict[str, pa.DataType] = {}
+    places: dict[str, dict[str, str]] = {}
+    for name, meant in by_name.items():
+        joint = _joint(list(meant.values()))
+        if joint is not None:
+            fields[name] = joint
+            continue
+        for of, kind in meant.items():
+            place = f"{of}_{name}"
+            while place in by_name or place in fields:
+                place += "_"
+            places.setdefault(of, {})[name] = place
+            fields[place] = kind
+    returned: ReturnedNames = {}
+    for query in workload.queries:
+        if isinstance(query.output, Construction):
+            own = places.get(query.name, {})
+            returned[query.name] = {
+                own.get(name, name): (
+                    name,
+                    item.names if isinstance(item, ReturnedEvents) else None,
+                )
+                for name, item in returned_items(query.output, names).items()
+            }
+    return MatchStructs(queries, places, pa.struct(list(fields.items())), returned)
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """The type in which an attribute is returned."""
+    if pa.types.is_null(kind) or pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    return kind
+
+
+def _struct(
+    query: Query, output: Construction, names: Sequence[str], kinds: Mapping[str, pa.DataType]
+) -> pa.StructType:
+    groups = {
+        e.alias for e in positive_events(query.pattern) if not isinstance(e.quantifier, ex.One)
+    }
+    fields: list[tuple[str, pa.DataType]] = []
+    for name, item in returned_items(output, names).items():
+        if isinstance(item, ReturnedEvents):
+            kind = pa.struct([(attribute, kinds[attribute]) for attribute in item.names])
+            fields.append((name, pa.list_(kind) if item.alias in groups else kind))
+        else:
+            fields.append((name, _value_type(item, kinds)))
+    return pa.struct(fields)
+
+
+def _value_type(expression: ex.Expression, kinds: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The type of a returned value."""
+    match expression:
+        case ex.Literal(float()) | ex.Arithmetic("/") | ex.Call("avg"):
+            return pa.float64()
+        case ex.Literal() | ex.Call("count"):
+            return pa.int64()
+        case ex.Attribute(_, name):
+            kind = kinds[name]
+            if pa.types.is_timestamp(kind):
+                return pa.timestamp(kind.unit)
+            if pa.types.is_date(kind):
+                return pa.timestamp("s")
+            return pa.int64() if pa.types.is_integer(kind) else kind
+        case ex.Arithmetic(_, left, right):
+            sides = {_value_type(left, kinds), _value_type(right, kinds)}
+            return pa.int64() if sides <= {pa.int64(), pa.bool_()} else pa.float64()
+        case ex.Negative(operand):
+            kind = _value_type(operand, kinds)
+            return pa.int64() if pa.types.is_boolean(kind) else kind
+        case ex.Call(_, argument) if argument is not None:
+            return _value_type(argument, kinds)
+        case _:
+            raise AssertionError(f"not a value of a bound query: {expression}")
+
+
+def _joint(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The type that holds values of all of them; None where they are different things."""
+    if all(kind == kinds[0] for kind in kinds):
+        return kinds[0]
+    if all(map(pa.types.is_list, kinds)):
+        inner = _joint([kind.value_type for kind in kinds])
+        return None if inner is None else pa.list_(inner)
+    if not all(map(pa.types.is_struct, kinds)):
+        return None
+    # Fields of one name are of one type: they are columns of one stream.
+    return pa.struct({field.name: field.type for kind in kinds for field in kind}.items())
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _events(
+    item: ReturnedEvents, kind: pa.DataType, bound: BoundAliases, columns: Columns
+) -> pa.Array:
+    """Events of an alias as structs, groups of them as lists, null where the alias is absent."""
+    column = bound.columns.get(item.alias)
+    if column is None:
+        return pa.nulls(bound.size, kind)
+    if not isinstance(column, EventGroups):
+        return _attributes(column, kind, columns)
+    offsets = pa.array(column.offsets, pa.int32())
+    inner = _attributes(column.rows, kind.value_type, columns)
+    return pa.ListArray.from_arrays(offsets, inner, type=kind)
+
+
+def _attributes(rows: RowNumbers, kind: pa.StructType, columns: Columns) -> pa.StructArray:
+    """Columns of rows of the table as structs."""
+    taken = pa.array(rows)
+    found = []
+    for field in kind:
+        column = pc.take(columns.events.whole(field.name), taken, boundscheck=False)
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        try:
+            found.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise ResultsError(
+                f"the column '{field.name}' has whole numbers beyond 64 bits, which a struct does "
+                "not take; ask for matches as text"
+            ) from error
+    return pa.StructArray.from_arrays(found, fields=list(kind))
+
+
+def _values(
+    expression: ex.Expression, kind: pa.DataType, bound: BoundAliases, columns: Columns
+) -> pa.Array:
+    if not ex.aliases(expression) <= bound.columns.keys():
+        return pa.nulls(bound.size, kind)
+    vector = broadcast(bound.value(expression), bound.size)
+    if vector.kind == "object":  # may be beyond 64 bits: taken one by one
+        return pa.array(vector.values.tolist(), kind, mask=vector.nulls)
+    found = columns.values(vector)
+    return found if found.type == kind else found.cast(kind)
+
+
+def _fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same values in a type that may have more fields."""
+    if array.type == kind:
+        return array
+    if array.offset:
+        array = pa.concat_arrays([array])
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_list(kind):
+        inner = _fitted(array.values, kind.value_type)
+        return pa.ListArray.from_arrays(array.offsets, inner, type=kind, mask=mask)
+    own = {field.name: i for i, field in enumerate(array.type)}
+    children = [
+        _fitted(array.field(own[field.name]), field.type)
+        if field.name in own
+        else pa.nulls(len(array), field.type)
+        for field in kind
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
