@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from workloads import syntax as ex
@@ -99,6 +100,17 @@ def in_order(group: tuple[Row, ...]) -> list[Row]:
     return sorted(group, key=lambda e: (e.key, repr(sorted(e.values.items()))))
 
 
+def _float_sum(values: list[float]) -> float:
+    """The sum, rounded once; infinite beyond the doubles."""
+    if not all(map(math.isfinite, values)):
+        return sum(values)
+    exact = sum(map(Fraction, values), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
 def over(values: list[Any], function: str) -> Any:
     """An aggregate of values; nulls are skipped, and nothing gives null (but a count 0)."""
     known = [v for v in values if v is not None]
@@ -106,7 +118,7 @@ def over(values: list[Any], function: str) -> Any:
         return len(known)
     if not known:
         return None
-    total = sum if all(isinstance(v, int) for v in known) else math.fsum
+    total = sum if all(isinstance(v, int) for v in known) else _float_sum
     match function:
         case "sum":
             return total(known)

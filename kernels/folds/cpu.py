@@ -253,6 +253,8 @@ def _far_digits(block: np.ndarray, size: int, power: int, digits: np.ndarray) ->
     """The same for units whose inverse is no double."""
     for i in range(size):
         digit = (math.ldexp(block[i], -power) + _ROUND) - _ROUND
+        if abs(math.ldexp(digit, power)) == np.inf:  # rounded up, beyond the largest double
+            digit -= math.copysign(1.0, digit)
         block[i] -= math.ldexp(digit, power)
         digits[i] = digit
 
@@ -414,8 +416,7 @@ def _rounded_sums(sums: np.ndarray, bits: int, exponent: int, found: np.ndarray)
             found[n] = math.ldexp(float(sums[0, n]), exponent)
             continue
         # The same number in digits from 0 to below 2^bits, with a sign of its own.
-        sign = 1
-        while True:
+        for sign in (1, -1):
             carry = np.int64(0)
             for k in range(places):
                 digit = carry + (sign * sums[k, n] if k < limbs else 0)
@@ -423,7 +424,6 @@ def _rounded_sums(sums: np.ndarray, bits: int, exponent: int, found: np.ndarray)
                 carry = digit >> bits
             if carry == 0:
                 break
-            sign = -1
         top = places - 1
         while top > 0 and digits[top] == 0:
             top -= 1

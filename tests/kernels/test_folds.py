@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from kernels.folds import cpu, reference
 from kernels.folds.cpu import NO_NULLS, NONE, Digits
 from kernels.panes.cpu import Cuts
 
+LARGEST = sys.float_info.max
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -81,6 +83,16 @@ def test_columns_are_folded_as_by_the_reference(numbers, random, nulled, ordered
     for total, (start, stop) in zip(mine, itertools.pairwise(row), strict=True):
         parts = [numbers[r] for r in order[start:stop] if not (nulls.size and nulls[r])]
         assert total == (float(sum(parts)) if is_whole else math.fsum(parts))
+
+
+@pytest.mark.parametrize(
+    "numbers", [[LARGEST], [-LARGEST, 5e-324], [LARGEST, 1.0], [LARGEST, -LARGEST, 1e-300]]
+)
+def test_the_largest_doubles_are_added_up(numbers: list[float]) -> None:
+    values, row = np.array(numbers), np.array([0, len(numbers)])
+    digits = cpu.digits_of(*cpu.spread(values, NO_NULLS, NONE), len(values))
+    folds = cpu.fold_panes(values, NO_NULLS, NONE, row, digits, False)
+    assert cpu.rounded_sums(folds.sums, digits).tolist() == [math.fsum(numbers)]
 
 
 def test_what_is_taken_away_from_running_totals_leaves_no_trace() -> None:
