@@ -7,11 +7,14 @@ import json
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.input.event_table import from_table
 from engines.limits import Limits
+from engines.live.run import LiveRun
 from engines.local.run import run_events
 from engines.program import Program, TreeUnit
 from engines.reference.oracle import run_oracle
@@ -24,9 +27,13 @@ from optimizer.trees.tree import Marked, Taken, TreeError, from_document, walk
 from sharing.matching.build_nodes import problem_of
 from sharing.matching.choice import readings_of
 from sharing.matching.nodes import Reader, TreeOption, Trees
-from tests.differential.test_local import events_of, multiset
+from tests.differential.test_continued import batches_of
+from tests.differential.test_live import rows_of
+from tests.differential.test_local import COLUMNS, events_of, multiset
+from tests.differential.test_slices import MILLISECOND
 from tests.running import How
-from tests.strategies import Row, event_rows, stream_document
+from tests.strategies import SEQUENCE, Row, event_rows, stream_document
+from workloads.errors import UnsupportedError
 
 TYPES = ("A", "B", "C", "D")
 NEGATED = ("!{0} n{1}", "!{0}+ n{1}", "!OR({0} n{1}, D m{1})", "!SEQ({0} n{1}, D m{1})",
@@ -138,6 +145,27 @@ def test_different_negations(workload: BoundWorkload, rows: list[Row]) -> None:
 @settings(max_examples=30)
 def test_in_stretches(workload: BoundWorkload, rows: list[Row]) -> None:
     check(workload, rows, Limits(chunk=1))
+
+
+@given(
+    with_negations(),
+    event_rows(sequence=True, types=TYPES, max_size=12),
+    st.lists(st.integers(-2, 14), max_size=6),
+)
+@settings(max_examples=60)
+def test_live_streams(workload: BoundWorkload, rows: list[Row], cuts: list[int]) -> None:
+    events = events_of(workload, rows)
+    live = LiveRun(forced(workload), MILLISECOND)
+    columns = COLUMNS | {SEQUENCE: pa.int64()}
+    table = pa.table({c: pa.array([row[c] for row in rows], t) for c, t in columns.items()})
+    found = []
+    try:
+        for part, until in batches_of(table, cuts):
+            found.append(live.add(from_table(part, workload.stream), until))
+    except UnsupportedError:
+        return  # a window of events that waits for more
+    expected = run_oracle(workload, events)
+    assert rows_of(found) == rows_of([expected])
 
 
 def written(*patterns: str) -> BoundWorkload:

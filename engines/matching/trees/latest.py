@@ -35,8 +35,12 @@ def ending_last(roots: Iterable[tuple[Operator, bool]]) -> frozenset[Operator]:
                 for part in parts[:-1]:
                     read(part, False)
                 read(parts[-1], is_latest)
-            case op.Keep(part) | op.Within(part):
+            case op.Keep(part) | op.Within(part) | op.Taken(part):
                 read(part, is_latest)
+            case op.Marked(part):
+                read(part, is_latest)
+                for negation in op.inputs(operator)[1:]:
+                    read(negation, False)
             case op.Push(part, negation) | op.Absent(part, negation):
                 read(part, is_latest)
                 read(negation, False)
