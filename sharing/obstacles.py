@@ -32,7 +32,8 @@ from workloads import syntax as ex
 from workloads.errors import TooLargeError
 from workloads.syntax import One, print_expression
 
-MAX_OBSTACLES = 100  # lines
+MAX_OBSTACLES = 500  # lines
+MORE = "more pairs of queries have types in common than are compared here"
 MOST_READINGS = 16  # of one query's ORs
 MOST_KINDS = 60  # ways in which queries have one stretch
 MOST_PAIRS = 200_000
@@ -135,8 +136,20 @@ def obstacles(
     candidates: Sequence[PlanCandidate] = (),
     limit: int = MAX_OBSTACLES,
 ) -> tuple[str, ...]:
-    """Lines for all pairs of queries that cannot share what they have in common, longest first."""
-    return tuple(map(str, find_obstacles(queries, groups, candidates, limit)))
+    """Lines for all pairs of queries that cannot share what they have in common, longest first.
+
+    Where there are too many, the last line says so.
+    """
+    found = find_obstacles(queries, groups, candidates, limit)
+    lines = tuple(map(str, found.obstacles))
+    return lines if found.complete else (*lines, MORE)
+
+
+class FoundObstacles(NamedTuple):
+    """What keeps queries from sharing; not `complete` where pairs were left out."""
+
+    obstacles: list[Obstacle]
+    complete: bool
 
 
 def find_obstacles(
@@ -144,11 +157,12 @@ def find_obstacles(
     groups: Sequence[Group],
     candidates: Sequence[PlanCandidate] = (),
     limit: int = MAX_OBSTACLES,
-) -> list[Obstacle]:
+) -> FoundObstacles:
     """For any two queries the longest types that they have one after the other and cannot share.
 
     Pairs that differ in the same are put together. What a candidate has in common is no obstacle.
     """
+    complete = True
     common = _common_pieces(queries, candidates)
     of_query = {name: i for i, group in enumerate(groups) for name in group.queries}
     sequences = [s for i, query in enumerate(queries) for s in _sequences(i, query)]
@@ -161,6 +175,7 @@ def find_obstacles(
     for level in levels(text):
         number += len(level.places)
         if number > MOST_PLACES:
+            complete = False
             break
         known.append(level)
     left = MOST_STEPS
@@ -170,12 +185,13 @@ def find_obstacles(
         for places in _stretches(level):
             left -= len(places) * level.length
             if left < 0:
-                return found
+                return FoundObstacles(found, False)
             kinds = _kinds(places, level.length, text, sequences, queries, groups, of_query)
             found += _apart(places, level.length, kinds, text, sequences, queries, seen, bridged)
-            if len(found) >= limit or len(seen) > MOST_PAIRS:
-                return found[:limit]
-    return found
+            complete &= len(kinds) <= MOST_KINDS
+            if len(found) > limit or len(seen) > MOST_PAIRS:
+                return FoundObstacles(found[:limit], False)
+    return FoundObstacles(found, complete)
 
 
 def _common_pieces(
@@ -349,12 +365,19 @@ def _differences(one: _Kind, other: _Kind) -> tuple[str, ...]:
         differ = [name for name in differ if name in ("groups", "symbols", "negated")]
         if "AND" in (one.within, other.within):
             differ.append("within")
-    found = [_within(one, other) if name == "within" else NAMES[name] for name in differ]
+    found = [_called(name, one, other) for name in differ]
     if (one.gives == "counted") != (other.gives == "counted"):
         constructed = other.gives if one.gives == "counted" else one.gives
         returned = constructed == "constructed"
         found.insert(0, "AGG against RETURN" if returned else "counted against constructed")
     return tuple(found)
+
+
+def _called(name: str, one: _Kind, other: _Kind) -> str:
+    """How people call what two kinds differ in."""
+    if name == "window" and one.is_count != other.is_count:
+        return "a window of time against one of events"
+    return _within(one, other) if name == "within" else NAMES[name]
 
 
 def _within(one: _Kind, other: _Kind) -> str:

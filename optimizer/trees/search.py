@@ -48,6 +48,7 @@ from optimizer.trees.problem import (
     Single,
     SolvedTree,
     TreeProblem,
+    fragments_of,
 )
 from optimizer.trees.sequence_search import MAX_EXACT_ITEMS, SequenceTables
 from optimizer.trees.tree import (
@@ -61,6 +62,7 @@ from optimizer.trees.tree import (
     Tree,
     TreeError,
     Walk,
+    renamed,
 )
 from optimizer.trees.walk_search import WalkOrders, WalkPart, is_walked, least_parts
 from workloads import syntax as ex
@@ -68,6 +70,7 @@ from workloads.errors import TooLargeError
 from workloads.syntax import All, One
 
 MAX_SUBSETS = 9  # parts that are tried in every order: 3^9 splits; more are merged greedily
+OWN = "its own"  # what a piece is called that is made for one tree
 MAX_MERGED = 32  # parts of which any two may be merged next; more are merged in so many groups
 
 
@@ -303,7 +306,53 @@ def best_tree(
         if shape not in ("left", "right"):
             raise
         found = solve(problem)
-    return CostedTree(found.tree, found.cost, problem.rows, problem.seconds, found.exact)
+    best = CostedTree(found.tree, found.cost, problem.rows, problem.seconds, found.exact)
+    if shape != "any" or model.arrivals == "halves":
+        return best
+    for aliases in _read_together(problem.root):
+        best = _with_own_piece(best, aliases, query, statistics, given, model)
+    return best
+
+
+def _read_together(part: PatternPart | Edge) -> Iterator[frozenset[str]]:
+    """Stretches of single events beside a negation that reads all of them.
+
+    Where it is pushed to such a stretch, less is joined; the search pushes to single items only.
+    """
+    if not isinstance(part, SequenceItem):
+        return
+    for place, gap in enumerate(part.gaps):
+        for negation in gap.negations:
+            numbers = {i for i, item in enumerate(part.items) if item.aliases & negation.reads}
+            for own in ({*numbers, place}, {*numbers, place + 1}):
+                items = part.items[min(own) : max(own) + 1]
+                beside = max(own) <= place or min(own) > place
+                single = all(isinstance(item, Single) for item in items)
+                if 1 < len(items) < len(part.items) and beside and single:
+                    yield frozenset().union(*(item.aliases for item in items))
+
+
+def _with_own_piece(
+    best: CostedTree,
+    aliases: frozenset[str],
+    query: Query,
+    statistics: Statistics,
+    given: Sequence[GivenFragment],
+    model: JoinCosts,
+) -> CostedTree:
+    """The tree that makes a piece by itself, where it is cheaper than the best so far."""
+    pieces = fragments_of(query.pattern, query.conditions, whole=False, bare=False)
+    piece = next((p for p in pieces if p.positive == aliases), None)
+    if piece is None:
+        return best
+    own = best_tree(piece.asked(query), statistics, (), model)
+    offered = [*given, GivenFragment(OWN, aliases, own.cost)]
+    problem = compile_query(query, statistics, offered, model)
+    found = solve(problem)
+    if found.cost >= best.cost * CLOSE:
+        return best
+    tree = renamed(found.tree, {}, {OWN: own.tree})
+    return replace(best, tree=tree, cost=found.cost, exact=False)
 
 
 def cost_of(

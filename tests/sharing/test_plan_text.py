@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from optimizer.bind.binder import load_bound
 from optimizer.explain.text import PlanText, render_text
-from optimizer.ir.query import BoundWorkload
+from optimizer.ir.query import BoundWorkload, Event, Query, Seq
 from optimizer.plan.lineage import QueryOperators
 from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Operator, Plan
+from sharing import obstacles
 from sharing.obstacles import find_obstacles
 from sharing.planner import make_plan
 
@@ -171,7 +173,7 @@ def test_no_obstacle_stands_between_queries_that_share_it(document: dict[str, An
     bound, plan = planned(document)
     ways = QueryOperators(plan)
     segments = [o for o in plan.operators if o.kind == "segment"]
-    for obstacle in find_obstacles(bound.queries, plan.groups, plan.candidates):
+    for obstacle in find_obstacles(bound.queries, plan.groups, plan.candidates).obstacles:
         for names, _ in obstacle.others:
             for one in obstacle.one:
                 for other in names:
@@ -181,6 +183,69 @@ def test_no_obstacle_stands_between_queries_that_share_it(document: dict[str, An
                         exact = {tuple(steps[i : i + len(plain)]) for i in range(len(steps))}
                         both = {one, other} <= set(ways.queries[segment.id])
                         assert not (both and tuple(plain) in exact), (str(obstacle), segment)
+
+
+@given(documents())
+@settings(max_examples=30, deadline=None)
+def test_any_two_with_types_in_common_could_share_them_or_are_named(
+    document: dict[str, Any],
+) -> None:
+    bound, plan = planned(document)
+    found = find_obstacles(bound.queries, plan.groups, plan.candidates)
+    assert found.complete
+    told = {
+        frozenset((one, other))
+        for obstacle in found.obstacles
+        for ones, others in combinations(
+            [obstacle.one, *(names for names, _ in obstacle.others)], 2
+        )
+        for one in ones
+        for other in others
+    }
+    for one, other in combinations(bound.queries, 2):
+        both = {one.name, other.name}
+        served = any(both <= set(c.queries) for c in plan.candidates)
+        counted = any(both <= set(g.queries) for g in plan.groups if isinstance(g, CountingGroup))
+        if _neighbours(one) & _neighbours(other) and not served and not counted:
+            assert both in told, (plan.obstacles, both)
+
+
+def _neighbours(query: Query) -> set[tuple[str, str]]:
+    """The types that stand one after the other in a sequence."""
+    if not isinstance(query.pattern, Seq):
+        return set()
+    types = [part.symbol.type for part in query.pattern.parts if isinstance(part, Event)]
+    return set(pairwise(types))
+
+
+def test_windows_of_time_and_of_events_are_told_apart() -> None:
+    found = _written(
+        "SEQ(A a, B b) RETURN a WITHIN 10 s", "SEQ(A a, B b) RETURN a WITHIN 10 EVENTS"
+    )
+    assert found.obstacles == (
+        "A, B: q0 and q1 do not share it: they differ in a window of time against one of events",
+    )
+
+
+def test_pairs_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = [
+        f"SEQ(A a, B b) {key} RETURN a WITHIN {window}"
+        for window in ("10 s", "10 EVENTS")
+        for key in ("", "PARTITION BY k", "PARTITION BY x")
+    ]
+    every = _written(*queries).obstacles
+    assert obstacles.MORE not in every
+    monkeypatch.setattr(obstacles, "MOST_KINDS", 4)
+    assert _written(*queries).obstacles[-1] == obstacles.MORE
+
+
+def _written(*patterns: str) -> Plan:
+    document = {
+        "name": "written",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq"},
+        "queries": [f"QUERY q{i} PATTERN {text}" for i, text in enumerate(patterns)],
+    }
+    return make_plan(load_bound(document), document)
 
 
 @given(documents())

@@ -17,7 +17,7 @@ from optimizer.plan.plan import Plan, from_json, to_json
 from optimizer.rewrite.normalize import normalize_workload
 from optimizer.statistics import given as given_statistics
 from optimizer.statistics import with_defaults
-from optimizer.trees import steps_of
+from optimizer.trees import print_tree, steps_of
 from optimizer.trees.tree import from_document, without_passing
 from sharing.planner import make_plan
 from tests.sharing.sequences import detection
@@ -220,6 +220,19 @@ def test_what_a_filter_bridges_is_no_obstacle(other: str) -> None:
     )
     assert [(c.pattern, c.queries) for c in plan.candidates] == [(("A", "B"), ("one", "two"))]
     assert not plan.obstacles
+
+
+def test_what_makes_one_tree_cheaper_is_no_sharing() -> None:
+    """A negation that reads two components is pushed to both together, whoever else joins them."""
+    queries = [
+        "QUERY one PATTERN SEQ(A a, B b, !E n, C c, D d) WHERE a.x = n.x RETURN a WITHIN 100 ms",
+        "QUERY two PATTERN SEQ(A a, B b, D f) RETURN a WITHIN 100 ms",
+    ]
+    plan, alone = written(queries), written(queries[:1])
+    for made in (plan, alone):
+        (tree,) = [g.trees["one"] for g in made.groups if "one" in g.queries]
+        assert "NSEQ((a ; b) ; !n)" in print_tree(from_document(tree))
+    assert all(len(c.queries) > 1 for c in plan.candidates if c.id in plan.chosen)
 
 
 def test_other_negations_are_no_obstacle() -> None:
