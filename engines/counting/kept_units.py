@@ -27,13 +27,15 @@ from optimizer.ir.chain import Chain, chain_of
 
 Int64s = npt.NDArray[np.int64]
 
+_TREES = ("pretree", "chopconnect")  # whose queries share the prefixes they begin with
+
 
 def can_keep(plan: CountingPlan, unit: CountingUnit) -> bool:
     """Has the unit's engine a form that goes on from batch to batch, for its queries?"""
     match unit.engine:
         case "product":
             return all(term.reversible for term in plan.terms)
-        case "aseq" | "pretree":
+        case "aseq" | "pretree" | "sem" | "chopconnect":
             chains = [chain_of(query) for query in plan.queries]
             plain = all(isinstance(chain, Chain) and not chain.gate for chain in chains)
             return plain and not plan.inputs
@@ -276,6 +278,6 @@ def _parts(plan: CountingPlan, unit: CountingUnit, spans: Spans) -> Iterator[Kep
             queries = np.array([q for q, own in enumerate(pairs) if own == pair], np.int64)
             yield _Reversible(plan, queries, *pair)
         return
-    for members in members_by_tree(plan, by_start if unit.engine == "pretree" else None):
+    for members in members_by_tree(plan, by_start if unit.engine in _TREES else None):
         for pair in dict.fromkeys(pairs[member.query] for member in members):
             yield _Prefixes([m for m in members if pairs[m.query] == pair], *pair)

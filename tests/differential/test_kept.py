@@ -131,12 +131,12 @@ def several_windows(draw):
         width = draw(st.sampled_from([4, 9, 20]))
         slide = draw(st.sampled_from(["", " SLIDE 3 ms", " SLIDE 7 ms"]))
         pattern = draw(st.sampled_from(patterns))
-        own = engine
-        if engine == "mixed":  # one of which nothing is kept is beside others
-            own = "chopconnect" if number == 0 else draw(st.sampled_from(["pretree", "aseq"]))
-        queries.append(
-            f"QUERY q{number} PATTERN {pattern} {key}AGG COUNT(*) WITHIN {width} ms{slide}"
-        )
+        own, agg = engine, "AGG COUNT(*)"
+        if engine == "mixed":
+            own = draw(st.sampled_from(["pretree", "aseq", "sem", "chopconnect"]))
+            if number == 0:  # of which nothing is kept
+                own, agg = "product", "AGG COUNT(*), SUM(a.x)"
+        queries.append(f"QUERY q{number} PATTERN {pattern} {key}{agg} WITHIN {width} ms{slide}")
         groups.setdefault(own, []).append(f"q{number}")
     return queries, [(names, own) for own, names in groups.items()]
 
@@ -204,7 +204,7 @@ SIX = [
 ]
 
 
-@pytest.mark.parametrize("engine", ["product", "aseq", "pretree"])
+@pytest.mark.parametrize("engine", ["product", "aseq", "pretree", "sem", "chopconnect"])
 def test_counters_of_several_windows_and_slides_are_kept(engine):
     names = [f"q{i}" for i in range(6)]
     found, whole, went_on = counted_in_batches(SIX, [(names, engine)], stream(), 1)
@@ -213,8 +213,9 @@ def test_counters_of_several_windows_and_slides_are_kept(engine):
 
 
 def test_counters_are_kept_beside_those_that_cannot_be():
-    groups = [(["q0", "q1", "q2"], "product"), (["q3", "q4", "q5"], "chopconnect")]
-    found, whole, went_on = counted_in_batches(SIX, groups, stream(), 1)
+    groups = [(["q0", "q1", "q2"], "product"), (["q3", "q4", "q5"], "pretree")]
+    queries = SIX[:3] + [query.replace("COUNT(*)", "COUNT(*), SUM(a.x)") for query in SIX[3:]]
+    found, whole, went_on = counted_in_batches(queries, groups, stream(), 1)
     assert found == whole
     assert went_on > 0.8
 
