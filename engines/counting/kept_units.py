@@ -33,7 +33,7 @@ _TREES = ("pretree", "chopconnect")  # whose queries share the prefixes they beg
 def can_keep(plan: CountingPlan, unit: CountingUnit) -> bool:
     """Has the unit's engine a form that goes on from batch to batch, for its queries?"""
     match unit.engine:
-        case "product":
+        case "product" | "panes":
             return all(term.reversible for term in plan.terms)
         case "aseq" | "pretree" | "sem" | "chopconnect":
             chains = [chain_of(query) for query in plan.queries]
@@ -273,7 +273,7 @@ class LetteredUnit:
 
 def _parts(plan: CountingPlan, unit: CountingUnit, spans: Spans) -> Iterator[KeptPart]:
     pairs = [(int(w), int(s)) for w, s in zip(spans.width, spans.slide, strict=True)]
-    if unit.engine == "product":
+    if unit.engine in ("product", "panes"):
         for pair in dict.fromkeys(pairs):
             queries = np.array([q for q, own in enumerate(pairs) if own == pair], np.int64)
             yield _Reversible(plan, queries, *pair)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,19 @@ class CountResult:
     def query(self) -> Int64s:
         """The number of each row's query."""
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> CountResult:
+        """Some of the rows."""
+        return replace(
+            self,
+            ends=np.append(0, np.cumsum(mask))[self.ends],
+            group=self.group[mask],
+            boundary=self.boundary[mask],
+            counts=self.counts[mask],
+            approximate=self.approximate[mask],
+            exact=self.exact[mask],
+            values=self.values[mask],
+        )
 
     @property
     def row(self) -> Int64s:

@@ -40,6 +40,7 @@ from engines.counting.letters import (
     with_letters,
 )
 from engines.counting.live_state import NEVER, LiveCounterState, by_key, by_time
+from engines.counting.panes import pane_counts
 from engines.counting.pretree import tree_rows
 from engines.counting.product import (
     CompiledTables,
@@ -88,6 +89,8 @@ class _Counter:
         match unit.engine:
             case "product":
                 return self._product(prepared, batch, bits, device)
+            case "panes":
+                return self._panes(prepared, batch)
             case "aseq":
                 rows = tree_rows(plan, prepared, spans, dual, None)
             case "pretree":
@@ -106,6 +109,11 @@ class _Counter:
         )
         return counted(prepared, None, ResultRows(*(column[new] if len(column) else column
                                               for column in rows)), dual)  # fmt: skip
+
+    def _panes(self, prepared: LetterGroups, batch: _Arrived) -> CountResult:
+        widths, slides = (numbers.tolist() for numbers in self.spans)
+        found = pane_counts(self.plan, prepared, None, widths, slides)
+        return found.where(found.boundary > batch.since[batch.group_run[found.group]])
 
     def _product(
         self,

@@ -105,8 +105,6 @@ def count_panes(
 
     None where the stream makes that impossible.
     """
-    spans = [WindowSpan(*pair) for pair in zip(widths, slides, strict=True)]
-    cuts = cuts_of(spans)
     prepared = prepare(plan, columns, layout, max(widths), False)
     if prepared is None:
         return None
@@ -115,6 +113,19 @@ def count_panes(
     if prepared.has_ties and any(m.has_conjunction for ms in plan.machines for m in ms):
         # Simultaneous events would have to be paired with one another.
         return None
+    return pane_counts(plan, prepared, layout, widths, slides)
+
+
+def pane_counts(
+    plan: CountingPlan,
+    prepared: LetterGroups,
+    layout: Layout | None,
+    widths: Sequence[int],
+    slides: Sequence[int],
+) -> CountResult:
+    """The same of events that are letters already."""
+    spans = [WindowSpan(*pair) for pair in zip(widths, slides, strict=True)]
+    cuts = cuts_of(spans)
     panes = panes_of(prepared.groups.run, prepared.groups.position, cuts)
     safe = _safe(plan, prepared, spans)
     tables = compile_panes(plan.terms, spans, prepared.letters)

@@ -285,7 +285,7 @@ def continues(unit: CountingUnit) -> bool:
     Not by engines whose queries have several windows or compare attributes, nor where simultaneous
     events have to be paired: these keep their events instead.
     """
-    if unit.engine in ("panes", "folds", "fenwick"):
+    if unit.engine in ("folds", "fenwick"):
         return False
     return not any(
         m.has_conjunction for machines in CountingPlan(unit.queries).machines for m in machines

@@ -123,13 +123,14 @@ NEGATED = ["SEQ(A a, !D, C c)", "SEQ(A a, B b, !D, C c)"]
 @st.composite
 def several_windows(draw):
     """Queries of one key, most with windows and slides of their own, and engines that keep."""
-    engine = draw(st.sampled_from(["product", "aseq", "pretree", "mixed"]))
+    engine = draw(st.sampled_from(["product", "panes", "aseq", "pretree", "mixed"]))
     patterns = PATTERNS if engine == "product" else PATTERNS + NEGATED
+    slides = [" SLIDE 3 ms", " SLIDE 7 ms"] + [""] * (engine != "panes")
     key = draw(st.sampled_from(["", "PARTITION BY k "]))
     queries, groups = [], {}
     for number in range(draw(st.integers(1, 4))):
         width = draw(st.sampled_from([4, 9, 20]))
-        slide = draw(st.sampled_from(["", " SLIDE 3 ms", " SLIDE 7 ms"]))
+        slide = draw(st.sampled_from(slides))
         pattern = draw(st.sampled_from(patterns))
         own, agg = engine, "AGG COUNT(*)"
         if engine == "mixed":
@@ -208,6 +209,13 @@ SIX = [
 def test_counters_of_several_windows_and_slides_are_kept(engine):
     names = [f"q{i}" for i in range(6)]
     found, whole, went_on = counted_in_batches(SIX, [(names, engine)], stream(), 1)
+    assert found == whole
+    assert went_on > 0.8
+
+
+def test_counters_of_panes_are_kept():
+    queries = [query.replace("20 ms", "20 ms SLIDE 5 ms") for query in (SIX[1], SIX[2])]
+    found, whole, went_on = counted_in_batches(queries, [(["q1", "q2"], "panes")], stream(), 1)
     assert found == whole
     assert went_on > 0.8
 

@@ -65,7 +65,7 @@ def noted():
         # A tree for each query is A-Seq.
         noting(continued, "tree_rows", lambda given: "pretree" if len(given) == 4 else "aseq"),
         noting(continued, "connected_rows", lambda given: "chopconnect"),
-        noting(counting_rows, "count_panes", lambda given: "panes"),
+        noting(continued, "pane_counts", lambda given: "panes"),
         noting(counting_rows, "count", lambda given: "product over events that are kept"),
     ):
         yield taken
@@ -199,8 +199,8 @@ def test_engines_of_one_key_and_window_count_over_one_state(slide):
     [
         ("product", "aseq", True),
         ("chopconnect", "product", True),
-        ("panes", "product", False),  # which keep events, and no symbols
-        ("aseq", "panes", False),
+        ("panes", "product", True),
+        ("aseq", "panes", True),
     ],
 )
 def test_a_query_goes_on_with_a_state_of_the_same_form_alone(first, then, stays, tmp_path):
