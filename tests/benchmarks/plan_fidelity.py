@@ -69,8 +69,8 @@ def by_fidelity(size: Size) -> Iterator[Row]:
     from optimizer.cost.unit_costs import DEFAULTS
 
     calibrated = known()
-    if calibrated.is_default:
-        calibrated = _calibrated(size)
+    if calibrated.is_default and size == "full":  # it takes a minute
+        calibrated = _calibrated()
     runs: dict[str, list[Ran]] = {"default costs": [], "calibrated": []}
     with tempfile.TemporaryDirectory(prefix="sheaf-fidelity-") as folder:
         for prepared in _workloads(size, folder):
@@ -93,14 +93,12 @@ def by_fidelity(size: Size) -> Iterator[Row]:
     yield from (_said(costs, some) for costs, some in runs.items())
 
 
-def _calibrated(size: Size) -> UnitCosts:
-    from engines.calibration.calibrate import SECONDS, calibrate
-    from engines.calibration.stage_trials import EVENTS
+def _calibrated() -> UnitCosts:
+    from engines.calibration.calibrate import calibrate
     from sharing.planner import make_plan
 
-    seconds, events = (SECONDS, EVENTS) if size == "full" else (0.2, 10_000)
     return calibrate(
-        seconds, None, lambda bound, text, known: make_plan(bound, text, statistics=known), events
+        planner=lambda bound, text, known: make_plan(bound, text, statistics=known)
     ).unit_costs
 
 

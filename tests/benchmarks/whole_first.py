@@ -101,7 +101,8 @@ def by_first_use(asked: Asked) -> Iterator[Row]:
     ):
         middle = sorted(times[name])[rounds // 2]
         yield Goal(NAME, "start", text, target, middle, False)
-    yield from _after_setup(asked)
+    if asked.size == "full":  # it takes minutes
+        yield from _after_setup(asked)
 
 
 def _after_setup(asked: Asked) -> Iterator[Row]:
