@@ -8,26 +8,38 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernels.marks.cpu import Check
+from kernels.marks.cpu import Check, Timeline
 
 TESTS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 
 def mark_rows(
-    low: np.ndarray, high: np.ndarray, checks: Sequence[Check], asked: np.ndarray, every: np.ndarray
+    low: np.ndarray,
+    high: np.ndarray,
+    timelines: Sequence[Timeline],
+    checks: Sequence[Check],
+    numbers: Sequence[int],
+    asked: np.ndarray,
+    every: np.ndarray,
 ) -> tuple[np.ndarray, int]:
     """As `kernels.marks.cpu.mark_rows`, but that every check is made, and every row tried."""
     marks = np.empty((every.size, low.shape[1]), np.uint64)
     tried = 0
     for r in range(low.shape[1]):
-        left = [int(word) for word in every]
-        for c, check in enumerate(checks):
+        found = []
+        for line in timelines:
+            inside = (line.place >= low[line.gap, r]) & (line.place < high[line.gap, r])
+            found += line.check[inside].tolist()
+            tried += line.place.size
+        for number, check in zip(numbers, checks, strict=True):
             tried += check.last.size
             if any(_lies(check, k, low[check.gap, r], high[check.gap, r], r)
                    for k in range(check.last.size)):  # fmt: skip
-                left = [
-                    word & ~int(gone) for word, gone in zip(left, asked[c].tolist(), strict=True)
-                ]
+                found.append(number)
+        left = [int(word) for word in every]
+        for number in found:
+            gone = asked[number].tolist()
+            left = [word & ~int(each) for word, each in zip(left, gone, strict=True)]
         marks[:, r] = left
     return marks, tried
 

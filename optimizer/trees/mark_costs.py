@@ -17,9 +17,10 @@ from optimizer.trees.plain import latest_tree, plain_tree
 from optimizer.trees.problem import NegatedItem, negations_of
 from workloads import syntax as ex
 
-# Of what a join takes for a row: the bounds of a gap, a look for a negation in it, the marks of a
-# row, and a row that is taken, or passed over, by its mark.
-GAP, LOOK, KEPT, TAKEN, PASSED = 2.0, 1.3, 0.6, 0.8, 0.05
+# Of what a join takes for a row: the bounds of a gap, and what follows there; one more that may be
+# what follows; a search for a negation of its own, which is no single event or has conditions; the
+# marks of a row; and a row that is taken, or passed over, by its mark.
+GAP, LOOK, SEARCH, KEPT, TAKEN, PASSED = 2.6, 0.2, 1.3, 0.6, 0.8, 0.05
 ALL = 1 - 1e-9  # of the rows: they are given on as they are
 
 
@@ -66,7 +67,7 @@ def marking_costs(
         gone *= 1 - min(1.0, rows / before) if before else 0.0
     left = before * (1 - gone)
     gaps = len({test.after for test in tests})
-    looks = sum(LOOK + model.predicate * len(test.conditions) for test in tests)
+    looks = sum(map(_look, tests))
     cost = before * (GAP * gaps + looks) + KEPT * left
     absent = [
         step
@@ -75,6 +76,11 @@ def marking_costs(
         for step in _absent(item, tests[number].numbered(number))
     ]
     return MarkingCosts(cost, left, taken, every.seconds, tuple(absent))
+
+
+def _look(test: MarkTest) -> float:
+    single = isinstance(test.negation, Event) and not test.conditions
+    return LOOK if single else SEARCH + LOOK * len(test.conditions)
 
 
 def named_piece(piece: Query, aliases: Sequence[str]) -> Query:

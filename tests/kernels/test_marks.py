@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.marks.cpu import Check, mark_rows
+from kernels.marks.cpu import Check, mark_rows, timeline
 from kernels.marks.reference import mark_rows as marked_in_python
 
 PLACES = 12
@@ -48,10 +48,18 @@ def test_any_checks(data: st.DataObject) -> None:
         )
         for _ in range(2)
     )
-    asked = [data.draw(st.sets(st.integers(0, readers - 1), max_size=4)) for _ in found]
+    single = st.lists(st.integers(0, PLACES), max_size=5, unique=True).map(sorted)
+    lines, numbers = [], list(range(many))
+    for _ in range(data.draw(st.integers(0, 2))):
+        own = list(range(many, many + data.draw(st.integers(1, 4))))
+        places = [np.array(data.draw(single), np.int32) for _ in own]
+        lines.append(timeline(data.draw(st.integers(0, gaps - 1)), own, places))
+        many += len(own)
+    readers_of = st.sets(st.integers(0, readers - 1), max_size=4)
+    asked = [data.draw(readers_of) for _ in range(many)]
     every = words_of(range(readers), readers)
     needs = np.array([words_of(each, readers) for each in asked], np.uint64)
-    given_ = low, high, found, needs.reshape(many, every.size), every
+    given_ = low, high, lines, found, numbers, needs.reshape(many, every.size), every
     marks, tried = mark_rows(*given_)
     expected, most = marked_in_python(*given_)
     assert marks.tolist() == expected.tolist()
@@ -81,6 +89,9 @@ def test_what_no_reader_is_left_for_is_not_looked_at(asked: list[set[int]], trie
     )
     low, high = np.array([[2]], np.int32), np.array([[5]], np.int32)
     needs = np.array([words_of(each, 2) for each in asked])
-    marks, found = mark_rows(low, high, [check, check], needs, words_of(range(2), 2))
+    every = words_of(range(2), 2)
+    marks, found = mark_rows(low, high, [], [check, check], [0, 1], needs, every)
     assert marks.tolist() == [[2 if tried == 1 else 0]]
     assert found == tried
+    lines = [timeline(0, [number], [place]) for number in range(2)]
+    assert mark_rows(low, high, lines, [], [], needs, every)[1] == tried

@@ -39,7 +39,7 @@ from engines.matching.trees.conditions import (
     shortened,
 )
 from engines.matching.trees.latest import Latest
-from engines.matching.trees.marks import marked, taken
+from engines.matching.trees.marks import Marker, taken
 from engines.matching.trees.walks import walked
 from engines.program import RunContext
 from kernels.joins import cpu as joins
@@ -438,9 +438,9 @@ class _Run:
     def _marked(self, operator: op.Marked, negated: bool) -> Iterator[Buffer]:
         part, *others = op.inputs(operator)
         absent = {other: self._buffer(other, negated=True) for other in others}
-        room = self._of.limits.chunk
+        marker = Marker(operator, self._picked, absent, self._width, self._of.limits.chunk)
         for chunk in self._stream(part, negated):
-            yield self._counted(marked(operator, self._picked, chunk, absent, self._width, room))
+            yield self._counted(marker.rows(chunk))
 
     def _counted(self, found: tuple[Buffer, int]) -> Buffer:
         self._of.counts.tried += found[1]
