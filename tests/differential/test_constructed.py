@@ -130,7 +130,14 @@ def counted(
                 "SEQ(B a, C c, D d, A b) WHERE d.x = c.x",
             ],
         ),
-        ("bitmark", ["SEQ(A a, !E n, B b, D d)", "SEQ(A a, B b, !F n, D d)", "SEQ(A a, B b, D d)"]),
+        (
+            "bitmark",
+            [
+                f"SEQ(A a, {one}B b, {other}D d)"
+                for one in ("", "!E n, ", "!F n, ")
+                for other in ("", "!E m, ", "!F m, ")
+            ],
+        ),
         (  # NEEL section V
             "prefix",
             [
