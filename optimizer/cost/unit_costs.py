@@ -428,6 +428,19 @@ def _sliding(count: int, most: float, in_gap: bool) -> float:
     return mean
 
 
+def groups_from(quantifier: Quantifier, following: float) -> tuple[float, float]:
+    """The size of a group, and how many begin with an event that so many of a window follow."""
+    match quantifier:
+        case Exactly(count):
+            chance, none = math.exp(-following), 0.0
+            for j in range(count - 1):
+                none += chance
+                chance *= following / (j + 1)
+            return float(count), max(1 - none, 1e-12)
+        case _:
+            return 1 + following / 2, math.exp(min(following, MAX_CHOICES * math.log(2)))
+
+
 def group_size(quantifier: Quantifier, candidates: float) -> float:
     """How many events a group has."""
     match quantifier:

@@ -36,6 +36,7 @@ from optimizer.trees.problem import (
     Edge,
     GivenFragment,
     GivenItem,
+    GroupLeaf,
     NegatedItem,
     PatternPart,
     Predicate,
@@ -62,14 +63,23 @@ def compile_query(
     statistics: Statistics,
     given: Sequence[GivenFragment] = (),
     model: JoinCosts = cost.ZSTREAM,
+    leaves: frozenset[str] = NONE,
 ) -> TreeProblem:
-    """The query as the search sees it; raises `MissingStatisticError` for what is not known."""
-    return _compiled(query, statistics, tuple(given), model)
+    """The query as the search sees it; raises `MissingStatisticError` for what is not known.
+
+    `leaves` are groups of `tree.free_groups` that are made by themselves, and joined as events are;
+    others are chosen between their neighbours, when these are bound.
+    """
+    return _compiled(query, statistics, tuple(given), model, leaves)
 
 
 @lru_cache(maxsize=4_096)  # asked again for each tree of a query that is looked at
 def _compiled(
-    query: Query, statistics: Statistics, given: tuple[GivenFragment, ...], model: JoinCosts
+    query: Query,
+    statistics: Statistics,
+    given: tuple[GivenFragment, ...],
+    model: JoinCosts,
+    leaves: frozenset[str],
 ) -> TreeProblem:
     symbols = symbols_of(query.pattern)
     key = statistics.key(query.key)
@@ -95,7 +105,7 @@ def _compiled(
         for symbol in dict.fromkeys(event.symbol for event in components(query.pattern))
     }
     compiler = _Compiler(
-        conditions, rows, key, model, _seconds(query.window, statistics, key), list(given)
+        conditions, rows, key, model, _seconds(query.window, statistics, key), list(given), leaves
     )
     problem = compiler.problem(query.pattern)
     if compiler.given:
@@ -156,6 +166,7 @@ class _Compiler:
     model: JoinCosts
     seconds: float
     given: list[GivenFragment]  # those that have not found their place yet
+    leaves: frozenset[str] = NONE  # groups that are joined as events are
     top: list[NegatedItem] = field(default_factory=list)
 
     def problem(self, pattern: Pattern) -> TreeProblem:
@@ -215,11 +226,16 @@ class _Compiler:
         parts, pieces = self._substitute(parts[first : last + 1])
         items: list[PatternPart | Edge] = []
         between: list[list[Event | Neg]] = []
-        if _is_group(parts[0]):
-            items.append(Edge(self.key.cardinality if all(map(_is_loose, parts)) else 1.0))
+        leaves = self.leaves if len(positive) > 1 else NONE
+        if _is_group(parts[0]) and not _bound(parts[0]) <= leaves:
+            loose = all(_is_loose(part) and not _bound(part) & leaves for part in parts)
+            items.append(Edge(self.key.cardinality if loose else 1.0))
             between.append([])
         for i, part in enumerate(parts):
-            if isinstance(part, Neg) or (isinstance(part, Event) and _is_group(part)):
+            if isinstance(part, Event) and part.alias in leaves:
+                items.append(self._leaf_group(part))
+                between.append([])
+            elif isinstance(part, Neg) or (isinstance(part, Event) and _is_group(part)):
                 between[-1].append(part)
             else:
                 items.append(pieces[i] if i in pieces else self._part(part))
@@ -252,6 +268,15 @@ class _Compiler:
             tuple(items), gaps, predicates, aliases, 0.0, sum(i.events for i in items), shares
         )
         return replace(chain, rows=self._chain_rows(chain))
+
+    def _leaf_group(self, event: Event) -> GroupLeaf:
+        """The groups of a window, of all keys: each begins with one of the events."""
+        starts = self.symbol_rows[event.symbol]
+        size, made = cost.groups_from(event.quantifier, starts * self.key.together(2))
+        tests = [c for c in self.conditions if c.aliases == {event.alias}]
+        rows = starts * made * math.prod(c.selectivity for c in tests)
+        own = cost.touched(self.model, starts * (1 + made), len(tests), rows * size)
+        return GroupLeaf(Closure(event.alias, event.quantifier), rows, own)
 
     def _in_place(self, items: list[PatternPart | Edge]) -> list[PatternPart | Edge]:
         """The items of a sequence; what pieces negate or leave out is in gaps of the sequence."""

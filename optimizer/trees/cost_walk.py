@@ -15,6 +15,7 @@ from optimizer.trees.problem import (
     Disjunction,
     Edge,
     GivenItem,
+    GroupLeaf,
     NegatedItem,
     PatternPart,
     Predicate,
@@ -26,6 +27,7 @@ from optimizer.trees.problem import (
 )
 from optimizer.trees.tree import (
     AndJoin,
+    Closure,
     KSeq,
     Latest,
     Leaf,
@@ -98,6 +100,7 @@ class _Scope:
     """What a tree may be built of, down to the parts of ORs, which are scopes of their own."""
 
     singles: dict[str, Single] = field(default_factory=dict)
+    leaf_groups: dict[tuple[Closure, ...], GroupLeaf] = field(default_factory=dict)
     pieces: dict[str, GivenItem] = field(default_factory=dict)
     choices: dict[frozenset[str], Disjunction] = field(default_factory=dict)
     groups: dict[str, tuple[ClosureItem, SequenceGap, SequenceItem]] = field(default_factory=dict)
@@ -117,6 +120,8 @@ class _Scope:
         match part:
             case Single():
                 self.singles[part.alias] = part
+            case GroupLeaf():
+                self.leaf_groups[part.closure,] = part
             case GivenItem():
                 self.pieces[part.given.name] = part
             case Disjunction():
@@ -297,6 +302,11 @@ class _Walker:
         return found, own
 
     def _closure(self, tree: KSeq, depth: int) -> tuple[_SubtreeCost, float]:
+        if tree.start is None and tree.end is None:
+            leaf = self.scope.leaf_groups.get(tree.closures)
+            if leaf is not None:
+                found = _SubtreeCost(leaf.cost, leaf.rows, leaf.events, leaf.aliases, leaf.rows)
+                return found, leaf.cost
         start = NO_ROWS if tree.start is None else self.visit(tree.start, depth + 1)
         end = NO_ROWS if tree.end is None else self.visit(tree.end, depth + 1)
         known = [self.scope.groups.get(closure.alias) for closure in tree.closures]

@@ -39,6 +39,7 @@ from optimizer.trees.tree import (
     Tree,
     TreeError,
     bound,
+    leaf_groups,
     renamed,
     replaced_parts,
     walk,
@@ -74,7 +75,7 @@ def walk_query(
         GivenFragment(name, bound(node), negations=_checks_negations(node))
         for name, node in inner.items()
     ]
-    problem = compile_query(asked, statistics, given, model)
+    problem = compile_query(asked, statistics, given, model, leaf_groups(outer))
     steps = walk_cost(problem, outer)
     if not inner:
         return WalkedTree(problem, steps)

@@ -156,6 +156,30 @@ class Single:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLeaf:
+    """The groups of one component, made by themselves; `cost` is what making them takes.
+
+    Their events are near each other, so they stand as one event to those of other components.
+    """
+
+    closure: Closure
+    rows: float
+    cost: float
+
+    @property
+    def events(self) -> int:
+        return 1
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        return frozenset({self.closure.alias})
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return {self.closure.alias: 1.0}
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """Nothing, where a sequence begins or ends with a closure: one row without events."""
 
@@ -225,7 +249,7 @@ class Disjunction:
     shares: Mapping[str, float]
 
 
-PatternPart: TypeAlias = Single | GivenItem | SequenceItem | Conjunction | Disjunction
+PatternPart: TypeAlias = Single | GroupLeaf | GivenItem | SequenceItem | Conjunction | Disjunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from optimizer.trees.problem import (
     Edge,
     GivenFragment,
     GivenItem,
+    GroupLeaf,
     PatternPart,
     SequenceItem,
     Shape,
@@ -53,6 +54,7 @@ from optimizer.trees.problem import (
 from optimizer.trees.sequence_search import MAX_EXACT_ITEMS, SequenceTables
 from optimizer.trees.tree import (
     AndJoin,
+    KSeq,
     Latest,
     Leaf,
     NegTop,
@@ -62,6 +64,8 @@ from optimizer.trees.tree import (
     Tree,
     TreeError,
     Walk,
+    free_groups,
+    leaf_groups,
     renamed,
 )
 from optimizer.trees.walk_search import WalkOrders, WalkPart, is_walked, least_parts
@@ -70,6 +74,7 @@ from workloads.errors import TooLargeError
 from workloads.syntax import All, One
 
 MAX_SUBSETS = 9  # parts that are tried in every order: 3^9 splits; more are merged greedily
+MAX_LEAF_CHOICES = 4  # groups each of which is tried as the only leaf
 OWN = "its own"  # what a piece is called that is made for one tree
 MAX_MERGED = 32  # parts of which any two may be merged next; more are merged in so many groups
 
@@ -251,6 +256,8 @@ def _part(problem: TreeProblem, part: PatternPart | Edge, shape: Shape) -> Solve
             return NO_TREE
         case Single(alias):
             return SolvedTree(Leaf(alias), 0.0)
+        case GroupLeaf(closure, cost=own):
+            return SolvedTree(KSeq(None, (closure,), None), own)
         case GivenItem(given):
             return SolvedTree(Shared(given.name, given.aliases), given.cost)
         case SequenceItem() | Conjunction() | Disjunction():
@@ -299,14 +306,18 @@ def best_tree(
     worst tree of all; where groups are tied so that there is no such tree, it is one of any shape.
     Raises `MissingStatisticError` where a number is not known.
     """
-    problem = compile_query(query, statistics, given, model)
-    try:
-        found = solve(problem, shape)
-    except TreeError:
-        if shape not in ("left", "right"):
-            raise
-        found = solve(problem)
-    best = CostedTree(found.tree, found.cost, problem.rows, problem.seconds, found.exact)
+    best: CostedTree | None = None
+    for leaves in _leaf_choices(query, model, shape):
+        problem = compile_query(query, statistics, given, model, leaves)
+        try:
+            found = solve(problem, shape)
+        except TreeError:
+            if shape not in ("left", "right"):
+                raise
+            found = solve(problem)
+        if best is None or found.cost < best.cost * CLOSE:
+            best = CostedTree(found.tree, found.cost, problem.rows, problem.seconds, found.exact)
+    assert best is not None
     if shape != "any" or model.arrivals == "halves":
         return best
     for aliases in _read_together(problem.root):
@@ -355,6 +366,17 @@ def _with_own_piece(
     return replace(best, tree=tree, cost=found.cost, exact=False)
 
 
+def _leaf_choices(query: Query, model: JoinCosts, shape: Shape) -> Iterator[frozenset[str]]:
+    """Groups to be made by themselves: none, each of those that can be, and all of them."""
+    yield frozenset()
+    if model.arrivals == "poisson" and shape not in ("left", "right", "worst"):
+        free = free_groups(query)
+        if len(free) > 1:
+            yield from (frozenset({alias}) for alias in sorted(free)[:MAX_LEAF_CHOICES])
+        if free:
+            yield free
+
+
 def cost_of(
     tree: Tree,
     query: Query,
@@ -363,7 +385,7 @@ def cost_of(
     model: JoinCosts = ZSTREAM,
 ) -> CostedTree:
     """What a tree costs; raises `TreeError` where it does not evaluate the query."""
-    problem = compile_query(query, statistics, given, model)
+    problem = compile_query(query, statistics, given, model, leaf_groups(tree))
     root = walk_cost(problem, tree)[0]
     return CostedTree(tree, root.cost, root.rows, problem.seconds, exact=False)
 
@@ -378,7 +400,8 @@ def steps_of(
     """Every operator of a tree with its cost and rows, the root first."""
     if not given:
         return walk_query(query, tree, statistics, model).steps
-    return walk_cost(compile_query(query, statistics, given, model), tree)
+    problem = compile_query(query, statistics, given, model, leaf_groups(tree))
+    return walk_cost(problem, tree)
 
 
 def labels_of(query: Query) -> dict[str, str]:

@@ -8,12 +8,22 @@ from typing import Any, TypeAlias, assert_never
 from typing import Literal as OneOf
 
 from optimizer.bind.conditions import canonical, read_condition
-from optimizer.ir.query import Event, Symbol, Window, print_pattern
+from optimizer.ir.query import (
+    Event,
+    Neg,
+    Query,
+    Seq,
+    Symbol,
+    Window,
+    positive_events,
+    print_pattern,
+)
+from optimizer.ir.query import walk as parts_below
 from optimizer.trees.errors import TooEarlyError as TooEarlyError
 from optimizer.trees.errors import TreeError as TreeError
 from optimizer.trees.marks import MarkTest, quantifier_of, quantifier_text
 from workloads import syntax as ex
-from workloads.syntax import Quantifier, print_expression
+from workloads.syntax import Exactly, Plus, Quantifier, print_expression
 
 Side = OneOf["left", "right"]
 Propagation = OneOf["push", "pull", "pass-down"]
@@ -215,6 +225,35 @@ def walk(tree: Tree) -> Iterator[Tree]:
     yield tree
     for child in children(tree):
         yield from walk(child)
+
+
+def leaf_groups(tree: Tree) -> frozenset[str]:
+    """The groups of a tree that are made by themselves, without neighbours."""
+    return frozenset(
+        node.closures[0].alias
+        for node in walk(tree)
+        if isinstance(node, KSeq)
+        and node.start is None
+        and node.end is None
+        and len(node.closures) == 1
+    )
+
+
+def free_groups(query: Query) -> frozenset[str]:
+    """The groups `E+` and `E^n` in sequences whose events depend on no other component.
+
+    Of two parts there is only one order, in which groups are looked for beside the other part.
+    """
+    found: set[str] = set()
+    for part in parts_below(query.pattern):
+        if isinstance(part, Seq) and sum(not isinstance(p, Neg) for p in part.parts) > 2:
+            groups = (p for p in part.parts if isinstance(p, Event))
+            found |= {p.alias for p in groups if isinstance(p.quantifier, Plus | Exactly)}
+    for condition in query.conditions:
+        tied = ex.aliases(condition)
+        if len(tied) > 1:
+            found -= tied
+    return frozenset(event.alias for event in positive_events(query.pattern)) & found
 
 
 def bound(tree: Tree) -> frozenset[str]:
