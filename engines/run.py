@@ -85,6 +85,7 @@ def _run_local(
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan
     from engines.local.run import SlicedRun
+    from engines.local.slices import give_back_memory
     from engines.local.threads import SliceThreads, threads_for
     from engines.results.first_rows import FirstRows
     from engines.results.sorting import FileOutput
@@ -159,6 +160,7 @@ def _run_local(
                 until = shown_time(piece.events, piece.stop)
                 progress = SliceProgress(report.events, rows.total(), passed, held, until)
                 monitor.on_slice(progress, rows, account)
+                give_back_memory()
             threads.close()
             report.unbounded += run.unbounded if pieces > 1 else ()
             report.is_cut = pieces > 1

@@ -6,6 +6,7 @@ match's by its last event. So it comes exactly once, and is what it would be ove
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -17,6 +18,8 @@ from engines.input.batches import Batch, Lateness
 from engines.input.event_table import Events, from_table
 from optimizer.cost.stages import SLICE_EVENTS
 from workloads.workload import Stream
+
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU library
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,13 @@ class Cutter:
             self._start = stop
             self._events = between(events, stop - self._reach.back + 1, None)
             end -= len(events) - len(self._events)
+
+
+def give_back_memory() -> None:
+    """Return to the system what a slice has left: both allocators keep it for the next one."""
+    pa.default_memory_pool().release_unused()
+    if _TRIM is not None:
+        _TRIM(0)
 
 
 def between(events: Events, start: int | None, stop: int | None) -> Events:

@@ -75,24 +75,31 @@ class Sorter:
 
     def spill(self) -> None:
         """Write the rows in memory to a file."""
-        self._keep(self._sorted(), 0)
+        self._keep(pa.RecordBatchReader.from_batches(self._schema, self._sorted()), 0)
 
     def reader(self) -> pa.RecordBatchReader:
         """All rows, sorted; they are no longer held."""
-        runs = [_RunFile(path) for level in self._levels for path in level]
-        last = self._sorted()
-        if not runs:
-            return last
-        return _merged([*runs, _RunInMemory(last)], self._schema, self._order)
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches())
 
-    def _sorted(self) -> pa.RecordBatchReader:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, sorted when the first are asked for."""
+        runs = [_RunFile(path) for level in self._levels for path in level]
+        if not runs:
+            yield from self._sorted()
+            return
+        last = _RunInMemory(self._sorted())
+        yield from _merged([*runs, last], self._schema, self._order)
+
+    def _sorted(self) -> Iterator[pa.RecordBatch]:
         """What waits, sorted, which then waits no more."""
         held = pa.concat_tables([self._schema.empty_table(), *self._waiting])
         self._waiting, self.held = [], 0
         places = ordered_places(held, self._order)
+        waiting = {field.name: held.column(field.name) for field in self._schema}
+        del held
         columns = []
         for field in self._schema:
-            column = held.column(field.name)
+            column = waiting.pop(field.name)  # each is put together, and the parts are let go
             if pa.types.is_dictionary(field.type):
                 dictionaries = Dictionaries(chunk.dictionary for chunk in column.chunks)
                 codes = [dictionaries.places(chunk) for chunk in column.chunks]
@@ -100,7 +107,7 @@ class Sorter:
             else:
                 columns.append(column.combine_chunks())
         batch = pa.RecordBatch.from_arrays([_one(c) for c in columns], schema=self._schema)
-        return pa.RecordBatchReader.from_batches(self._schema, _in_order(batch, places))
+        return _in_order(batch, places)
 
     def _keep(self, run: pa.RecordBatchReader, level: int) -> None:
         """Write a run; of a level that is full then, all runs become one of the next level."""
@@ -171,11 +178,11 @@ class _RunFile:
 class _RunInMemory:
     """A run whose batches are made as they are asked for."""
 
-    def __init__(self, rows: pa.RecordBatchReader) -> None:
+    def __init__(self, rows: Iterator[pa.RecordBatch]) -> None:
         self._rows = rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        return iter(self._rows)
+        return self._rows
 
 
 def _merged(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple, TypeAlias
+from weakref import ReferenceType, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -261,11 +262,12 @@ def _sum(answers: tuple[Observation | None, ...]) -> Observation | None:
 class SnapshotStatistics(Statistics):
     """The statistics that a snapshot gives; what it was not asked, the events at hand are.
 
-    `used` is all that a planner wanted to know.
+    `used` is all that a planner wanted to know. Planners keep statistics, which do not keep the
+    events: they are those of a slice.
     """
 
     snapshot: Snapshot | None = None
-    picked: SelectedEvents | None = None
+    picked: ReferenceType[SelectedEvents] | None = None
     answers: dict[StatisticQuestion, Observation | None] = field(default_factory=dict)
     used: set[StatisticQuestion] = field(default_factory=set)
 
@@ -279,7 +281,7 @@ class SnapshotStatistics(Statistics):
             span=snapshot.seconds,
             source="running",
             snapshot=snapshot,
-            picked=picked,
+            picked=ref(picked),
             answers=dict(zip(snapshot.asked, snapshot.answers, strict=True)),
         )
 
@@ -310,6 +312,7 @@ class SnapshotStatistics(Statistics):
         self.used.add(asked)
         if self.answers.get(asked) is None:
             assert self.snapshot is not None
-            assert self.picked is not None
-            self.answers[asked] = _answer(self.picked, asked, self.snapshot.seconds, SAMPLE_ROWS)
+            picked = None if self.picked is None else self.picked()
+            assert picked is not None
+            self.answers[asked] = _answer(picked, asked, self.snapshot.seconds, SAMPLE_ROWS)
         return self.answers[asked]

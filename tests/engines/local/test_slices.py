@@ -1,15 +1,24 @@
 """How a stream is cut: where, and how much of it is held."""
 
+import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from engines.execution import EventSource, Execution, Monitor, RowSink
 from engines.input.batches import Batch, Lateness
 from engines.input.event_table import Faults
 from engines.limits import BadRowError
 from engines.local.slices import Slice, SliceReach, SliceSize, cut
+from engines.matching.trees.buffers import SelectedEvents
+from engines.program import RunOptions
+from engines.run import run
+from optimizer.bind.binder import load_bound
+from sharing.planner import make_plan
 from workloads.workload import Stream
 
 STREAM = Stream(time="ts", type="kind", unit="s")
@@ -116,3 +125,28 @@ def test_slices_are_no_shorter_than_what_is_carried_over_to_them() -> None:
     arriving = batches(list(range(100)), 1)
     found = list(cut(arriving, SCHEMA, STREAM, lateness, SliceReach(), SliceSize(5), lambda: 30))
     assert [len(piece.own) for piece in found] == [30, 30, 30, 10]
+
+
+def test_no_slice_is_kept_when_it_is_done(tmp_path: Path) -> None:
+    """Trees that are chosen on the events of a slice rest on its statistics, not on its events."""
+    document = {
+        "name": "t",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "queries": ["QUERY q PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x RETURN a.x WITHIN 9 ms"],
+    }
+    rows = 600
+    table = {"ts": range(rows), "kind": ["ABC"[i % 3] for i in range(rows)], "x": range(rows)}
+    pq.write_table(pa.table({n: list(v) for n, v in table.items()}), tmp_path / "e.parquet")
+    held: list[int] = []
+
+    class Watch(Monitor):
+        def on_slice(self, *told: object) -> None:
+            gc.collect()
+            held.append(sum(isinstance(each, SelectedEvents) for each in gc.get_objects()))
+
+    plan = make_plan(load_bound(document), document)
+    execution = Execution(options=RunOptions(threads=1), slice_rows=100)
+    source = EventSource(str(tmp_path / "e.parquet"))
+    run(plan, source, RowSink(str(tmp_path / "r.parquet")), execution, Watch())
+    assert len(held) > 4
+    assert set(held) == {0}
