@@ -1,12 +1,13 @@
 """The installed `sheaf` command, which can be interrupted before the rest of it is loaded."""
 
 from api.cli.interruption import interruptible
-from api.cli.quick_start import collect_seldom
+from api.cli.quick_start import collect_seldom, share_one_allocator
 
 
 def main() -> None:
     """Run the command given on the command line."""
     collect_seldom()
+    share_one_allocator()
     with interruptible():
         from api.cli.main import main as run
 
