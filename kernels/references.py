@@ -12,6 +12,7 @@ from kernels.compact import reference as compact_reference
 from kernels.fenwick import reference as fenwick_reference
 from kernels.folds import reference as folds_reference
 from kernels.joins import reference as joins_reference
+from kernels.kept import reference as kept_reference
 from kernels.marks import reference as marks_reference
 from kernels.orders import reference as orders_reference
 from kernels.panes import reference as panes_reference
@@ -32,6 +33,8 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "reversible": reversible_reference.slide_reversible,
         "aseq": aseq_reference.count_prefixes,
         "count_compared": fenwick_reference.count_compared,
+        "advance_reversible": kept_reference.advance_reversible,
+        "advance_prefixes": kept_reference.advance_prefixes,
         "starts": starts_reference.count_starts,
         "chopconnect": chopconnect_reference.connect,
         "count_pairs": joins_reference.count_pairs,

@@ -19,6 +19,7 @@ from kernels.fenwick import cpu as fenwick
 from kernels.folds import cpu as folds
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
+from kernels.kept import cpu as kept
 from kernels.marks import cpu as marks
 from kernels.orders import cpu as orders
 from kernels.panes import cpu as panes
@@ -47,6 +48,8 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         # Also PreTree, whose trees have more than one branch.
         "aseq": {"numba": aseq.count_prefixes},
         "count_compared": {"numba": fenwick.count_compared},
+        "advance_reversible": {"numba": kept.advance_reversible},
+        "advance_prefixes": {"numba": kept.advance_prefixes},
         "starts": {"numba": starts.count_starts},
         "chopconnect": {"numba": chopconnect.connect},
         "count_pairs": {"numba": joins.count_pairs, "opencl": joins_opencl.count_pairs},
