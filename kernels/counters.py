@@ -1,6 +1,7 @@
 """Counters that lie side by side, one for each active START: what an event does to them.
 
-Shared by the kernels that keep counters for every START: A-Seq, PreTree and Chop-Connect. A node's
+Shared by the kernels that keep counters for every START: A-Seq, PreTree, Chop-Connect, SEM and
+Fenwick trees. A node's
 counters are a row of a table, the STARTs of the window a stretch of its columns.
 """
 
@@ -63,6 +64,27 @@ def tag_values(
         if ways > 0.0:
             kept = combine(kind, kept, term * ways if kind <= NUMBER else term)
         target[s] = kept
+
+
+@numba.njit(cache=True)
+def add_row(target: np.ndarray, source: np.ndarray) -> None:
+    """Add counters to others."""
+    for s in range(target.size):
+        target[s] += source[s]
+
+
+@numba.njit(cache=True)
+def copy_row(target: np.ndarray, source: np.ndarray) -> None:
+    """Put counters into the place of others."""
+    for s in range(target.size):
+        target[s] = source[s]
+
+
+@numba.njit(cache=True)
+def combine_row(kind: int, target: np.ndarray, source: np.ndarray) -> None:
+    """Combine values of a kind with others."""
+    for s in range(target.size):
+        target[s] = combine(kind, target[s], source[s])
 
 
 @numba.njit(cache=True)

@@ -22,9 +22,13 @@ import numba
 import numpy as np
 
 from kernels.counters import (
+    add_row,
     ask_at,
     ask_triggered,
     boundary_from,
+    combine_row,
+    copy_row,
+    fill,
     first_after,
     first_held,
     grown,
@@ -154,24 +158,6 @@ def _rank(keys: np.ndarray, key: float, strict: bool) -> int:
 
 
 @numba.njit(nogil=True, cache=True)
-def _add(target: np.ndarray, source: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] += source[s]
-
-
-@numba.njit(nogil=True, cache=True)
-def _copy(target: np.ndarray, source: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] = source[s]
-
-
-@numba.njit(nogil=True, cache=True)
-def _fill(target: np.ndarray, value: float) -> None:
-    for s in range(target.size):
-        target[s] = value
-
-
-@numba.njit(nogil=True, cache=True)
 def _compare(ways: np.ndarray, keys: np.ndarray, key: float, strict: bool) -> None:
     """One way from each START whose key compares."""
     if strict:
@@ -183,12 +169,6 @@ def _compare(ways: np.ndarray, keys: np.ndarray, key: float, strict: bool) -> No
 
 
 @numba.njit(nogil=True, cache=True)
-def _combine(kind: int, target: np.ndarray, source: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] = combine(kind, target[s], source[s])
-
-
-@numba.njit(nogil=True, cache=True)
 def _sum_row(
     row: int, head: int, kinds: np.ndarray, planes: np.ndarray, filled: np.ndarray,
     counts: np.ndarray, floats: np.ndarray, ways: np.ndarray, sums: np.ndarray,
@@ -197,10 +177,10 @@ def _sum_row(
     end = filled[row]
     if end <= head:
         return
-    _add(ways[head:end], counts[row, head:end])
+    add_row(ways[head:end], counts[row, head:end])
     for i in range(planes.size):
         if planes[i] >= 0:
-            _combine(kinds[i], sums[i, head:end], floats[planes[i], row, head:end])
+            combine_row(kinds[i], sums[i, head:end], floats[planes[i], row, head:end])
 
 
 @numba.njit(nogil=True, cache=True)
@@ -210,11 +190,11 @@ def _add_row(
 ) -> None:  # fmt: skip
     """Add an event's ways to a row; its counters from `filled` on hold nothing yet."""
     end = max(head, filled[row])
-    _add(counts[row, head:end], ways[head:end])
-    _copy(counts[row, end:tail], ways[end:tail])
+    add_row(counts[row, head:end], ways[head:end])
+    copy_row(counts[row, end:tail], ways[end:tail])
     for i in range(kinds.size):
-        _combine(kinds[i], floats[i, row, head:end], sums[i, head:end])
-        _copy(floats[i, row, end:tail], sums[i, end:tail])
+        combine_row(kinds[i], floats[i, row, head:end], sums[i, head:end])
+        copy_row(floats[i, row, end:tail], sums[i, end:tail])
     filled[row] = tail
 
 
@@ -377,17 +357,17 @@ def _count(
                         low = max(head, alive)
                         if low >= tail:
                             continue
-                        _fill(ways[head:low], 0)
+                        fill(ways[head:low], 0)
                         if left[node] >= 0:
                             _compare(
                                 ways[low:tail], start_keys[left[node], low:tail], key, strict[node]
                             )
                         else:
-                            _fill(ways[low:tail], 1)
+                            fill(ways[low:tail], 1)
                     else:
-                        _fill(ways[head:tail], 0)
+                        fill(ways[head:tail], 0)
                         for i in range(planes):
-                            _fill(sums[i, head:tail], neutral(kinds[i]))
+                            fill(sums[i, head:tail], neutral(kinds[i]))
                         t = table[node]
                         if t < 0:
                             _sum_row(

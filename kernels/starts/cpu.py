@@ -18,7 +18,17 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kernels.counters import boundary_from, first_after, most_starts, move_down
+from kernels.counters import (
+    add_row,
+    boundary_from,
+    clear_counts,
+    combine_row,
+    copy_row,
+    first_after,
+    first_held,
+    most_starts,
+    move_down,
+)
 from kernels.groups import Groups, ResultRows
 from kernels.product.cpu import (
     ADDS,
@@ -86,30 +96,6 @@ def warm() -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add(target: np.ndarray, source: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] += source[s]
-
-
-@numba.njit(cache=True, nogil=True)
-def _copy(target: np.ndarray, source: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] = source[s]
-
-
-@numba.njit(cache=True, nogil=True)
-def _clear(target: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] = 0
-
-
-@numba.njit(cache=True, nogil=True)
-def _combine(kind: int, target: np.ndarray, source: np.ndarray) -> None:
-    for s in range(target.size):
-        target[s] = combine(kind, target[s], source[s])
-
-
-@numba.njit(cache=True, nogil=True)
 def _act(
     first: int, last: int, stay: int, move_letter: np.ndarray, tables: np.ndarray, head: int,
     end: int, counts: np.ndarray, work: np.ndarray, touched: np.ndarray, order: np.ndarray,
@@ -123,9 +109,9 @@ def _act(
         touched[target] = True
         order[n] = target
         n += 1
-        _clear(work[target, head:end])
+        clear_counts(work[target, head:end])
         for k in range(tables[STAY_SOURCES] + tables[s + 1], tables[STAY_SOURCES] + tables[s + 2]):
-            _add(work[target, head:end], counts[tables[k], head:end])
+            add_row(work[target, head:end], counts[tables[k], head:end])
     for e in range(first, last):
         base = tables[MOVE] + move_letter[e]
         for row in range(tables[base], tables[base + 1]):
@@ -135,11 +121,11 @@ def _act(
                 touched[target] = True
                 order[n] = target
                 n += 1
-                _copy(work[target, head:end], counts[target, head:end])
-            _add(work[target, head:end], counts[tables[s + 1], head:end])
+                copy_row(work[target, head:end], counts[target, head:end])
+            add_row(work[target, head:end], counts[tables[s + 1], head:end])
     for i in range(n):
         touched[order[i]] = False
-        _copy(counts[order[i], head:end], work[order[i], head:end])
+        copy_row(counts[order[i], head:end], work[order[i], head:end])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -163,7 +149,7 @@ def _act_on_values(
             mine[i] = neutral(kinds[target])
         sources = tables[VALUE_STAY_SOURCES]
         for k in range(sources + tables[s + 1], sources + tables[s + 2]):
-            _combine(kinds[target], mine, values[tables[k], head:end])
+            combine_row(kinds[target], mine, values[tables[k], head:end])
     for e in range(first, last):
         base = tables[VALUE_MOVE] + move_letter[e]
         for row in range(tables[base], tables[base + 1]):
@@ -173,8 +159,8 @@ def _act_on_values(
                 touched[target] = True
                 order[n] = target
                 n += 1
-                _copy(work[target, head:end], values[target, head:end])
-            _combine(kinds[target], work[target, head:end], values[tables[s + 1], head:end])
+                copy_row(work[target, head:end], values[target, head:end])
+            combine_row(kinds[target], work[target, head:end], values[tables[s + 1], head:end])
         base = tables[VALUE_TAG] + move_letter[e]
         for row in range(tables[base], tables[base + 1]):
             s = tables[VALUE_TAGS] + 3 * row
@@ -183,26 +169,14 @@ def _act_on_values(
                 touched[target] = True
                 order[n] = target
                 n += 1
-                _copy(work[target, head:end], values[target, head:end])
+                copy_row(work[target, head:end], values[target, head:end])
             kind, x = kinds[target], inputs[tables[s + 2], e]
             for i in range(head, end):
                 ways = floats[source, i] if dual else float(counts[source, i])
                 work[target, i] = combine(kind, work[target, i], term(kind, x, ways))
     for i in range(n):
         touched[order[i]] = False
-        _copy(values[order[i], head:end], work[order[i], head:end])
-
-
-@numba.njit(cache=True, nogil=True)
-def _first_in(started: np.ndarray, head: int, tail: int, opening: int) -> int:
-    """The first START after the opening of a window, by halves."""
-    while head < tail:
-        middle = (head + tail) // 2
-        if started[middle] <= opening:
-            head = middle + 1
-        else:
-            tail = middle
-    return head
+        copy_row(values[order[i], head:end], work[order[i], head:end])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -286,7 +260,7 @@ def _count(
                     if slide[q] == 0:
                         continue
                     if following[q] == boundary:
-                        low = _first_in(started, head, tail, boundary - width[q])
+                        low = first_held(started, head, tail, boundary - width[q])
                         rows = _read(
                             q, g - 1, boundary, low, tail, dual, counts, floats, values, final,
                             finals, result, result_kind, part, parts, rows, out_group,
@@ -330,9 +304,9 @@ def _count(
                 if plain and last_event - first_event == 1 and in_place[letter]:
                     k = SECTIONS * letter
                     for i in range(section[k + ADDS], section[k + ADDS + 1], 2):
-                        _add(counts[sections[i], head:end], counts[sections[i + 1], head:end])
+                        add_row(counts[sections[i], head:end], counts[sections[i + 1], head:end])
                     for i in range(section[k + CLEARS], section[k + CLEARS + 1]):
-                        _clear(counts[sections[i], head:end])
+                        clear_counts(counts[sections[i], head:end])
                 else:
                     if nv:
                         _act_on_values(
@@ -364,7 +338,7 @@ def _count(
                     if slide[q] > 0 or stamp[q] == g:
                         continue
                     stamp[q] = g
-                    low = _first_in(started, head, tail, now - width[q])
+                    low = first_held(started, head, tail, now - width[q])
                     rows = _read(
                         q, g, zero, low, tail, dual, counts, floats, values, final, finals, result,
                         result_kind, part, parts, rows, out_group, out_boundary, out_query,

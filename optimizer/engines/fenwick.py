@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.starts import fenwick as operations_of
 from optimizer.cost.unit_costs import Operations
-from optimizer.engines.aseq import has_counter as has_counter
-from optimizer.engines.spec import Device, Segments, Steps, Stretch, one_setting
+from optimizer.engines.folds import computed_once as computed_once  # comparisons are no steps
+from optimizer.engines.folds import counter as counter
+from optimizer.engines.folds import counts_once as counts_once
+from optimizer.engines.folds import has_counter as has_counter
+from optimizer.engines.spec import Device, one_setting
 from optimizer.ir.chain import compared_chain_of
 from optimizer.ir.query import Query
 
@@ -48,18 +51,3 @@ def refusal_together(queries: Sequence[Query]) -> str | None:
 def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream."""
     return operations_of(group)
-
-
-def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
-    """Nothing that is said by symbols alone: beginnings are shared with their comparisons."""
-    return {}
-
-
-def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:
-    """None, by symbols alone."""
-    return ()
-
-
-def counter(stretch: Stretch, group: CountedQueries, each: Operations) -> float:
-    """None of its own: what a step takes depends on the comparison before it."""
-    return 0.0

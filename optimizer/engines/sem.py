@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from optimizer.cost.counting import CountedQueries, Lengths
@@ -10,15 +10,9 @@ from optimizer.cost.starts import sem as operations_of
 from optimizer.cost.unit_costs import Operations
 from optimizer.engines.aseq import counter as counter
 from optimizer.engines.aseq import has_counter as has_counter
-from optimizer.engines.spec import (
-    Device,
-    Segments,
-    Steps,
-    beginnings,
-    longest,
-    one_setting,
-    words_of,
-)
+from optimizer.engines.pretree import computed_once as computed_once
+from optimizer.engines.pretree import counts_once as counts_once
+from optimizer.engines.spec import Device, one_setting
 from optimizer.ir.automaton import Machine, countable
 from optimizer.ir.query import Query, alternatives
 
@@ -68,13 +62,3 @@ def refusal_together(queries: Sequence[Query]) -> str | None:
 def operations(group: CountedQueries, lengths: Lengths | None) -> Operations:
     """What it does in a second of stream."""
     return operations_of(group)
-
-
-def computed_once(segments: Segments) -> dict[Steps, tuple[str, ...]]:
-    """What several queries begin with."""
-    return longest(beginnings(words_of(segments)))
-
-
-def counts_once(piece: Steps, words: Mapping[str, Steps]) -> tuple[str, ...]:
-    """Those that begin with it."""
-    return tuple(name for name, word in words.items() if word[: len(piece)] == piece)

@@ -39,6 +39,24 @@ def random_table(random, rows, below, chance):
     return np.cumsum([0, *map(len, found)]), np.concatenate([np.zeros(0, np.int64), *found])
 
 
+def random_slots(random, parent, chance):
+    """Values that are carried along a tree: rows of node, kind, source and input, and by node.
+
+    Each of a parent's is carried on with this chance.
+    """
+    slots, of_node = [], {}
+    for node in range(len(parent)):
+        carried = [s for s in of_node.get(parent[node], []) if random.random() < chance]
+        of_node[node] = []
+        for source in carried + [-1] * int(random.random() < 0.6):
+            kind, column = random.integers(0, 4), random.integers(0, 2)
+            if source >= 0:
+                _, kind, _, column = slots[source]
+            of_node[node].append(len(slots))
+            slots.append((node, kind, source, column))
+    return np.array(slots, np.int64).reshape(-1, 4), of_node
+
+
 def random_spans(random, queries, most, slide):
     """Windows of up to so much, some of them alike, read at this slide."""
     width = random.choice(random.integers(1, most, 2), queries)

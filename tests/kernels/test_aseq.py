@@ -12,6 +12,7 @@ from tests.kernels.tables import (
     assert_same_rows,
     empty_rows,
     random_groups,
+    random_slots,
     random_spans,
     random_table,
 )
@@ -23,20 +24,9 @@ SLIDES = [0, 1, 3, 25, MIXED]  # per trigger, some longer than the window, all o
 def random_tree(random):
     nodes, queries, gates = (int(random.integers(1, n)) for n in (7, 4, 3))
     parent = np.array([random.integers(-1, node) for node in range(nodes)], np.int64)
-    slots = []  # node, kind, source, input
-    of_node = {}
-    for node in range(nodes):
-        carried = [s for s in of_node.get(parent[node], []) if random.random() < 0.8]
-        of_node[node] = []
-        for source in carried + [-1] * int(random.random() < 0.6):
-            kind, column = random.integers(0, 4), random.integers(0, 2)
-            if source >= 0:
-                _, kind, _, column = slots[source]
-            of_node[node].append(len(slots))
-            slots.append((node, kind, source, column))
+    slot_table, of_node = random_slots(random, parent, 0.8)
     final = random.integers(0, nodes, queries)
     reads = [of_node[node][:2] for node in final]
-    slot_table = np.array(slots, np.int64).reshape(-1, 4)
     extended, extends = random_table(random, MOVES, nodes, 0.4)
     cleared, clears = random_table(random, STAYS, nodes, 0.2)
     gated, gate_rows = random_table(random, STAYS, gates, 0.2)

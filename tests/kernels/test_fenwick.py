@@ -13,6 +13,7 @@ from tests.kernels.tables import (
     assert_same_rows,
     empty_rows,
     random_groups,
+    random_slots,
     random_spans,
     random_table,
 )
@@ -26,19 +27,9 @@ def random_tree(random):
     """A tree of prefixes with one root, whose queries end below it."""
     nodes, queries = int(random.integers(2, 6)), int(random.integers(1, 4))
     parent = np.array([-1, *(random.integers(0, node) for node in range(1, nodes))], np.int64)
-    slots, of_node = [], {}  # node, kind, source, input
-    for node in range(nodes):
-        carried = of_node.get(parent[node], [])
-        of_node[node] = []
-        for source in carried + [-1] * int(random.random() < 0.6):
-            kind, column = random.integers(0, 4), random.integers(0, 2)
-            if source >= 0:
-                _, kind, _, column = slots[source]
-            of_node[node].append(len(slots))
-            slots.append((node, kind, source, column))
+    slot_table, of_node = random_slots(random, parent, 1.0)
     final = random.integers(1, nodes, queries)
     reads = [of_node[node][:2] for node in final]
-    slot_table = np.array(slots, np.int64).reshape(-1, 4)
     extended, extends = random_table(random, MOVES, nodes, 0.4)
     cleared, clears = random_table(random, STAYS, nodes, 0.15)
     triggered, triggers = random_table(random, MOVES, queries, 0.4)
