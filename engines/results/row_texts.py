@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kernels.rows.cpu import add_digits, add_lengths, put_digits, put_texts
 
@@ -32,7 +33,7 @@ Piece: TypeAlias = str | NumberedTexts | WholeNumbers
 
 def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     """Each row's pieces side by side; a piece that is a text is every row's."""
-    every = [_prepared(piece, size) for piece in pieces]
+    every = [_prepared(piece, size) for piece in _folded(pieces, size)]
     lengths = np.zeros(size, np.int64)
     for piece in every:
         if isinstance(piece, WholeNumbers):
@@ -54,6 +55,37 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     return pa.StringArray.from_buffers(
         size, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)
     )
+
+
+def _folded(pieces: Sequence[Piece], size: int) -> list[Piece]:
+    """The same with fewer pieces: what is every row's goes along with what stands beside it."""
+    found: list[Piece] = []
+    same = ""
+    for piece in (*pieces, ""):
+        if isinstance(piece, str) and piece:
+            same += piece
+            continue
+        if same:
+            last = found[-1] if found else None
+            if isinstance(last, WholeNumbers) and last.wanted.all():
+                found[-1] = last._replace(suffix=last.suffix + same)
+            elif isinstance(last, NumberedTexts) and _repeats(last, size):
+                texts = pc.binary_join_element_wise(last.texts, same, "")
+                found[-1] = last._replace(texts=texts)
+            elif isinstance(piece, NumberedTexts) and _repeats(piece, size):
+                piece = piece._replace(texts=pc.binary_join_element_wise(same, piece.texts, ""))
+            else:
+                found.append(same)
+            same = ""
+        if not isinstance(piece, str):
+            found.append(piece)
+    return found
+
+
+def _repeats(piece: NumberedTexts, size: int) -> bool:
+    """Has each row one of few texts?"""
+    few = 4 * len(piece.texts) <= size and pa.types.is_string(piece.texts.type)
+    return bool(few and piece.numbers.min(initial=0) >= 0)
 
 
 def _prepared(piece: Piece, size: int) -> NumberedTexts | WholeNumbers:
