@@ -17,8 +17,10 @@ LINTERS = (
 
 # The whole suite runs in several processes; a few tests are sooner done in one. What hangs in
 # compiled code, which no time limit of a test interrupts, ends its process.
-PARALLEL = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup", "--durations", "25")
-PARALLEL += ("-o", "faulthandler_timeout=1300", "-o", "faulthandler_exit_on_timeout=true")
+PARALLEL = (
+    *("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup", "--durations", "25"),
+    *("-o", "faulthandler_timeout=1300", "-o", "faulthandler_exit_on_timeout=true"),
+)
 
 # Lets everything after `test` through to pytest.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
