@@ -414,4 +414,13 @@ def _value_texts(expression: ex.Expression, bound: BoundAliases, columns: Column
         return pa.array(
             [json_text(v) if p else "null" for v, p in zip(vector.values, present, strict=True)]
         )
-    return json_column(columns.values(vector))
+    return json_column(returned_values(expression, vector, columns))
+
+
+def returned_values(expression: ex.Expression, vector: Vector, columns: Columns) -> pa.Array:
+    """A computed vector as values for people; times as the attribute has them that they are of."""
+    found = columns.values(vector)
+    if not pa.types.is_timestamp(found.type):
+        return found
+    (name,) = set(ex.attributes(expression))
+    return found.cast(columns.events.column(name).type)

@@ -18,7 +18,13 @@ from engines.columns.columns import Columns, broadcast
 from engines.columns.groups import EventGroups
 from engines.input.event_table import from_table
 from engines.limits import ResultsError
-from engines.results.json_text import BoundAliases, ReturnedEvents, RowNumbers, returned_items
+from engines.results.json_text import (
+    BoundAliases,
+    ReturnedEvents,
+    RowNumbers,
+    returned_items,
+    returned_values,
+)
 from engines.results.tables import match_schema, with_structs
 from optimizer.ir.query import BoundWorkload, Construction, Query, positive_events
 from workloads import syntax as ex
@@ -169,10 +175,6 @@ def _value_type(expression: ex.Expression, kinds: Mapping[str, pa.DataType]) -> 
             return pa.int64()
         case ex.Attribute(_, name):
             kind = kinds[name]
-            if pa.types.is_timestamp(kind):
-                return pa.timestamp(kind.unit)
-            if pa.types.is_date(kind):
-                return pa.timestamp("s")
             return pa.int64() if pa.types.is_integer(kind) else kind
         case ex.Arithmetic(_, left, right):
             sides = {_value_type(left, kinds), _value_type(right, kinds)}
@@ -242,7 +244,7 @@ def _values(
     vector = broadcast(bound.value(expression), bound.size)
     if vector.kind == "object":  # may be beyond 64 bits: taken one by one
         return pa.array(vector.values.tolist(), kind, mask=vector.nulls)
-    found = columns.values(vector)
+    found = returned_values(expression, vector, columns)
     return found if found.type == kind else found.cast(kind)
 
 

@@ -157,7 +157,7 @@ TYPED = [
     PATTERN SEQ(A+ a, B b)
     WHERE [text]
     RETURN a.us, a.day, b.large, b.list, b.object, b.none, b.f * 2 AS total, b.b AS flag,
-        b.us AS at, -b.i AS below
+        b.us AS at, b.day AS on, max(a.us) AS latest, -b.i AS below
     WITHIN 10 ms""",
     """QUERY tied
     PATTERN AND(A a, C c)
