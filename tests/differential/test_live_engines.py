@@ -153,7 +153,9 @@ def test_panes_in_any_batches_give_the_rows_of_the_reference(case, cuts):
     table = table_of(rows, strategies.has_sequence(workload))
     found, taken = check(workload, plan, table, cuts)
     assert comparable(found) == comparable(run(workload, rows))
-    assert taken.keys() == {"panes"}
+    assert taken.keys() <= {"panes"}
+    if found:
+        assert taken
 
 
 # --- a longer stream -----------------------------------------------------------------------------
