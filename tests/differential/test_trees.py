@@ -374,15 +374,12 @@ def test_the_best_tree_makes_less_than_the_worst() -> None:
 def test_of_groups_only_what_lies_in_the_gap_is_tried() -> None:
     query = "QUERY q PATTERN SEQ(A a, {} b, D d) WHERE a.x = d.x RETURN a WITHIN 30 ms"
     pairs = counted([query.format("B").replace("B b, ", "")])
-    single, plus, whole, three = (
-        counted([query.format(kind)]) for kind in ("B", "B+", "ALL B", "B^3")
-    )
+    single, plus, whole = (counted([query.format(kind)]) for kind in ("B", "B+", "ALL B"))
     # The pairs of A and D are found first, by their equal values, and for each of them the Bs
     # between are looked at once, whatever is made of them.
-    assert plus.tried == whole.tried == three.tried < single.tried
+    assert plus.tried == whole.tried < single.tried
     between = plus.tried - pairs.tried
     assert whole.made - pairs.made <= between
-    assert three.made - pairs.made <= between
     assert plus.made - pairs.made >= between
 
 
