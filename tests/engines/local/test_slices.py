@@ -142,7 +142,7 @@ def test_no_slice_is_kept_when_it_is_done(tmp_path: Path) -> None:
     class Watch(Monitor):
         def on_slice(self, *told: object) -> None:
             gc.collect()
-            held.append(sum(isinstance(each, SelectedEvents) for each in gc.get_objects()))
+            held.append(sum(type(each) is SelectedEvents for each in gc.get_objects()))
 
     plan = make_plan(load_bound(document), document)
     execution = Execution(options=RunOptions(threads=1), slice_rows=100)
