@@ -66,7 +66,7 @@ def random_queries(seed: int) -> list[str]:
 def by_random_workloads(asked: Asked) -> Iterator[Row]:
     """Random workloads: runs of plans with sharing and without, by processor time."""
     number, events = (100, 40_000) if asked.size == "full" else (3, 1_000)
-    path = stored_in(asked.folder, "random", priced_events(events))
+    path = stored_in(asked.folder, "events", priced_events(events))
     ratios: dict[int, float] = {}
     for seed in range(number):
         runs = WholeRuns(workload_of(STREAM, random_queries(seed)), path, asked.folder)
