@@ -386,7 +386,8 @@ class PlanText:
             return
         how = f"{len(outputs)} queries together, {label(group.engine)}"
         if group.cost is not None and group.cost.separate > group.cost.shared:
-            how += f"; one by one {cpu(group.cost.separate)}"
+            saved = group.cost.separate - group.cost.shared
+            how += f"; one by one {cpu(cost + saved)}"
         yield _line(cost, total, f"{indent}{branch}{how}")
         shown = outputs if self.verbose else outputs[:_LINES]
         hidden = len(outputs) - len(shown)
