@@ -151,3 +151,16 @@ def test_aggregates_of_groups(function: str, whole: bool, data: st.DataObject) -
     found = aggregate(function, vector, EventGroups(offsets, np.arange(len(flat))))
     expected = [over(group, function) for group in groups]
     assert list(map(repr, listed(found, len(groups)))) == list(map(repr, expected))
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([1.7e308, 1.7e308], math.inf),
+        ([-1.7e308, -1.7e308], -math.inf),
+        ([1.7e308, 1.7e308, -1.7e308], 1.7e308),
+        ([math.inf, 1.0], math.inf),
+    ],
+)
+def test_a_sum_that_no_double_holds_is_infinite(values: list[float], total: float) -> None:
+    assert over(values, "sum") == total

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 
+from optimizer.bind.binder import load_bound
+from optimizer.cost.engine_choice import RankedEngine, cheapest
+from optimizer.ir.query import Query
+from sharing.counting import grouping
 from sharing.counting.benefit.aseq import AseqModel
 from sharing.counting.candidates import QuerySteps, mine
 from sharing.counting.grouping import ChopError, Segment, check, chop, lengths
+from sharing.planner import make_plan
 from sharing.solvers.candidates import SOLVERS
 from sharing.solvers.candidates.solution import conflict_graph
 from tests.sharing.chains import queries, words, workloads
@@ -65,3 +73,26 @@ def test_candidates_in_conflict_cannot_chop() -> None:
 def test_segments_that_do_not_fit_are_refused(segments: tuple[Segment, ...], message: str) -> None:
     with pytest.raises(ChopError, match=message):
         check("q", segments, 3)
+
+
+def test_many_windows_are_tried_together_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def counted(group: Sequence[Query], *more: Any) -> list[RankedEngine]:
+        tried.append(len(group))
+        return cheapest(group, *more)
+
+    monkeypatch.setattr(grouping, "cheapest", counted)
+    number = 64
+    document = {
+        "name": "sums",
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "queries": [
+            f"QUERY q{i} PATTERN A a AGG SUM(a.x) WITHIN {100 + i} ms SLIDE 10 ms"
+            for i in range(number)
+        ],
+        "statistics": {"rates": {"A": 5000.0}, "events": 1_000_000, "span": 200.0},
+    }
+    plan = make_plan(load_bound(document), document)
+    assert {len(group.queries) for group in plan.groups} == {number}
+    assert sum(tried) < 12 * number  # one after the other, it would be 32 times
