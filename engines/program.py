@@ -15,21 +15,21 @@ from engines.devices import DeviceRequest
 from engines.limits import Ledger, Limits, PartialLimit
 from optimizer.bind.binder import bind
 from optimizer.cost.unit_costs import DEFAULTS
-from optimizer.ir.query import BoundWorkload, Query, Symbol, events
+from optimizer.engines.spec import Device
+from optimizer.ir.pattern import Symbol, events
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.plan import join_operators as joins
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
-from optimizer.plan.operators import Graph
-from optimizer.plan.plan import (
+from optimizer.plan.groups import (
     CompactGroup,
     CountingGroup,
     DeferredGroup,
-    Device,
-    Operator,
-    Plan,
-    PlanError,
+    PassGroup,
     StepwiseGroup,
     TreeGroup,
 )
+from optimizer.plan.operators import Graph
+from optimizer.plan.plan import Operator, Plan, PlanError
 from optimizer.plan.tree_operators import add_reading, compact_id, stepwise_id
 from optimizer.rewrite.normalize import workload_in_forms
 from optimizer.statistics import Statistics
@@ -75,7 +75,17 @@ class CompactUnit:
     queries: tuple[Query, ...]
 
 
-Unit: TypeAlias = CountingUnit | TreeUnit | StepwiseUnit | CompactUnit
+@dataclass(frozen=True)
+class PassUnit:
+    """Queries that one pass over the events of each partition answers."""
+
+    queries: tuple[Query, ...]
+    engine: str  # of `optimizer.engines.PASSING`
+    device: Device
+    operator: str
+
+
+Unit: TypeAlias = CountingUnit | TreeUnit | StepwiseUnit | CompactUnit | PassUnit
 
 
 @dataclass(frozen=True)
@@ -198,7 +208,7 @@ def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
     counters = {
         tuple(operator.detail["queries"]): operator.id
         for operator in plan.operators
-        if operator.kind == "counter"
+        if operator.kind in ("counter", "pass")
     }
     units: list[Unit] = []
     for group in plan.groups:
@@ -207,6 +217,9 @@ def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
             case CountingGroup(engine=engine, device=device):
                 operator = counters[tuple(group.queries)]
                 units.append(CountingUnit(members, engine, group.lengths, device, operator))
+            case PassGroup(engine=engine, device=device):
+                operator = counters[tuple(group.queries)]
+                units.append(PassUnit(members, engine, device, operator))
             case TreeGroup(trees=trees, device=device):
                 compiled = {q.name: reading_trees(q, from_document(trees[q.name])) for q in members}
                 units.append(TreeUnit(members, compiled, device))

@@ -9,28 +9,28 @@ from typing import NamedTuple, TypeAlias
 
 from optimizer.bind.conditions import canonical
 from optimizer.engines import counting_engine
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
     Pattern,
-    Query,
     Seq,
-    Window,
     alternatives,
     parts_of,
 )
-from optimizer.plan.plan import CountingGroup, Group, PlanCandidate
+from optimizer.ir.query import Aggregation, Query, Window
+from optimizer.plan.groups import CountingGroup, Group
+from optimizer.plan.plan import PlanCandidate
 from sharing.counting.candidates import (
     LetterText,
     Level,
     interned,
     levels,
 )
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import TooLargeError
-from workloads.syntax import One, print_expression
+from workloads.printing import print_expression
+from workloads.syntax import One
 
 MAX_OBSTACLES = 500  # lines
 MORE = "more pairs of queries have types in common than are compared here"

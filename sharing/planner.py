@@ -17,21 +17,20 @@ import numpy as np
 from optimizer.bind.binder import bind
 from optimizer.cost.stages import separate_preparation
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS, UnitCosts
-from optimizer.engines import engine
+from optimizer.engines import engine, pass_engine_of, stepwise
+from optimizer.engines.spec import Device, PassEngine
 from optimizer.ir.automaton import countable
-from optimizer.ir.query import Aggregation, BoundWorkload, Query, events
+from optimizer.ir.pattern import events
+from optimizer.ir.query import Aggregation, BoundWorkload, Query
+from optimizer.plan.groups import Cost, Group, PassGroup, StepwiseGroup
 from optimizer.plan.operators import operators
 from optimizer.plan.plan import (
-    Cost,
-    Device,
-    Group,
     Model,
     Plan,
     PlanCandidate,
     PlanError,
     Solver,
     SparkLayout,
-    StepwiseGroup,
 )
 from optimizer.rewrite.normalize import alternative_forms, normalize_workload, workload_in_forms
 from optimizer.statistics import Statistics, given, with_defaults
@@ -111,6 +110,14 @@ class Constants:
 
 
 @dataclass(frozen=True, eq=False)
+class PassedQueries:
+    """Queries that an engine answers in one pass over the events."""
+
+    engine: PassEngine
+    queries: tuple[Query, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class CandidateSets:
     """How queries can run, and what those that run alike have in common.
 
@@ -121,6 +128,7 @@ class CandidateSets:
     trees: tuple[NodeProblem, ...]
     stepwise: tuple[Query, ...]
     compact: tuple[ListedQuery, ...]
+    passed: tuple[PassedQueries, ...]
     uncounted: Mapping[str, str]
     treeless: Mapping[str, str]
 
@@ -270,7 +278,9 @@ def _request(constants: Constants, options: PlanOptions) -> PlanRequest:
 
 def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
     """Which queries are counted, run as trees, or neither, and what each sort has in common."""
-    queries = workload.queries
+    passed = _passed(workload.queries, request.sharing)
+    taken = {query.name for each in passed for query in each.queries}
+    queries = tuple(query for query in workload.queries if query.name not in taken)
     off = None if request.counting else "counting is switched off"
     uncounted = {
         q.name: why
@@ -282,6 +292,9 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
     treeless = {
         q.name: why for q in queries if q.name in uncounted and (why := by_trees(q)) is not None
     }
+    for query in queries:
+        if query.name in treeless and (why := stepwise.refusal(query)) is not None:
+            raise UnsupportedError(f"no engine runs query {query.name}: {why}")
     joined = [q for q in queries if q.name in uncounted and q.name not in treeless]
     listed = {q.name: found for q in joined if (found := listed_query(q, request)) is not None}
     trees = [q for q in joined if q.name not in listed]
@@ -290,9 +303,26 @@ def _candidates(workload: BoundWorkload, request: PlanRequest) -> CandidateSets:
         tuple(tree_problems(trees, request)),
         tuple(q for q in queries if q.name in treeless),
         tuple(listed.values()),
+        tuple(passed),
         uncounted,
         treeless,
     )
+
+
+def _passed(queries: Iterable[Query], sharing: bool) -> list[PassedQueries]:
+    """The queries that engines answer in one pass, those that go together with one another."""
+    found: list[PassedQueries] = []
+    for query in queries:
+        if (chosen := pass_engine_of(query)) is None:
+            continue
+        for place, group in enumerate(found):
+            together = (*group.queries, query)
+            if sharing and group.engine is chosen and chosen.refusal_together(together) is None:
+                found[place] = PassedQueries(chosen, together)
+                break
+        else:
+            found.append(PassedQueries(chosen, (query,)))
+    return found
 
 
 def _check_size(constructed: Sequence[Query]) -> None:
@@ -313,8 +343,21 @@ def _solved(workload: BoundWorkload, candidates: CandidateSets, request: PlanReq
             *detected(candidates.trees, workload, request, candidates.uncounted),
             *(_stepwise(query, candidates, request) for query in candidates.stepwise),
             *(listed.part for listed in candidates.compact),
+            *(_pass_part(passed, request) for passed in candidates.passed),
         ]
     )
+
+
+def _pass_part(passed: PassedQueries, request: PlanRequest) -> PlanPart:
+    """A group of queries that one pass answers."""
+    chosen, queries, known = passed.engine, passed.queries, request.statistics
+    shared = chosen.cost(queries, known)
+    separate = fsum(chosen.cost((query,), known) for query in queries)
+    many = f"; {len(queries)} queries in one pass" if len(queries) > 1 else ""
+    cost = Cost(separate, shared, NANOSECONDS_UNIT)
+    names = tuple(query.name for query in queries)
+    group = PassGroup(names, chosen.NAME, chosen.LABEL + many, cost)
+    return PlanPart((group,), separate=separate, least=shared)
 
 
 def _together(parts: Iterable[PlanPart]) -> PlanPart:

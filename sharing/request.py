@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from optimizer.cost.unit_costs import UnitCosts
+from optimizer.engines.spec import Device
+from optimizer.plan.groups import Group
 from optimizer.plan.plan import NANOSECONDS as NANOSECONDS_UNIT
-from optimizer.plan.plan import Device, Group, Model, Plan, PlanCandidate, Solver
+from optimizer.plan.plan import (
+    Model,
+    Plan,
+    PlanCandidate,
+    Solver,
+)
 from optimizer.statistics import Statistics
 from optimizer.trees.problem import Shape
 from optimizer.trees.tree import Propagation

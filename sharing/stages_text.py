@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from optimizer.engines import label
 from optimizer.explain.text import cpu, digits, some, wrapped
-from optimizer.ir.query import print_pattern
+from optimizer.ir.pattern import print_pattern
 from sharing.planner import PlanningStages
 
 

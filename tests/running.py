@@ -16,10 +16,12 @@ from engines.program import CountingUnit, Program, RunContext, RunOptions, TreeU
 from engines.results.tables import Results
 from engines.statistics.measure import measure
 from optimizer.cost.unit_costs import DEFAULTS
+from optimizer.engines.spec import Device
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.plan.groups import CountingGroup
 from optimizer.plan.lineage import steps_of
 from optimizer.plan.operators import operators
-from optimizer.plan.plan import CountingGroup, Device, Plan
+from optimizer.plan.plan import Plan
 from optimizer.statistics import Statistics, given, with_defaults
 from optimizer.trees import Shape
 from sharing.planner import make_plan

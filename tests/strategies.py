@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload, Query
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.parser import parse_query
-from workloads.syntax import print_query
+from workloads.printing import print_query
 
 TIME, SEQUENCE, KIND, KEY = "ts", "seq", "kind", "k"
 VALUES = ("x", "y")

@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from tests.strategies import ARITHMETIC, COMPARISONS
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads import syntax as sx
 
 _ANY_NAME = st.one_of(

@@ -6,15 +6,14 @@ before anything is raised; `load_workload` raises at once.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from workloads import document as doc
-from workloads import syntax as ex
-from workloads.document import Document, DocumentError
+from workloads import expressions as ex
+from workloads.document import DocumentError
 from workloads.errors import (
     Diagnostic,
     Place,
@@ -28,12 +27,13 @@ from workloads.errors import (
 )
 from workloads.limits import MAX_DOCUMENT_CHARACTERS, MAX_QUERIES
 from workloads.parser import parse_condition, parse_query
+from workloads.statistics_document import StatisticsReader
 from workloads.syntax import UNITS, Query
 from workloads.time_format import DIRECTIVES, TimeFormatError, time_format
 from workloads.workload import (
     NANOSECONDS,
     AttributeKind,
-    KeyStatistics,
+    MissingColumns,
     OnLimit,
     PartialLimit,
     Statistics,
@@ -42,8 +42,6 @@ from workloads.workload import (
 )
 
 _KEYS = ("name", "stream", "statistics", "limits", "queries")
-# What statistics are made of; `source` and `sample` say where they came from, for people.
-_NUMBERS = ("rates", "selectivities", "keys", "ties", "events", "span")
 
 _KINDS: dict[str, AttributeKind] = {
     **dict.fromkeys(("int", "integer", "long", "bigint"), "int"),
@@ -107,32 +105,8 @@ def load_statistics(document: Any) -> Statistics:
     return found
 
 
-@dataclass
-class _Reader:
-    """Collects findings while a document is taken apart."""
-
-    file: str | None
-    findings: list[Diagnostic] = field(default_factory=list)
-    document: Document = field(default_factory=lambda: Document(None))
-
-    def report(
-        self, message: str, hint: str | None = None, at: doc.Path = (), key: bool = False
-    ) -> None:
-        """A finding about the value at a path of the document, or about its key."""
-        self.report_at(message, hint, self.document.place(at, key))
-
-    def report_at(self, message: str, hint: str | None, place: Place | None) -> None:
-        found = Diagnostic(message, hint, file=self.file)
-        if place is not None:
-            found = replace(
-                found,
-                line=place.line,
-                column=place.column,
-                width=place.width,
-                source=place.source,
-                file_line=place.line,
-            )
-        self.findings.append(found)
+class _Reader(StatisticsReader):
+    """Takes a whole workload apart."""
 
     def read_text(
         self, text: str, is_json: bool, stem: str
@@ -167,7 +141,7 @@ class _Reader:
         return self._read(document)
 
     def _read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
-        self._known_keys(document, _KEYS, "the workload", ())
+        self.known_keys(document, _KEYS, "the workload", ())
         stream = self._stream(document)
         statistics = self.statistics(document.get("statistics"), ("statistics",))
         queries, places = self._queries(document)
@@ -186,7 +160,7 @@ class _Reader:
         if not isinstance(document, Mapping):
             self.report("'limits' is not a map", "write partial_matches and a number", ("limits",))
             return None
-        self._known_keys(document, ("partial_matches", "on_limit"), "'limits'", ("limits",))
+        self.known_keys(document, ("partial_matches", "on_limit"), "'limits'", ("limits",))
         most, on_limit = document.get("partial_matches"), document.get("on_limit", "stop")
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             self.report(
@@ -205,18 +179,6 @@ class _Reader:
         )
         return None
 
-    def _known_keys(
-        self, document: Mapping[str, Any], keys: tuple[str, ...], where: str, path: doc.Path
-    ) -> None:
-        for key in document:
-            if key not in keys:
-                self.report(
-                    f"{where} has no key {shown(key)}; known are {', '.join(keys)}",
-                    did_you_mean(str(key), keys) or "leave it out",
-                    (*path, key),
-                    key=True,
-                )
-
     def _stream(self, whole: Mapping[str, Any]) -> Stream | None:
         document, at = whole.get("stream"), ("stream",)
         if not isinstance(document, Mapping):
@@ -225,8 +187,8 @@ class _Reader:
                 self.report(f"'stream' {wrong}", "add 'stream: {time: ts, type: kind}'", at)
             return None
         columns = ("time", "unit", "format", "type", "sequence", "types", "attributes")
-        keys = (*columns, "lateness", "delimiter")
-        self._known_keys(document, keys, "'stream'", at)
+        keys = (*columns, "lateness", "delimiter", "missing_columns")
+        self.known_keys(document, keys, "'stream'", at)
         for key in ("time", "type", "sequence"):
             value = document.get(key)
             if value is not None and not isinstance(value, str):
@@ -267,6 +229,9 @@ class _Reader:
             lateness=self._lateness(document.get("lateness"), (*at, "lateness")),
             format=self._format(document.get("format"), (*at, "format")),
             delimiter=self._delimiter(document.get("delimiter"), (*at, "delimiter")),
+            missing_columns=self._missing(
+                document.get("missing_columns"), (*at, "missing_columns")
+            ),
         )
 
     def _format(self, text: Any, at: doc.Path) -> str | None:
@@ -285,6 +250,18 @@ class _Reader:
                 at,
             )
         return None
+
+    def _missing(self, word: Any, at: doc.Path) -> MissingColumns:
+        for known in get_args(MissingColumns):
+            if word == known:
+                return known  # type: ignore[no-any-return]
+        if word is not None:
+            self.report(
+                f"stream.missing_columns is {shown(word)}",
+                "write error, or ignore: an attribute that no column has is null then",
+                at,
+            )
+        return "error"
 
     def _delimiter(self, mark: Any, at: doc.Path) -> str | None:
         """What is between the columns of a line."""
@@ -381,121 +358,6 @@ class _Reader:
         )
         return None
 
-    def statistics(self, document: Any, at: doc.Path) -> Statistics:
-        if document is None:
-            return Statistics()
-        if not isinstance(document, Mapping):
-            self.report("'statistics' is not a map", "such as 'statistics: {rates: {A: 2.5}}'", at)
-            return Statistics()
-        known = (*_NUMBERS, "source", "sample")
-        self._known_keys(document, known, "'statistics'", at)
-        rates = self._numbers(
-            document.get("rates"), "rates", lambda v: v >= 0, "at least 0", (*at, "rates")
-        )
-        selectivities = self._numbers(
-            document.get("selectivities"),
-            "selectivities",
-            lambda v: 0 <= v <= 1,
-            "from 0 to 1",
-            (*at, "selectivities"),
-        )
-        shares = {"ties": document["ties"]} if document.get("ties") is not None else {}
-        ties = self._numbers(shares, "ties", lambda v: 0 <= v <= 1, "from 0 to 1", at).get("ties")
-        sizes = {k: document[k] for k in ("events", "span") if document.get(k) is not None}
-        whole = {key: size for key, size in sizes.items() if key == "events"}
-        length = {key: size for key, size in sizes.items() if key == "span"}
-        found = self._numbers(whole, "events", lambda v: v >= 1, "at least 1", at)
-        found |= self._numbers(length, "span", lambda v: v > 0, "above 0", at)
-        if len(sizes) == 1:
-            self.report(
-                "statistics has only one of events and span",
-                "give both: so many events in so many seconds",
-                (*at, *sizes),
-                key=True,
-            )
-        if len(found) == 2 and not 0 < found["events"] / found["span"] < math.inf:
-            self.report(
-                f"statistics: {found['events']:g} events in {found['span']:g} s are a rate that no "
-                "number can hold",
-                "give the events of all types and the seconds in which they came",
-                (*at, "events"),
-            )
-            found = {}
-        events = int(found["events"]) if "events" in found else None
-        keys = self._keys(document.get("keys"), (*at, "keys"))
-        return Statistics(rates, selectivities, keys, ties, events, found.get("span"))
-
-    def _keys(self, document: Any, at: doc.Path) -> dict[str, KeyStatistics]:
-        """Partition keys: how many values each has, and the heaviest one's share of the events."""
-        if document is None:
-            return {}
-        if not isinstance(document, Mapping):
-            self.report(
-                "statistics.keys is not a map of key to its cardinality and heaviest",
-                "such as 'keys: {user: {cardinality: 500, heaviest: 0.01}}'",
-                at,
-            )
-            return {}
-        keys: dict[str, KeyStatistics] = {}
-        for name, given in document.items():
-            what, here = f"keys.{str(name)[:60]}", (*at, name)
-            number = {"cardinality": given} if not isinstance(given, Mapping) else given
-            self._known_keys(number, ("cardinality", "heaviest"), f"statistics.{what}", here)
-            values = self._numbers(
-                {k: v for k, v in number.items() if k == "cardinality"},
-                what,
-                lambda v: v >= 1,
-                "at least 1",
-                here,
-            )
-            if "cardinality" not in values:
-                if "cardinality" not in number:
-                    self.report(
-                        f"statistics.{what} has no cardinality", "say how many values", here, True
-                    )
-                continue
-            even = 1 / values["cardinality"]
-            shares = self._numbers(
-                {k: v for k, v in number.items() if k == "heaviest"},
-                what,
-                lambda v: 0 < v <= 1,
-                "above 0 and up to 1",
-                here,
-            )
-            attributes = ", ".join(part.strip() for part in str(name).split(","))
-            heaviest = shares.get("heaviest", even)
-            keys[attributes] = KeyStatistics(values["cardinality"], heaviest)
-        return keys
-
-    def _numbers(
-        self,
-        document: Any,
-        key: str,
-        accept: Callable[[float], bool],
-        range_text: str,
-        at: doc.Path,
-    ) -> dict[str, float]:
-        if document is None:
-            return {}
-        if not isinstance(document, Mapping):
-            self.report(
-                f"statistics.{key} is not a map of name to number", f"such as '{key}: {{A: 1}}'", at
-            )
-            return {}
-        numbers: dict[str, float] = {}
-        for name, value in document.items():
-            number = _finite(value)
-            if number is not None and accept(number):
-                numbers[str(name)] = number
-            else:
-                self.report(
-                    f"statistics.{key}: {str(name)[:60]} is {shown(value)}, not a number "
-                    f"{range_text}",
-                    "leave it out, or write such a number",
-                    (*at, name),
-                )
-        return numbers
-
     def _queries(
         self, whole: Mapping[str, Any]
     ) -> tuple[tuple[Query, ...], tuple[Place | None, ...]]:
@@ -551,14 +413,8 @@ class _Reader:
 
 
 def _event_condition(text: str) -> ex.Expression:
-    condition = parse_condition(text)
+    condition = ex.without_aliases(parse_condition(text))
     for node in ex.walk(condition):
-        if isinstance(node, ex.Attribute) and node.alias:
-            raise QueryError(
-                f"'{node.alias}.{node.name}' in the condition of a type",
-                node.span,
-                f"it speaks of one event: write '{node.name}'",
-            )
         if isinstance(node, (ex.Call, ex.Equivalence)):
             raise QueryError(
                 "a type's condition takes comparisons of the event's own attributes", node.span
@@ -583,14 +439,3 @@ def _misspelled(key: str, document: Mapping[str, Any]) -> bool:
 
 
 _QUOTE = "a text that looks like a number, a truth value or null needs quotes"
-
-
-def _finite(value: Any) -> float | None:
-    """A number that a double can hold, or None."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None

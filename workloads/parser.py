@@ -7,45 +7,25 @@ The grammar is `grammar.lark`; this file turns what lark recognizes into the fro
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal, DecimalException
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token, v_args
+from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
-from lark.lark import PostLex
-from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive
 
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads import syntax as sx
+from workloads.builder import SyntaxBuilder, assemble, check_depth, shortened, token_span
+from workloads.clause_words import ClauseWords
 from workloads.errors import QueryError, Span, did_you_mean
 from workloads.foreign_notation import foreign_notation
 from workloads.limits import (
     MAX_BRACKETS,
-    MAX_CHAINED,
-    MAX_DEPTH,
-    MAX_EXPONENT,
-    MAX_GROUP,
-    MAX_LIMIT,
-    MAX_LISTED,
-    MAX_NUMBER_CHARACTERS,
-    MAX_PARTS,
     MAX_QUERY_CHARACTERS,
 )
-
-_UNIT_WORDS = {
-    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), "ns"),
-    **dict.fromkeys(("us", "microsecond", "microseconds"), "us"),
-    **dict.fromkeys(("ms", "millisecond", "milliseconds", "msec", "msecs"), "ms"),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("min", "mins", "minute", "minutes", "m"), "min"),
-    **dict.fromkeys(("hour", "hours", "h", "hr", "hrs"), "hour"),
-    **dict.fromkeys(("day", "days", "d"), "day"),
-    **dict.fromkeys(("events", "event"), "EVENTS"),
-}
+from workloads.printing import print_expression, print_query
 
 # What each terminal is called in an error message.
 _WORDS = {
@@ -69,12 +49,16 @@ _WORDS = {
     "STAR": "'*'",
     "SLASH": "'/'",
     "PERCENT": "'%'",
+    "TEXT_OPERATOR": "LIKE, ILIKE, CONTAINS, STARTS WITH, ENDS WITH, MATCHES",
     "$END": "the end of the query",
 }
 _VALUE_STARTS = {"NUMBER", "STRING", "NAME", "TRUE", "FALSE", "NULL", "LPAR", "MINUS", "LSQB"}
 _ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}
 _KEPT = 4096  # texts whose syntax, which never changes, is kept: a run reads its workload twice
-_CLAUSES = ("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "LIMIT", "WITHIN", "SLIDE")
+_CLAUSES = (
+    *("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "LIMIT", "WITHIN", "SLIDE"),
+    *("STRATEGY",),
+)
 
 
 def parse_query(text: str) -> sx.Query:
@@ -102,18 +86,18 @@ def _parse(text: str, start: str) -> Any:
     except UnexpectedCharacters as error:
         raise _bad_character(text, error.pos_in_stream or 0) from None
     try:
-        built = _Builder().transform(tree)
+        built = SyntaxBuilder().transform(tree)
     except VisitError as error:
         raise error.orig_exc from None
     made: Any
     if start == "query":
-        made = _assemble(text, built.children)
+        made = assemble(text, built.children)
     else:
         made = built.children[0]
-        _check_depth(made)
+        check_depth(made)
     # Plans keep the printed form, which is longer than one without spaces, and read it again.
     if len(text) > MAX_QUERY_CHARACTERS // 10:
-        printed = sx.print_query(made) if start == "query" else sx.print_expression(made)
+        printed = print_query(made) if start == "query" else print_expression(made)
         _check_length(printed, f"the {start}, with all its spaces and brackets,")
     return made
 
@@ -138,24 +122,12 @@ def _lark() -> Lark:
         grammar,
         parser="lalr",
         lexer="basic",  # keywords are reserved everywhere: an error names the word that is missing
-        postlex=_Fields(),
+        postlex=ClauseWords(),
         start=["query", "condition"],
         propagate_positions=True,
         maybe_placeholders=True,
         cache=str(kept) if os.access(kept.parent, os.W_OK) or kept.exists() else False,
     )
-
-
-class _Fields(PostLex):
-    """After a dot only a name can stand, so that a word of the language is one there: `a.seq`."""
-
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        after_dot = False
-        for token in stream:
-            if after_dot and token.isalpha():
-                token = Token.new_borrow_pos("NAME", str(token), token)
-            after_dot = token.type == "DOT"
-            yield token
 
 
 def _check_nesting(text: str) -> None:
@@ -201,8 +173,8 @@ def _unexpected(text: str, token: Token | None, accepted: Iterable[str]) -> Quer
         if known is not None:
             return known
     return QueryError(
-        f"unexpected '{_short(str(token))}'; expected {_expectation(wanted)}",
-        _token_span(token),
+        f"unexpected '{shortened(str(token))}'; expected {_expectation(wanted)}",
+        token_span(token),
         hint,
     )
 
@@ -236,344 +208,3 @@ def _bad_character(text: str, offset: int) -> QueryError:
         if known is not None:
             return known
     return QueryError(f"unexpected character {character!r}", Span(offset, offset + 1), hint)
-
-
-def _short(text: str) -> str:
-    """A piece of the query as a message quotes it: in one line, and not too long."""
-    text = " ".join(text[:100].split())
-    return text if len(text) <= 30 else text[:27] + "..."
-
-
-def _at(meta: Meta) -> Span:
-    return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
-
-
-def _name(token: Token) -> str:
-    """A name's spelling: quoted names may hold any character."""
-    text = str(token)
-    return text[1:-1].replace('""', '"') if text.startswith('"') else text
-
-
-def _token_span(token: Token) -> Span:
-    start = token.start_pos or 0
-    return Span(start, start + len(token))
-
-
-def _number(token: Token) -> int | float:
-    _check_number(token)
-    text = str(token)
-    return int(text) if text.isdigit() else float(text)
-
-
-def _check_number(token: Token) -> None:
-    if len(token) > MAX_NUMBER_CHARACTERS:
-        raise QueryError(
-            f"a number of {len(token):,} characters; at most {MAX_NUMBER_CHARACTERS:,} are taken",
-            _token_span(token),
-            "write a shorter one, such as 1.5e300",
-        )
-
-
-def _amount(token: Token) -> Decimal:
-    """The amount of a window or slide."""
-    _check_number(token)
-    try:
-        amount = Decimal(str(token))
-        if not amount or abs(amount.adjusted()) <= MAX_EXPONENT:
-            return amount
-    except DecimalException:  # an exponent that not even a Decimal can have
-        pass
-    raise QueryError(
-        f"'{_short(str(token))}' is beyond what a window or slide can be",
-        _token_span(token),
-        "write an amount between a nanosecond and a hundred years, or a number of events",
-    )
-
-
-def _operation(operator: sx.Operator) -> Callable[..., sx.Operation]:
-    def build(_self: object, meta: Meta, parts: list[sx.Pattern]) -> sx.Operation:
-        if len(parts) > MAX_PARTS:
-            raise QueryError(
-                f"{operator} with more than {MAX_PARTS:,} parts",
-                _at(meta),
-                "split it into several queries; Sheaf shares what they have in common",
-            )
-        return sx.Operation(operator, tuple(parts), _at(meta))
-
-    return build
-
-
-def _clause(kind: str) -> Callable[..., tuple[str, Span, list[Any]]]:
-    def build(_self: object, meta: Meta, parts: list[Any]) -> tuple[str, Span, list[Any]]:
-        return kind, _at(meta), parts
-
-    return build
-
-
-@v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Token, Any]):
-    """Builds syntax bottom-up; without recursion, so that no input meets Python's limit."""
-
-    query_clause = _clause("QUERY")
-    pattern_clause = _clause("PATTERN")
-    where_clause = _clause("WHERE")
-    partition_clause = _clause("PARTITION BY")
-    agg_clause = _clause("AGG")
-    return_clause = _clause("RETURN")
-    limit_clause = _clause("LIMIT")
-    within_clause = _clause("WITHIN")
-    slide_clause = _clause("SLIDE")
-
-    seq = infix_seq = _operation("SEQ")
-    and_ = infix_and = _operation("AND")
-    or_ = infix_or = _operation("OR")
-
-    def negation(self, meta: Meta, parts: list[Any]) -> sx.Negation:
-        return sx.Negation(parts[0], _at(meta))
-
-    def component(self, meta: Meta, parts: list[Any]) -> sx.Component:
-        kind, quantifier, alias = parts
-        return sx.Component(
-            _name(kind), _name(alias) if alias else None, quantifier or sx.One(), _at(meta)
-        )
-
-    def all_component(self, meta: Meta, parts: list[Any]) -> sx.Component:
-        kind, alias = parts
-        return sx.Component(_name(kind), _name(alias) if alias else None, sx.All(), _at(meta))
-
-    def plus(self, meta: Meta, parts: list[Any]) -> sx.Plus:
-        return sx.Plus()
-
-    def exactly(self, meta: Meta, parts: list[Any]) -> sx.Exactly:
-        _check_number(parts[0])
-        text = str(parts[0])
-        if not text.isdigit() or not 1 <= int(text) <= MAX_GROUP:
-            raise QueryError(
-                f"'^{_short(text)}' asks for a group of {_short(text)}; a whole number from 1 to "
-                f"{MAX_GROUP} is taken",
-                _token_span(parts[0]),
-                "'+' takes groups of any size",
-            )
-        return sx.Exactly(int(text))
-
-    def duration(self, meta: Meta, parts: list[Any]) -> sx.Duration:
-        minus, amount, word = parts
-        unit = _UNIT_WORDS.get(str(word).lower())
-        if unit is None:
-            raise QueryError(
-                f"unknown unit '{_short(str(word))}'; known are ms, s, min, hour, day, us, ns "
-                "and EVENTS",
-                _token_span(word),
-                did_you_mean(str(word), _UNIT_WORDS),
-            )
-        size = _amount(amount)
-        # Below zero is refused when bound, with a better message than here.
-        return sx.Duration(size.copy_negate() if minus else size, unit, _at(meta))
-
-    def item(self, meta: Meta, parts: list[Any]) -> sx.Item:
-        value, name = parts
-        if isinstance(value, ex.Attribute) and value.alias == "":
-            value = value.name
-        return sx.Item(value, _name(name) if name else None, _at(meta))
-
-    def any_of(self, meta: Meta, parts: list[Any]) -> ex.Logical:
-        return ex.Logical("OR", tuple(parts), _at(meta))
-
-    def all_of(self, meta: Meta, parts: list[Any]) -> ex.Logical:
-        return ex.Logical("AND", tuple(parts), _at(meta))
-
-    def not_(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        _check_chain(len(parts) - 1, MAX_DEPTH, meta)
-        result: ex.Expression = parts[-1]
-        for _ in parts[:-1]:
-            result = ex.Not(result, _at(meta))
-        return result
-
-    def compare(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        """`a = b = c` means `a = b AND b = c`."""
-        _check_chain(len(parts) // 2, MAX_CHAINED, meta)
-        spelling = {"==": "=", "<>": "!="}
-        links: list[ex.Expression] = [
-            ex.Comparison(
-                spelling.get(str(parts[i]), str(parts[i])),  # type: ignore[arg-type]
-                parts[i - 1],
-                parts[i + 1],
-                _at(meta),
-            )
-            for i in range(1, len(parts), 2)
-        ]
-        return links[0] if len(links) == 1 else ex.Logical("AND", tuple(links), _at(meta))
-
-    def in_(self, meta: Meta, parts: list[Any]) -> ex.Membership:
-        return ex.Membership(parts[0], tuple(parts[1:]), False, _at(meta))
-
-    def not_in(self, meta: Meta, parts: list[Any]) -> ex.Membership:
-        return ex.Membership(parts[0], tuple(parts[2:]), True, _at(meta))
-
-    def is_null(self, meta: Meta, parts: list[Any]) -> ex.IsNull:
-        return ex.IsNull(parts[0], False, _at(meta))
-
-    def is_not_null(self, meta: Meta, parts: list[Any]) -> ex.IsNull:
-        return ex.IsNull(parts[0], True, _at(meta))
-
-    def arithmetic(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        _check_chain(len(parts) // 2, MAX_DEPTH, meta)
-        result: ex.Expression = parts[0]
-        for i in range(1, len(parts), 2):
-            operator: Any = str(parts[i])
-            result = ex.Arithmetic(operator, result, parts[i + 1], _at(meta))
-        return result
-
-    def negative(self, meta: Meta, parts: list[Any]) -> ex.Expression:
-        _check_chain(len(parts) - 1, MAX_DEPTH, meta)
-        result: ex.Expression = parts[-1]
-        for _ in parts[:-1]:
-            if isinstance(result, ex.Literal) and type(result.value) in (int, float):
-                result = ex.Literal(-result.value, _at(meta))  # type: ignore[operator]
-            else:
-                result = ex.Negative(result, _at(meta))
-        return result
-
-    def attribute(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
-        return ex.Attribute(_name(parts[0]), _name(parts[1]), _at(meta))
-
-    def bare_name(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
-        return ex.Attribute("", _name(parts[0]), _at(meta))
-
-    def call(self, meta: Meta, parts: list[Any]) -> ex.Call:
-        return ex.Call(_name(parts[0]).lower(), parts[1], _at(meta))
-
-    def call_star(self, meta: Meta, parts: list[Any]) -> ex.Call:
-        return ex.Call(_name(parts[0]).lower(), None, _at(meta))
-
-    def equivalence(self, meta: Meta, parts: list[Any]) -> ex.Equivalence:
-        _check_listed("attributes", parts, _at(meta))
-        return ex.Equivalence(tuple(_name(part) for part in parts), _at(meta))
-
-    def number(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(_number(parts[0]), _at(meta))
-
-    def negative_literal(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(-_number(parts[1]), _at(meta))
-
-    def string(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(str(parts[0])[1:-1].replace("''", "'"), _at(meta))
-
-    def true(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(True, _at(meta))
-
-    def false(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(False, _at(meta))
-
-    def null(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(None, _at(meta))
-
-    def literal(self, meta: Meta, parts: list[Any]) -> ex.Literal:
-        value: ex.Literal = parts[0]
-        return value
-
-
-def _check_chain(operators: int, limit: int, meta: Meta) -> None:
-    if operators > limit:
-        raise QueryError(
-            f"an expression of more than {limit} operators in a row", _at(meta), _SIMPLER
-        )
-
-
-def _check_listed(what: str, listed: list[Any], span: Span) -> None:
-    if len(listed) > MAX_LISTED:
-        raise QueryError(
-            f"more than {MAX_LISTED:,} {what}",
-            span,
-            "leave some out, or split it into several queries",
-        )
-
-
-def _check_depth(expression: ex.Expression) -> None:
-    """Refuse operators that are deep in each other, so that no later pass recurses too far."""
-    waiting = [(expression, 1)]
-    while waiting:
-        node, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            raise QueryError(
-                f"operators are nested deeper than {MAX_DEPTH} levels", node.span, _SIMPLER
-            )
-        waiting += [(part, depth + 1) for part in ex.children(node)]
-
-
-def _limit(token: Token) -> int:
-    _check_number(token)
-    text = str(token)
-    if not text.isdigit() or not 1 <= int(text) <= MAX_LIMIT:
-        raise QueryError(
-            f"LIMIT takes a whole number from 1 to {MAX_LIMIT:,}", _token_span(token), "such as 1"
-        )
-    return int(text)
-
-
-_SIMPLER = "simplify it, or write a column with that value into the events"
-
-
-def _assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
-    """Put the clauses together, each at most once, in whatever order they came."""
-    found: dict[str, tuple[Span, list[Any]]] = {}
-    for kind, span, parts in clauses:
-        if kind in found:
-            raise QueryError(f"{kind} is given twice", span, "leave one of the two out")
-        found[kind] = (span, parts)
-    for kind, example in (("PATTERN", "PATTERN SEQ(A a, B b)"), ("WITHIN", "WITHIN 10 min")):
-        if kind not in found:
-            raise QueryError(f"{kind} is missing", Span(0, len(text)), f"add '{example}'")
-    if "AGG" in found and "RETURN" in found:
-        raise QueryError(
-            "AGG and RETURN stand in one query",
-            found["RETURN"][0],
-            "an aggregate query never constructs its matches: write two queries",
-        )
-    if "AGG" not in found and "RETURN" not in found:
-        raise QueryError(
-            "neither AGG nor RETURN is given",
-            Span(0, len(text)),
-            "add 'AGG COUNT(*)' to count matches, or 'RETURN a, b' to get them",
-        )
-    output: sx.Aggregates | sx.Return
-    if "AGG" in found:
-        if "LIMIT" in found:
-            raise QueryError(
-                "LIMIT goes with RETURN: it says how many matches are returned of those that end "
-                "at one event",
-                found["LIMIT"][0],
-                "leave LIMIT out",
-            )
-        span, parts = found["AGG"]
-        items = tuple(parts[:-1])
-        _check_listed("aggregates", list(items), span)
-        for value in (*items, *parts[-1:]):
-            if value is not None:
-                _check_depth(value)
-        texts = tuple(text[i.span.start : i.span.end] for i in items)
-        output = sx.Aggregates(items, parts[-1], texts, span)
-    else:
-        span, parts = found["RETURN"]
-        _check_listed("items in RETURN", parts, span)
-        for item in parts:
-            if not isinstance(item.value, str):
-                _check_depth(item.value)
-        limit = _limit(found["LIMIT"][1][0]) if "LIMIT" in found else None
-        output = sx.Return(tuple(parts), limit, span)
-    if "WHERE" in found:
-        _check_depth(found["WHERE"][1][0])
-    span, keys = found.get("PARTITION BY", (Span(0, 0), []))
-    _check_listed("attributes in PARTITION BY", keys, span)
-    return sx.Query(
-        name=_name(found["QUERY"][1][0]) if "QUERY" in found else None,
-        pattern=found["PATTERN"][1][0],
-        within=found["WITHIN"][1][0],
-        output=output,
-        where=found["WHERE"][1][0] if "WHERE" in found else None,
-        partition_by=tuple(map(_name, keys)),
-        slide=found["SLIDE"][1][0] if "SLIDE" in found else None,
-        text=text,
-        span=found["QUERY"][0] if "QUERY" in found else Span(0, 0),
-        partition_spans=tuple(map(_token_span, keys)),
-    )

@@ -8,9 +8,12 @@ from typing import Any
 from typing import Literal as OneOf
 
 from workloads.errors import Place
-from workloads.syntax import UNITS, Expression, Query, print_expression, print_query
+from workloads.expressions import Expression
+from workloads.printing import print_expression, print_query
+from workloads.syntax import UNITS, Query
 
 AttributeKind = OneOf["int", "float", "string", "bool", "time"]
+MissingColumns = OneOf["error", "ignore"]
 TimeUnit = OneOf["s", "ms", "us", "ns"]
 NANOSECONDS: dict[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -23,6 +26,7 @@ class Stream:
     column says so. Where any type is listed with None, or there is no type column, the list is
     complete and a query may use no other (`closed`). `format` is how times are written, and
     `delimiter` what is between the columns of CSV; without one, that is told from the header.
+    An attribute that no column has is an error, or with `missing_columns` ignored always null.
     """
 
     time: str
@@ -34,6 +38,7 @@ class Stream:
     lateness: int | None = None  # nanoseconds
     format: str | None = None
     delimiter: str | None = None
+    missing_columns: MissingColumns = "error"
 
     @property
     def closed(self) -> bool:
@@ -168,4 +173,6 @@ def _stream(stream: Stream) -> dict[str, Any]:
     for key in ("format", "delimiter"):
         if (value := getattr(stream, key)) is not None:
             document[key] = value
+    if stream.missing_columns != "error":
+        document["missing_columns"] = stream.missing_columns
     return document

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from api.cli.interruption import interruptible
+from api.cli.plain_values import take_plain_values
 from api.cli.terminal.colour import echo_error
 from workloads.errors import SheafError, WorkloadError
 
@@ -127,6 +128,7 @@ def main() -> None:
     """Run the command given on the command line."""
     first = sys.argv[1] if len(sys.argv) > 1 else ""
     is_whole = first not in _COMMANDS or any(name.endswith("_COMPLETE") for name in os.environ)
+    take_plain_values()
     chosen = _complete() if is_whole else application([first])
     with interruptible():
         sys.exit(chosen(standalone_mode=True))

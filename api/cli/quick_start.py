@@ -1,10 +1,12 @@
-"""What makes a command start sooner, and take less memory."""
+"""What makes a command start and end sooner, and take less memory."""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
+import threading
 
 # New objects between two looks for unreachable ones; importing makes many that stay.
 COLLECT_AFTER = 50_000
@@ -13,6 +15,23 @@ COLLECT_AFTER = 50_000
 def collect_seldom() -> None:
     """Look for unreachable objects less often than a program does that keeps few."""
     gc.set_threshold(COLLECT_AFTER, 20, 20)
+
+
+def leave(code: int) -> None:
+    """End the process once threads, exit functions and written texts are done with.
+
+    Taking apart a million objects that the system takes back at once is a fifth of a small run.
+    Where a text cannot be written, this returns, and Python says so as it ends.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(code)
 
 
 def share_one_allocator() -> None:

@@ -41,7 +41,8 @@ from api.jobs.rows import Rows
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
-from optimizer.ir.query import Aggregation, Query, events, print_pattern
+from optimizer.ir.pattern import events, print_pattern
+from optimizer.ir.query import Aggregation, Query
 from optimizer.plan.operators import print_window
 
 T = TypeVar("T", StoredWorkload, StoredPlan)

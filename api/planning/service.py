@@ -14,13 +14,14 @@ from api.jobs.roots import Roots
 from api.planning.progress import report_stage
 from engines.calibration.machine_costs import known
 from optimizer.bind.binder import bind
-from optimizer.ir.query import BoundWorkload, print_pattern
+from optimizer.ir.pattern import print_pattern
+from optimizer.ir.query import BoundWorkload
 from optimizer.plan.plan import Plan, to_json
 from optimizer.rewrite.normalize import normalize
 from sharing.planner import PlanOptions, plan
 from workloads.errors import Diagnostic, SheafError, WorkloadError
 from workloads.loading import load_statistics, load_workload, parse_document, read_workload
-from workloads.syntax import print_expression
+from workloads.printing import print_expression
 from workloads.workload import Statistics, Workload, to_document
 
 CheckedWorkload = tuple[BoundWorkload, dict[str, Any]]

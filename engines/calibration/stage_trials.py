@@ -29,7 +29,12 @@ from optimizer.cost.stages import ONE_SLICE, Stages
 from optimizer.cost.unit_costs import DEFAULTS, Operations, UnitCosts, nanoseconds
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.operators import operators
-from optimizer.plan.plan import CONSTRUCTING, Operator, Plan, to_json
+from optimizer.plan.plan import (
+    CONSTRUCTING,
+    Operator,
+    Plan,
+    to_json,
+)
 from optimizer.statistics import Statistics
 
 Planner: TypeAlias = Callable[[BoundWorkload, Mapping[str, Any], Statistics], Plan]

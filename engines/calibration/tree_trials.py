@@ -15,7 +15,7 @@ from engines.program import RunContext
 from engines.statistics.measure import measure
 from optimizer.bind.binder import load_bound
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
 from optimizer.plan.compile_tree import compile_tree
 from optimizer.trees import best_tree
 

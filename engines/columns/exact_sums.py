@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import Array, Vector
+from engines.columns.vectors import Array, Vector
 
 Int64s = npt.NDArray[np.int64]
 _BITS = 26

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import LARGEST_INT, Array, Mask, Vector, compute
 from engines.columns.exact_sums import digits_of
 from engines.columns.layout import Rows
+from engines.columns.vectors import LARGEST_INT, Array, Mask, Vector, compute
 from workloads.errors import UnsupportedError
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -83,6 +83,8 @@ def aggregate(function: str, values: Vector, groups: EventGroups) -> Vector:
     counts = np.add.reduceat(present.astype(np.int64), starts)
     if function == "count":
         return Vector("int", counts, None, int(counts.max()))
+    if values.kind == "list":
+        raise UnsupportedError(f"{function} takes single values, and this is a list")
     if values.kind == "null":
         return Vector("null", np.zeros(len(starts), bool), np.ones(len(starts), bool))
     nulls = counts == 0 if not counts.all() else None

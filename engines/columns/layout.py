@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from engines.input.event_table import Events
 from kernels.orders.cpu import cut_order, find_blocks, number_pairs, sort_by_code
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 
 if TYPE_CHECKING:
-    from engines.columns.columns import Columns, Vector
+    from engines.columns.columns import Columns
+from engines.columns.vectors import Vector
 
 Rows = npt.NDArray[np.int64]
 

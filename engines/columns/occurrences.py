@@ -17,19 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.columns.columns import Columns
-from engines.input.event_table import from_table
+from engines.input.event_table import column_at, from_table
 from engines.input.time_sense import notes_about_times
+from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
     Query,
     ReturnAttribute,
     ReturnValue,
-    Symbol,
-    events,
 )
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import did_you_mean
+from workloads.printing import print_expression
 from workloads.workload import Stream
 
 FIRST_ROWS = 20_000  # of a table: what is common has occurred by then
@@ -204,7 +204,7 @@ class Occurrences:
     def _no_type(self, type_: str, among: str) -> str:
         condition = self.stream.types.get(type_)
         if condition is not None:
-            return f"no event{among} is '{type_}', which is {ex.print_expression(condition)}"
+            return f"no event{among} is '{type_}', which is {print_expression(condition)}"
         names = sorted(self.names)
         listed = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
         hint = did_you_mean(type_, names) or f"there are {listed or 'none'}"
@@ -235,9 +235,9 @@ def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _present(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     """Where an attribute has a value; one that is no column, such as `time`, has one everywhere."""
-    if name not in table.column_names:
+    column = column_at(table, name)
+    if column is None:
         return np.ones(table.num_rows, bool)
-    column = table.column(name)
     present = np.asarray(pc.is_valid(column))
     if pa.types.is_floating(column.type):
         present = present & ~np.asarray(pc.fill_null(pc.is_nan(column), True))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.columns.columns import Columns, Vector, evaluate, truth
+from engines.columns.columns import Columns
 from engines.columns.symbol_sets import (
     AttributeClasses,
     Int32s,
@@ -25,10 +25,11 @@ from engines.columns.symbol_sets import (
     samples_of_whole,
     whole_breaks,
 )
+from engines.columns.vectors import Vector, evaluate, truth
 from kernels.texts.cpu import number_texts
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 from optimizer.ir.read_columns import constant_attribute
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.workload import Stream
 
 _INTERVALS = ("int", "float", "bool", "string")  # kinds whose values are looked up
@@ -143,7 +144,7 @@ class SymbolPass:
         columns = self._columns
         constants = [value for _, condition in tests for value in constants_of(condition)]
         if columns.is_text(name):
-            codes = [columns.text_code(value) for value in constants if isinstance(value, str)]
+            codes = [columns.texts.code(value) for value in constants if isinstance(value, str)]
             breaks = whole_breaks(codes)
             places = intervals(columns.text_places(name), breaks, None)
             numbers = np.append(places, np.int32(-1))[columns.events.codes(name).numbers]
@@ -168,7 +169,7 @@ class SymbolPass:
         samples = _with_null(samples)
 
         def holds(condition: ex.Expression) -> Mask:
-            found = truth(evaluate(condition, lambda node: samples, columns.text_code))
+            found = truth(evaluate(condition, lambda node: samples, columns.texts))
             return np.broadcast_to(found, samples.values.shape)
 
         allowed = allowed_by(tests, len(self._symbols), len(samples.values), holds)

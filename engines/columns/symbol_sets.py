@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.predicates.cpu import and_words, find_intervals, join_sets
-from optimizer.ir.query import Symbol
-from workloads import syntax as ex
+from optimizer.ir.pattern import Symbol
+from workloads import expressions as ex
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Int32s: TypeAlias = npt.NDArray[np.int32]

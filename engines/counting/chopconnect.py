@@ -32,7 +32,8 @@ from kernels.chopconnect import cpu as kernel
 from kernels.groups import ResultRows, Spans
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.chain import Chain, chain_of
-from optimizer.ir.query import Query, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
 
 Segment: TypeAlias = tuple[tuple[Symbol, Symbols], ...]  # symbols, and what is negated after each
 Lengths: TypeAlias = Mapping[str, Sequence[int]]

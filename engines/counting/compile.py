@@ -27,7 +27,7 @@ from kernels.product import cpu as kernel
 from kernels.reversible.cpu import Steps
 from kernels.values import MAX, MIN, NUMBER, SUM
 from optimizer.ir.automaton import Machine, UncountableError
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 
 _START_VALUES = {SUM: 0.0, NUMBER: 0.0, MIN: np.inf, MAX: -np.inf}
 

@@ -13,8 +13,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import EXACT_DOUBLE, Columns, Vector, compare
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
+from engines.columns.vectors import EXACT_DOUBLE, Vector, compare
 from engines.counting.letters import (
     CountingPlan,
     CountResult,

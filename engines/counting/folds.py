@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import Columns, Vector
+from engines.columns.columns import Columns
 from engines.columns.layout import Layout
+from engines.columns.vectors import Vector
 from engines.counting.letters import CountResult, value_columns, wanted_values
 from engines.counting.pane_tables import WindowSpan, cuts_of
 from kernels.folds import cpu as kernel
 from kernels.folds.cpu import NO_NULLS, NONE, Digits
-from optimizer.ir.query import Query, Symbol, positive_events
+from optimizer.ir.pattern import Symbol, positive_events
+from optimizer.ir.query import Query
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]

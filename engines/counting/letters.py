@@ -21,18 +21,17 @@ from kernels.groups import Groups, ResultRows, RowSegments, Spans
 from kernels.values import MAX, MIN, NUMBER, SUM
 from kernels.windows.cpu import most_of_letters
 from optimizer.ir.automaton import Machine, Symbols
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     Pattern,
-    Query,
     Symbol,
     alternatives,
     last_events,
     positive_events,
-    whole_ticks,
 )
-from workloads import syntax as ex
-from workloads.syntax import Attribute, Plus
+from optimizer.ir.query import Aggregation, Query, whole_ticks
+from workloads import expressions as ex
+from workloads.expressions import Attribute
+from workloads.syntax import Plus
 
 _KINDS = {
     "sum": (SUM, NUMBER),

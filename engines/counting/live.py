@@ -58,7 +58,8 @@ from engines.program import CountingUnit, RunContext
 from engines.results.json_text import KeyTexts
 from kernels.groups import Groups, ResultRows
 from optimizer.ir.automaton import Symbols
-from optimizer.ir.query import Query, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
 from workloads.errors import TooLargeError
 
 Int64s = npt.NDArray[np.int64]

@@ -33,7 +33,8 @@ from kernels.groups import ResultRows, Spans
 from kernels.prefixes import cpu as kernel
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.chain import Chain, NeighbourComparison, chain_of
-from optimizer.ir.query import Query, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
 
 
 class Member(NamedTuple):

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.account import Account
-from engines.columns.columns import Columns, Vector, evaluate, truth
+from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
+from engines.columns.vectors import Vector, evaluate, truth
 from engines.counting import aseq, chopconnect, fenwick, pretree, sem
 from engines.counting.folds import count_folds
 from engines.counting.letters import spans_of
@@ -24,7 +25,7 @@ from engines.results.json_text import KeyTexts, encoded, with_fixed
 from engines.results.tables import aggregate_schema, coded_schema, one_text
 from kernels.groups import Spans
 from optimizer.ir.query import Aggregation, Query
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 Selected: TypeAlias = slice | npt.NDArray[np.int64]
 ON_CPU = DeviceRequest()
@@ -215,7 +216,7 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
         having = evaluate(
             output.having,
             _no_attribute,
-            places.columns.text_code,
+            places.columns.texts,
             lambda call: result(call.function, call.argument),
         )
         assert isinstance(rows, slice)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optimizer.ir.automaton import Machine, Position, Symbols
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 
 Int64s = npt.NDArray[np.int64]
 

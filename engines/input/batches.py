@@ -35,15 +35,15 @@ from engines.input.event_table import (
 )
 from engines.input.time_texts import time_type
 from engines.limits import EventsError
+from optimizer.ir.pattern import events
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
     Query,
     ReturnAlias,
     ReturnAttribute,
-    events,
 )
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import Diagnostic, WorkloadError
 from workloads.syntax import All
 from workloads.workload import NANOSECONDS, AttributeKind, Stream, Workload, print_nanoseconds
@@ -55,6 +55,8 @@ def needed_columns(workload: BoundWorkload, names: Iterable[str]) -> list[str]:
     if any(_needs_all(query) for query in workload.queries):
         return given
     used = named_columns(workload)
+    # A field of a struct is read with the struct; its path says of which column it is.
+    used |= {name[:end] for name in used for end, mark in enumerate(name) if mark == "."}
     return [name for name in given if name in used]
 
 

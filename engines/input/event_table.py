@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal as OneOf
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from engines.input.text_bytes import PACKED
 from engines.input.time_texts import time_reader, time_type
 from engines.limits import BadRowError, EventsError
-from workloads.errors import did_you_mean
+from workloads.errors import UnsupportedError, did_you_mean
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d")  # the start of one
@@ -209,6 +210,7 @@ class Events:
     tick: int
     time_type: pa.DataType
     time_column: str
+    ignores_missing: bool = False  # a column that is not there is null
     _whole: dict[str, pa.Array] = field(default_factory=dict, init=False, repr=False)
     _codes: dict[str, ColumnCodes] = field(default_factory=dict, init=False, repr=False)
     _part_of: tuple[Events, int] | None = (
@@ -220,14 +222,27 @@ class Events:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """An attribute of the events; `time` is the time column where no column has that name."""
-        names = self.table.column_names
-        if name in names:
-            return self.table.column(name)
+        found = column_at(self.table, name)
+        if found is not None:
+            return found
         if name == "time":
             return self.table.column(self.time_column)
+        if self.ignores_missing:
+            return pa.chunked_array([pa.nulls(len(self))])
         raise EventsError(
             f"the events have no column '{name}'; {columns_hint(name, self.table.schema)}"
         )
+
+    def has(self, name: str) -> bool:
+        """Is it the time, a column, or a field of a struct by its path?"""
+        return name == "time" or top_column(name, self.table.schema) is not None
+
+    def distinct(self, name: str) -> pa.Array:
+        """The distinct values of a column; of one of lists, those in any of them."""
+        column = self.column(name)
+        if not is_list(column.type):
+            return self.codes(name).values
+        return pc.unique(pc.list_flatten(column))
 
     def whole(self, name: str) -> pa.Array:
         """The same in one piece: rows are taken from that without putting it together each time."""
@@ -249,6 +264,11 @@ class Events:
             return ColumnCodes(known.numbers[first : first + len(self)], known.values)
         if name not in self._codes:
             column = self.column(name)
+            if pa.types.is_nested(column.type):
+                raise UnsupportedError(
+                    f"'{name}' is of type {column.type}: its values can be returned, and lists "
+                    "compared with values, but not be keys"
+                )
             if pa.types.is_floating(column.type):
                 column = pc.add(column, 0.0)
             encoded = pc.dictionary_encode(column).combine_chunks()
@@ -315,16 +335,72 @@ def from_table(table: pa.Table, stream: Stream, source: str | None = None) -> Ev
     if order is not None:
         table, ticks = table.take(pa.array(order)), ticks[order]
         sequence = None if sequence is None else sequence[order]
-    return Events(table, ticks, sequence, tick, kind, stream.time)
+    ignores_missing = stream.missing_columns == "ignore"
+    return Events(table, ticks, sequence, tick, kind, stream.time, ignores_missing)
 
 
 def column_kinds(schema: pa.Schema) -> dict[str, AttributeKind]:
-    """The kind of each column, for checking a workload against the events at hand."""
-    return {field.name: _kind(field.type) for field in schema}
+    """The kind of each column, for checking a workload against the events at hand.
+
+    Fields of structs are there by their paths, unless a column has that very name.
+    """
+    found: dict[str, AttributeKind] = {}
+    for column in schema:
+        for name, kind in _fields_of(column):
+            found.setdefault(name, kind)
+    return {**found, **{field.name: _kind(field.type) for field in schema}}
+
+
+def _fields_of(field: pa.Field) -> Iterator[tuple[str, AttributeKind]]:
+    yield field.name, _kind(field.type)
+    if pa.types.is_struct(field.type):
+        for inner in field.type:
+            yield from ((f"{field.name}.{name}", kind) for name, kind in _fields_of(inner))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """A list of values that can be compared."""
+    is_one = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(is_one and not pa.types.is_nested(kind.value_type))
+
+
+def top_column(name: str, schema: pa.Schema) -> str | None:
+    """The column that a name or a path is of; None where there is none such."""
+    if name in schema.names:
+        return name
+    parts = name.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        column = ".".join(parts[:count])
+        if column in schema.names:
+            kind = schema.field(column).type
+            return column if _has_path(kind, parts[count:]) else None
+    return None
+
+
+def _has_path(kind: pa.DataType, parts: Sequence[str]) -> bool:
+    for part in parts:
+        place = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
+        if place < 0:
+            return False
+        kind = kind.field(place).type
+    return True
+
+
+def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
+    """A column, or a field of structs by its path; None where there is none such."""
+    column = top_column(name, table.schema)
+    if column is None:
+        return None
+    found = table.column(column)
+    if column == name:
+        return found
+    return _plain(pc.struct_field(found, name[len(column) + 1 :].split(".")))
 
 
 def _kind(type_: pa.DataType) -> AttributeKind:
     if pa.types.is_dictionary(type_):
+        return _kind(type_.value_type)
+    if is_list(type_):
         return _kind(type_.value_type)
     if pa.types.is_integer(type_):
         return "int"

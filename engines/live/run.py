@@ -27,8 +27,8 @@ from engines.program import DEFAULT_OPTIONS, CountingUnit, Program, RunContext, 
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.tables import Results, empty_results, joined_results
 from engines.statistics.running import RunningStatistics
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Query
-from optimizer.ir.query import events as components
 from workloads.errors import UnsupportedError
 
 

@@ -16,17 +16,17 @@ from engines.columns.columns import Columns
 from engines.input.event_table import Events
 from engines.local.slices import Slice, SliceReach
 from engines.program import Program, Unit
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
-    Query,
     Seq,
     Symbol,
     alternatives,
     last_events,
     walk,
 )
+from optimizer.ir.query import Query
 from workloads.errors import TooLargeError, UnsupportedError
 from workloads.syntax import Exactly, One, Plus
 
@@ -128,4 +128,5 @@ def _where(events: Events, mask: npt.NDArray[np.bool_]) -> Events:
         events.tick,
         events.time_type,
         events.time_column,
+        events.ignores_missing,
     )

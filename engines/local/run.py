@@ -22,6 +22,7 @@ from engines.local.news import LITTLE, KeyedProgram, by_key, events_of_news
 from engines.local.slices import Slice, SliceReach, appended, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
 from engines.matching.compact.run import listed_matches
+from engines.matching.passes.run import pass_chunks
 from engines.matching.stepwise.matches import match_chunks
 from engines.matching.stepwise.steps import QueryScan
 from engines.matching.trees.buffers import TooWideError
@@ -29,6 +30,7 @@ from engines.matching.trees.run import UnfinishedQuery, tree_chunks
 from engines.program import (
     CompactUnit,
     CountingUnit,
+    PassUnit,
     Program,
     RunContext,
     StepwiseUnit,
@@ -40,10 +42,16 @@ from engines.results.first_matches import first_matches
 from engines.results.json_text import KeyTexts
 from engines.results.tables import Results
 from optimizer.engines import compact, counting_engine
-from optimizer.ir.query import Aggregation, Construction, Query, is_unbounded, waits_for_window
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import (
+    Aggregation,
+    Construction,
+    Query,
+    is_unbounded,
+    waits_for_window,
+)
 from optimizer.trees.search import refusal
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.syntax import All
 
@@ -118,7 +126,7 @@ class _Run:
 
     def chunks(self) -> Iterator[RowChunk]:
         """The rows of every query that is not stopped."""
-        stopped = self.context.ledger.stopped
+        stopped, outputs = self.context.ledger.stopped, self.program.outputs
         units = [
             replace(unit, queries=kept)
             for unit in self.program.units
@@ -141,7 +149,9 @@ class _Run:
             trees, self.columns, self.program, self.context, self._aggregate, unfinished
         )
         for unit in units:
-            if isinstance(unit, StepwiseUnit | CompactUnit):
+            if isinstance(unit, PassUnit):
+                yield from pass_chunks(unit, self.columns, self._arranged, self.context, outputs)
+            elif isinstance(unit, StepwiseUnit | CompactUnit):
                 run = self._bind if isinstance(unit, StepwiseUnit) else self._list
                 for query in unit.queries:
                     yield from run(UnfinishedQuery(query))
@@ -512,4 +522,5 @@ def _last_ranks(columns: Columns, key: tuple[str, ...], size: int) -> Events:
         events.tick,
         events.time_type,
         events.time_column,
+        events.ignores_missing,
     )

@@ -215,6 +215,7 @@ def rows_between(events: Events, low: int, high: int) -> Events:
         events.tick,
         events.time_type,
         events.time_column,
+        events.ignores_missing,
     )
 
 
@@ -240,6 +241,7 @@ def appended(first: Events, second: Events) -> Events:
         first.tick,
         first.time_type,
         first.time_column,
+        first.ignores_missing,
     )
 
 

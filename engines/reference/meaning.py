@@ -12,10 +12,24 @@ from typing import Any, NamedTuple
 
 from engines.reference.shape import alternatives, existential, open_groups
 from engines.reference.values import Binding, Row, true
-from optimizer.ir.query import And, Event, Neg, Pattern, Proj, Seq, Symbol, positive_events
-from workloads import syntax as ex
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Pattern,
+    Proj,
+    Seq,
+    Symbol,
+    positive_events,
+)
+from workloads import expressions as ex
 from workloads.errors import TooLargeError
-from workloads.syntax import All, Exactly, One, Plus
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+)
 from workloads.workload import Stream
 
 MAX_STEPS = 10_000_000

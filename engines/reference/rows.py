@@ -10,20 +10,20 @@ from engines.reference.meaning import Matcher, Region, Test, extent
 from engines.reference.shape import alternatives, existential, last_events, waits
 from engines.reference.values import Binding, Row, in_order, over, value
 from engines.results.json_text import json_text
+from optimizer.ir.pattern import Pattern, positive_events
 from optimizer.ir.query import (
     Aggregate,
     BoundWorkload,
     Construction,
     MatchLimit,
-    Pattern,
     Query,
     ReturnAlias,
     ReturnAttribute,
     ReturnValue,
-    positive_events,
     whole_ticks,
 )
-from workloads import syntax as ex
+from workloads import expressions as ex
+from workloads.errors import UnsupportedError
 from workloads.syntax import One
 from workloads.workload import NANOSECONDS, Stream
 
@@ -47,6 +47,9 @@ def run(
     unit = NANOSECONDS[stream.unit] if tick is None else tick
     events = [_row(stream, row, time) for row, time in zip(rows, times, strict=True)]
     steps = itertools.count()
+    for query in workload.queries:
+        if query.strategy != "any":
+            raise UnsupportedError(f"query {query.name}: STRATEGY {query.strategy.upper()}")
     return [
         {"query": query.name, "key": key} | row
         for query in workload.queries
@@ -75,7 +78,19 @@ def matches_of(
 
 def _row(stream: Stream, values: Mapping[str, Any], time: int) -> Row:
     key = (time,) if stream.sequence is None else (time, values[stream.sequence])
-    return Row(key, time, {**values, "time": values.get("time", values[stream.time])})
+    return Row(key, time, _Fields({**values, "time": values.get("time", values[stream.time])}))
+
+
+class _Fields(dict[str, Any]):
+    """An event's values by name, and those inside of structs by path."""
+
+    def __missing__(self, name: str) -> Any:
+        parts = name.split(".")
+        for count in range(len(parts) - 1, 0, -1):
+            found = self.get(".".join(parts[:count]))
+            if isinstance(found, Mapping):
+                return _Fields(found)[".".join(parts[count:])]
+        return None
 
 
 def _ordered(query: Query, events: list[Row]) -> list[Row]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import itertools
 
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, positive_events
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    positive_events,
+)
 from workloads.syntax import All
 
 

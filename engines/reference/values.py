@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from workloads import syntax as ex
+from engines.reference.texts import of_value, text_test
+from workloads import expressions as ex
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -78,11 +79,24 @@ def value(
             null = a is None or b is None or (symbol in "/%" and b == 0)
             return None if null else _COMPUTE[symbol](a, b)
         case ex.Comparison(symbol, left, right):
-            a, b = of(left), of(right)
-            return a is not None and b is not None and _COMPARE[symbol](a, b)
+            return any(_COMPARE[symbol](a, b) for a in each(of(left)) for b in each(of(right)))
         case ex.Membership(operand, literals, negated):
-            member = of(operand) in [v.value for v in literals if v.value is not None]
-            return of(operand) is not None and member != negated
+            listed = [v.value for v in literals if v.value is not None]
+            return any((one in listed) != negated for one in each(of(operand)))
+        case ex.Function(name, operand, constants):
+            found = of(operand)
+            if isinstance(found, list):
+                return [of_value(name, one, constants) for one in found]
+            return of_value(name, found, constants)
+        case ex.TextTest(test, operand, patterns, every, negated):
+            asked = [each(of(pattern)) for pattern in patterns]
+            if negated and not all(asked):
+                return False  # compared with a null
+            together = all if every else any
+            return any(
+                together(any(text_test(test, one, p) for p in some) for some in asked) != negated
+                for one in each(of(operand))
+            )
         case ex.IsNull(operand, negated):
             return (of(operand) is None) != negated
         case ex.Not(operand):
@@ -93,6 +107,11 @@ def value(
             return any(of(part) for part in parts)
         case _:
             raise AssertionError(f"not an expression of a bound query: {expression}")
+
+
+def each(found: Any) -> list[Any]:
+    """The values that a comparison looks at: those of a list, and no null."""
+    return [one for one in (found if isinstance(found, list) else [found]) if one is not None]
 
 
 def in_order(group: tuple[Row, ...]) -> list[Row]:

@@ -13,13 +13,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.columns.columns import Columns, Vector, broadcast
+from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Layout, Rows
+from engines.columns.vectors import Vector, broadcast
 from engines.input.event_table import Events
 from engines.results.row_texts import NumberedTexts, Piece, put_together
-from optimizer.ir.query import Construction, Query, ReturnAlias, ReturnAttribute, ReturnValue
-from workloads import syntax as ex
+from optimizer.ir.query import (
+    Construction,
+    Query,
+    ReturnAlias,
+    ReturnAttribute,
+    ReturnValue,
+)
+from workloads import expressions as ex
 
 _ESCAPED = r'["\\\x00-\x1f]'
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}

@@ -14,8 +14,9 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.columns.columns import Columns, broadcast
+from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
+from engines.columns.vectors import broadcast
 from engines.input.event_table import from_table
 from engines.limits import ResultsError
 from engines.results.json_text import (
@@ -26,8 +27,10 @@ from engines.results.json_text import (
     returned_values,
 )
 from engines.results.tables import match_schema, with_structs
-from optimizer.ir.query import BoundWorkload, Construction, Query, positive_events
-from workloads import syntax as ex
+from optimizer.ir.pattern import positive_events
+from optimizer.ir.query import BoundWorkload, Construction, Query
+from workloads import expressions as ex
+from workloads import syntax as sx
 
 RETURNED = b"sheaf.returned"  # where the metadata of a schema has the names that queries return
 
@@ -154,7 +157,7 @@ def _struct(
     query: Query, output: Construction, names: Sequence[str], kinds: Mapping[str, pa.DataType]
 ) -> pa.StructType:
     groups = {
-        e.alias for e in positive_events(query.pattern) if not isinstance(e.quantifier, ex.One)
+        e.alias for e in positive_events(query.pattern) if not isinstance(e.quantifier, sx.One)
     }
     fields: list[tuple[str, pa.DataType]] = []
     for name, item in returned_items(output, names).items():

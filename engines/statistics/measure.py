@@ -8,16 +8,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from engines.columns.columns import Columns, Vector, evaluate, truth
+from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents, Rows, arrange
+from engines.columns.vectors import Vector, evaluate, truth
 from engines.input.event_table import Events, Faults, OnError, from_table
 from engines.limits import EventsError
-from optimizer.ir.query import And, BoundWorkload, Event, Or, Pattern, Query, Symbol, parts_of
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Or,
+    Pattern,
+    Symbol,
+    parts_of,
+)
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rewrite.normalize import normalize_workload
 from optimizer.statistics import KeyStatistics, Sample, Statistics, given
 from optimizer.statistics.statistics import joint_text, key_text, local_text, symbols_of
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.workload import Workload
 
 MAX_EVENTS = 500_000  # that are looked at; a longer stream is sampled
@@ -277,7 +286,7 @@ class _Joint:
         def attribute(node: ex.Attribute) -> Vector:
             return arranged.vector(node.name).take(rows[node.alias])
 
-        value = evaluate(condition, attribute, self._columns.text_code)
+        value = evaluate(condition, attribute, self._columns.texts)
         hits = int(np.count_nonzero(np.broadcast_to(truth(value), size)))
         # None in a sample is not none at all: half a hit, so that no estimate is exactly 0.
         return (hits if hits or complete else 0.5), size

@@ -14,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engines.columns.columns import Vector, evaluate, truth
+from engines.columns.vectors import Vector, evaluate, truth
 from engines.input.event_table import Events
 from engines.limits import EventsError
 from engines.matching.trees.buffers import SelectedEvents
 from engines.statistics.measure import measure
-from optimizer.ir.query import BoundWorkload, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import BoundWorkload
 from optimizer.statistics import Defaults, KeyStatistics, Sample, Statistics
 from optimizer.statistics.statistics import key_text
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
-from workloads.syntax import print_expression
+from workloads.printing import print_expression
 from workloads.workload import NO_STATISTICS
 
 _EVENTS = "events of the key"  # a column beside those of the key
@@ -228,7 +229,7 @@ def _try(picked: SelectedEvents, question: Question, sample: int) -> Observation
         return picked.vector(node.name).take(drawn[node.alias])
 
     try:
-        found = truth(evaluate(question.condition, attribute, picked.columns.text_code))
+        found = truth(evaluate(question.condition, attribute, picked.columns.texts))
     except UnsupportedError:
         return None
     return Observation(int(np.count_nonzero(found)) * sample // found.size, sample)

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.ir.query import Pattern, events
-from workloads import syntax as ex
+from optimizer.ir.pattern import Pattern, events
+from workloads import expressions as ex
+from workloads import syntax as sx
 from workloads.errors import QueryError, SheafError, Span
-from workloads.syntax import print_expression
+from workloads.printing import print_expression
+from workloads.texts import check_patterns
 
 _MIRRORED: dict[ex.ComparisonOperator, ex.ComparisonOperator] = {
     "=": "=",
@@ -41,6 +43,11 @@ def canonical(expression: ex.Expression) -> ex.Expression:
             return ex.IsNull(canonical(operand), negated)
         case ex.Membership(operand, values, negated):
             return canonical_node(ex.Membership(canonical(operand), values, negated))
+        case ex.Function(name, operand, constants):
+            return ex.Function(name, canonical(operand), constants)
+        case ex.TextTest(test, operand, patterns, every, negated):
+            known = tuple(p if isinstance(p, ex.Literal) else canonical(p) for p in patterns)
+            return canonical_node(ex.TextTest(test, canonical(operand), known, every, negated))
         case ex.Call(function, argument):
             return ex.Call(function, None if argument is None else canonical(argument))
         case ex.Attribute(alias, name):
@@ -71,6 +78,14 @@ def canonical_node(expression: ex.Expression) -> ex.Expression:
         case ex.Membership(operand, values, negated):
             listed = {print_expression(v): ex.Literal(v.value) for v in values}
             return ex.Membership(operand, tuple(listed[k] for k in sorted(listed)), negated)
+        case ex.TextTest(test, operand, patterns, every, negated):
+            kept = {
+                print_expression(p): ex.Literal(p.value) if isinstance(p, ex.Literal) else p
+                for p in patterns
+            }
+            ordered_patterns = tuple(kept[k] for k in sorted(kept))
+            every = every and len(ordered_patterns) > 1
+            return ex.TextTest(test, operand, ordered_patterns, every, negated)
         case _:
             return expression
 
@@ -121,7 +136,7 @@ def _reached(edges: list[tuple[str, str]]) -> set[str]:
         reached |= further
 
 
-def key_span(query: ex.Query, name: str) -> Span:
+def key_span(query: sx.Query, name: str) -> Span:
     """Where an attribute of the key is named: in PARTITION BY, or in brackets."""
     for named, span in zip(query.partition_by, query.partition_spans, strict=False):
         if named == name:
@@ -154,6 +169,14 @@ class KindChecker:
                 case ex.Membership(operand, values):
                     for value in values:
                         self._agree(operand, value, node.span)
+                case ex.TextTest(test, operand, patterns):
+                    check_patterns(node)
+                    self._expect(operand, "string", test)
+                    for pattern in patterns:
+                        if not isinstance(pattern, ex.Literal):
+                            self._expect(pattern, "string", test)
+                case ex.Function(name, operand) if name not in ("text", "number"):
+                    self._expect(operand, "string", name)
                 case ex.Arithmetic(operator, left, right):
                     for side in (left, right):
                         self._expect(side, "number", f"'{operator}'")
@@ -178,8 +201,10 @@ class KindChecker:
                 return self._known.get(name)
             case ex.Arithmetic() | ex.Negative():
                 return "number"
-            case ex.Call("count" | "sum" | "avg"):
+            case ex.Call("count" | "sum" | "avg") | ex.Function("length" | "number"):
                 return "number"
+            case ex.Function():
+                return "string"
             case ex.Call(_, argument) if argument is not None:
                 return self.kind(argument)
             case _:
@@ -200,11 +225,10 @@ class KindChecker:
     def _expect(self, expression: ex.Expression, wanted: str, user: str) -> None:
         found = self.kind(expression)
         if found is not None and found != wanted:
-            raise QueryError(
-                f"{user} takes a {wanted}, not a {found}",
-                expression.span,
-                self._why(expression, found),
-            )
+            hint = self._why(expression, found)
+            if wanted == "string" and found in ("number", "bool"):
+                hint = f"write text({print_expression(expression)})"
+            raise QueryError(f"{user} takes a {wanted}, not a {found}", expression.span, hint)
         if isinstance(expression, ex.Attribute):
             self._known[expression.name] = wanted
 

@@ -20,7 +20,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, parts_of, positive_events
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    parts_of,
+    positive_events,
+)
 from optimizer.statistics.statistics import KeyStatistics
 from workloads.syntax import Exactly
 

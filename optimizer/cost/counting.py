@@ -35,14 +35,12 @@ from optimizer.cost.substrings import (
 )
 from optimizer.cost.unit_costs import Operations
 from optimizer.ir.automaton import Symbols
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Neg,
     Pattern,
-    Query,
     Seq,
     Symbol,
-    Window,
     alternatives,
     events,
     last_events,
@@ -50,6 +48,7 @@ from optimizer.ir.query import (
     positive_events,
     walk,
 )
+from optimizer.ir.query import Query, Window
 from optimizer.statistics.statistics import Statistics
 from workloads.syntax import Plus
 

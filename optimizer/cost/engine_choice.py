@@ -14,7 +14,8 @@ from optimizer.cost.unit_costs import NAMES, Operations, UnitCosts, nanoseconds
 from optimizer.engines import COUNTING, CountingEngine, counting_engine, label, takes
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.chain import Chain, chain_of
-from optimizer.ir.query import Query, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
 from optimizer.statistics.statistics import Statistics
 
 # What takes the time, in words, for each kind of operation.

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from optimizer.cost.counting import CountedQueries, events_per_pane
 from optimizer.cost.unit_costs import Operations
-from optimizer.ir.query import Aggregation, Query, Symbol, positive_events
+from optimizer.ir.pattern import Symbol, positive_events
+from optimizer.ir.query import Aggregation, Query
 from optimizer.statistics.statistics import Statistics
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 
 def folds(queries: Sequence[Query], statistics: Statistics) -> Operations:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.substrings import Arrivals
 from optimizer.cost.unit_costs import Operations, UnitCosts, group_size, nanoseconds
+from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
@@ -20,15 +21,14 @@ from optimizer.ir.query import (
     ReturnAlias,
     ReturnAttribute,
     ReturnValue,
-    Symbol,
-    events,
     is_unbounded,
     waits_for_window,
 )
 from optimizer.ir.read_columns import columns_of, constant_attribute
-from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, StepwiseGroup
+from optimizer.plan.groups import CountingGroup, Group, PassGroup, StepwiseGroup
+from optimizer.plan.plan import CONSTRUCTING, Operator
 from optimizer.statistics.statistics import MissingStatisticError, Statistics
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import All, One
 
 SLICE_EVENTS = 500_000  # of a slice; a stream that has no more is not cut
@@ -378,7 +378,7 @@ class Stages:
         for group in groups:
             asked = [self.queries[name] for name in group.queries]
             symbols = {symbol for query in asked for symbol in _symbols(query)}
-            if isinstance(group, CountingGroup | StepwiseGroup):
+            if isinstance(group, CountingGroup | StepwiseGroup | PassGroup):
                 calls.append(symbols)
             else:
                 first = asked[0]
@@ -437,7 +437,7 @@ class Stages:
             asked = [self.queries[name] for name in group.queries]
             if asked[0].key != key or asked[0].window.is_count != counted:
                 continue
-            if isinstance(group, CountingGroup | StepwiseGroup):
+            if isinstance(group, CountingGroup | StepwiseGroup | PassGroup):
                 arranged.add(any(isinstance(e.quantifier, All) for e in events(asked[0].pattern)))
             else:
                 symbols = {symbol for query in asked for symbol in _symbols(query)}

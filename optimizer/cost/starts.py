@@ -9,7 +9,8 @@ from optimizer.cost.counting import CountedQueries
 from optimizer.cost.unit_costs import Operations
 from optimizer.ir.automaton import state_graph
 from optimizer.ir.chain import Chain, compared_chain_of
-from optimizer.ir.query import Aggregation, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Aggregation
 
 
 def sem(group: CountedQueries) -> Operations:

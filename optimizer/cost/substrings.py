@@ -13,19 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.ir.automaton import Symbols, state_graph
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
-    Query,
     Seq,
     Symbol,
-    Window,
     alternatives,
 )
+from optimizer.ir.query import Aggregation, Query, Window
 from optimizer.statistics.statistics import KeyStatistics, Statistics
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import One
 
 _WEIGHTS = {"sum": 2, "avg": 2, "min": 1, "max": 1}  # numbers that are carried: a sum has its count

@@ -10,7 +10,13 @@ from typing import Any
 from typing import Literal as OneOf
 
 from workloads.errors import SheafError
-from workloads.syntax import All, Exactly, One, Plus, Quantifier
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+    Quantifier,
+)
 
 VERSION = 3
 

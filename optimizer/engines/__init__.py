@@ -21,7 +21,7 @@ from optimizer.engines import (
     stepwise,
     trees,
 )
-from optimizer.engines.spec import CountingEngine, Device, Engine
+from optimizer.engines.spec import CountingEngine, Device, Engine, PassEngine
 from optimizer.ir.query import Query
 
 
@@ -33,21 +33,30 @@ def _constructing(*modules: Engine) -> tuple[Engine, ...]:
     return modules
 
 
+def _passing(*modules: PassEngine) -> tuple[PassEngine, ...]:
+    return modules
+
+
 # Of equal costs, the first one is taken.
 COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds, fenwick)
 CONSTRUCTING = _constructing(trees, deferred_trees, stepwise, compact)
-ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING)
+PASSING = _passing()  # the first that takes a query runs it
+ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING, *PASSING)
 
 __all__ = [
     "CONSTRUCTING",
     "COUNTING",
     "ENGINES",
+    "PASSING",
     "CountingEngine",
     "Device",
     "Engine",
+    "PassEngine",
     "counting_engine",
     "engine",
     "label",
+    "pass_engine",
+    "pass_engine_of",
     "takes",
 ]
 
@@ -63,6 +72,16 @@ def engine(name: str) -> Engine | None:
 def counting_engine(name: str) -> CountingEngine:
     """The engine of that name, which counts."""
     return _COUNTING[name]
+
+
+def pass_engine(name: str) -> PassEngine | None:
+    """The engine of that name, if it answers queries in one pass over the events."""
+    return next((each for each in PASSING if name == each.NAME), None)
+
+
+def pass_engine_of(query: Query) -> PassEngine | None:
+    """The engine that answers a query in one pass over the events, where there is one."""
+    return next((each for each in PASSING if each.refusal(query) is None), None)
 
 
 def takes(engine: Engine, queries: Sequence[Query]) -> bool:

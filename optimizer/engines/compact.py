@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer.engines.spec import Device
-from optimizer.ir.query import Construction, Event, Query, Seq
+from optimizer.ir.pattern import Event, Seq
+from optimizer.ir.query import Construction, Query
 from workloads.syntax import One, Plus
 
 NAME = "compact"
@@ -22,6 +23,8 @@ def refusal(query: Query) -> str | None:
     """Why its matches cannot be listed without trying in vain."""
     if not isinstance(query.output, Construction):
         return "it aggregates its matches"
+    if query.strategy != "any":
+        return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     if query.conditions:
         return "conditions tie its components"
     if components(query) is None:

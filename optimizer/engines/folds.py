@@ -9,7 +9,8 @@ from optimizer.cost.folds import folds as operations_of
 from optimizer.cost.unit_costs import Operations
 from optimizer.engines.spec import Device, Segments, Steps, Stretch
 from optimizer.ir.automaton import countable
-from optimizer.ir.query import Event, Query
+from optimizer.ir.pattern import Event
+from optimizer.ir.query import Query
 from workloads.syntax import One
 
 NAME = "folds"

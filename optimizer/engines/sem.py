@@ -14,7 +14,8 @@ from optimizer.engines.pretree import computed_once as computed_once
 from optimizer.engines.pretree import counts_once as counts_once
 from optimizer.engines.spec import Device, one_setting
 from optimizer.ir.automaton import Machine, countable
-from optimizer.ir.query import Query, alternatives
+from optimizer.ir.pattern import alternatives
+from optimizer.ir.query import Query
 
 NAME = "sem"
 LABEL = "SEM"

@@ -9,7 +9,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.unit_costs import Operations
 from optimizer.ir.automaton import Symbols
-from optimizer.ir.query import Query, Symbol
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Query
+from optimizer.statistics.statistics import Statistics
 
 Device = OneOf["cpu", "opencl"]
 Steps: TypeAlias = tuple[str, ...]  # of a stretch of pattern, as texts
@@ -70,6 +72,20 @@ class CountingEngine(Engine, Protocol):
 
     def counter(self, stretch: Stretch, group: CountedQueries, each: Operations) -> float:
         """What one counter takes, in nanoseconds for a second of stream; `each` are unit costs."""
+
+
+class PassEngine(Engine, Protocol):
+    """What engines say besides that answer queries in one pass over the events of each partition.
+
+    They run all queries that they take: no other engine is looked at for these. Queries that go
+    `together` are one group, and share the pass.
+    """
+
+    def cost(self, queries: Sequence[Query], statistics: Statistics) -> float:
+        """What the pass takes, in nanoseconds for a second of stream."""
+
+    def rows(self, query: Query, statistics: Statistics) -> float | None:
+        """The rows that a query gives in a second of stream; None where that is not known."""
 
 
 def one_setting(queries: Sequence[Query]) -> str | None:

@@ -21,7 +21,9 @@ DEVICES: tuple[Device, ...] = ("cpu",)
 
 
 def refusal(query: Query) -> str | None:
-    """None: it takes every query."""
+    """None: it takes every query, as long as all its matches count."""
+    if query.strategy != "any":
+        return f"STRATEGY {query.strategy.upper()} runs on --engine oracle only"
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from optimizer.explain.shapes import COLOURS
 from optimizer.explain.text import amount, cpu, unquoted
+from optimizer.plan.groups import CountingGroup, Group
 from optimizer.plan.lineage import (
     Cover,
     SharedSteps,
@@ -19,7 +20,7 @@ from optimizer.plan.lineage import (
     steps_of,
     with_widest,
 )
-from optimizer.plan.plan import CountingGroup, Group, Operator, Plan
+from optimizer.plan.plan import Operator, Plan
 
 MAX_LEVELS = 3  # of pieces that are made of smaller ones
 _LISTED = 12

@@ -80,6 +80,8 @@ def _said(operator: Operator) -> str:
             called = label(detail["engine"])
             on = "" if detail["device"] == "cpu" else f" on {detail['device']}"
             return f"counter: {called}{on}; {operator.state}"
+        case "pass":
+            return f"pass {detail['pattern']}: {label(detail['engine'])}; {operator.state}"
         case "filter" | "join" | "walk" | "negation" | "group" | "semijoin":
             on = f" where {' AND '.join(detail['conditions'])}" if detail["conditions"] else ""
             return f"{operator.kind} {detail['pattern']}{on}; {operator.state}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from optimizer.ir.query import BoundWorkload, Or, Query, Window, print_pattern
+from optimizer.ir.pattern import Or, print_pattern
+from optimizer.ir.query import BoundWorkload, Query, Window
 from optimizer.rewrite.body import Body, disjuncts
 from optimizer.rewrite.driver import RuleStep
 from optimizer.rewrite.normalize import NormalForm, normalize
 from optimizer.rewrite.symbols import SymbolTable, symbol_table
-from workloads.syntax import Expression, Literal, Logical, print_expression, print_name
+from workloads.expressions import Expression, Literal, Logical
+from workloads.printing import print_expression, print_name
 from workloads.workload import print_nanoseconds
 
 _WIDTH = 100

@@ -10,8 +10,9 @@ from functools import cached_property
 from math import fsum
 
 from optimizer.engines import engine, label
+from optimizer.plan.groups import CountingGroup, Group
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
-from optimizer.plan.plan import CountingGroup, Group, Operator, Plan
+from optimizer.plan.plan import Operator, Plan
 
 MAX_NAMES = 6
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))

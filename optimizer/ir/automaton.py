@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
     Pattern,
     Proj,
-    Query,
     Seq,
     Symbol,
     alternatives,
@@ -33,6 +31,7 @@ from optimizer.ir.query import (
     positive_events,
     walk,
 )
+from optimizer.ir.query import Aggregation, Query
 from workloads.errors import UnsupportedError
 from workloads.syntax import One, Plus
 
@@ -436,6 +435,8 @@ def countable(query: Query) -> str | None:
     """None if the query can be counted without constructing its matches, else why not."""
     if not isinstance(query.output, Aggregation):
         return "it returns matches"
+    if query.strategy != "any":
+        return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     if query.conditions:
         return "its conditions tie different events to each other"
     try:

@@ -9,9 +9,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from optimizer.ir.automaton import Symbols, countable
-from optimizer.ir.query import Aggregation, Event, Neg, Pattern, Query, Seq, alternatives
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Pattern,
+    Seq,
+    alternatives,
+)
+from optimizer.ir.query import Aggregation, Query
 from workloads.errors import UnsupportedError
-from workloads.syntax import Attribute, Comparison, Expression, One
+from workloads.expressions import Attribute, Comparison, Expression
+from workloads.syntax import One
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,8 @@ def compared_chain_of(query: Query) -> Chain | str:
     """The query as a chain whose only conditions compare neighbours, or why it is none."""
     if not isinstance(query.output, Aggregation):
         return "it returns matches"
+    if query.strategy != "any":
+        return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     if not query.conditions:
         return "nothing ties its components"
     try:

@@ -21,9 +21,27 @@ from itertools import groupby
 from typing import assert_never
 
 from optimizer.bind.conditions import canonical
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Query, Seq, events
-from workloads import syntax as ex
-from workloads.syntax import All, Exactly, Expression, One, Plus, Quantifier, print_expression
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    events,
+)
+from optimizer.ir.query import Query
+from workloads import expressions as ex
+from workloads.expressions import Expression
+from workloads.printing import print_expression
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+    Quantifier,
+)
 
 _MAX_TRIALS = 24  # spellings compared; alike components are almost always interchangeable
 Labels = Mapping[str, str]
@@ -46,7 +64,9 @@ def fingerprint(query: Query) -> str:
     unit = "events" if query.window.is_count else "ns"
     window = f"within {query.window.size} {unit}"
     key = "key " + ", ".join(sorted(query.key))
-    return _digest("\n".join([window, key, *_alternatives(query.pattern, query.conditions)]))
+    strategy = [] if query.strategy == "any" else [f"strategy {query.strategy}"]
+    spelled = _alternatives(query.pattern, query.conditions)
+    return _digest("\n".join([window, key, *strategy, *spelled]))
 
 
 def fingerprint_pattern(pattern: Pattern, conditions: tuple[Expression, ...] = ()) -> str:

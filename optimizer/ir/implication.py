@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 EXACT = 2**53  # whole numbers up to this are the same as doubles
 
@@ -51,7 +51,7 @@ def implies(known: ex.Expression, asked: ex.Expression) -> bool:
             return implies(other, one)
         case (ex.Comparison(_, left, right), ex.IsNull(operand, True)):
             return operand in (left, right)
-        case (ex.Membership(inner), ex.IsNull(operand, True)):
+        case (ex.Membership(inner) | ex.TextTest(_, inner), ex.IsNull(operand, True)):
             return operand == inner
         case ex.Comparison(sign, left, right), ex.Comparison(other, one, two) if (left, right) == (
             one,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from optimizer.ir.query import BoundWorkload, ReturnAttribute, events
-from workloads import syntax as ex
+from optimizer.ir.pattern import events
+from optimizer.ir.query import BoundWorkload, ReturnAttribute
+from workloads import expressions as ex
 
 
 def columns_of(workload: BoundWorkload) -> dict[str, str]:

@@ -9,20 +9,18 @@ from typing import NamedTuple
 
 from optimizer.bind.conditions import canonical
 from optimizer.ir.implication import all_implied
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
     Position,
-    Query,
-    Reading,
     Seq,
     Symbol,
     alternatives,
     places,
     positive_events,
 )
+from optimizer.ir.query import Aggregation, Query, Reading
 from optimizer.plan import join_operators as op
 from optimizer.plan.join_operators import (
     Conditions,
@@ -55,8 +53,9 @@ from optimizer.trees.plain import is_latest_of, latest_tree, negated_tree, plain
 from optimizer.trees.propagation import EventPassing
 from optimizer.trees.propagation import Reach as PassDownReach
 from optimizer.trees.tree import Marked, Side, Taken, bound, readings_of, without_passing
-from workloads import syntax as ex
-from workloads.syntax import All, print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
+from workloads.syntax import All
 
 
 class CompiledOperator(NamedTuple):

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from optimizer.ir.query import Event, Position, Symbol, Window
+from optimizer.ir.pattern import Event, Position, Symbol
+from optimizer.ir.query import Window
 from optimizer.trees import KSeq, Tree
 from optimizer.trees.tree import Side, bound, walk
-from workloads import syntax as ex
-from workloads.syntax import All, Exactly, Expression, One, Plus, Quantifier
+from workloads import expressions as ex
+from workloads.expressions import Expression
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+    Quantifier,
+)
 
 Conditions = tuple[Expression, ...]
 

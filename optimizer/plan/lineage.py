@@ -11,7 +11,13 @@ from functools import cached_property
 
 from optimizer.engines import counting_engine
 from optimizer.engines.spec import words_of
-from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Group, Operator, Plan, PlanCandidate
+from optimizer.plan.groups import CountingGroup, Group
+from optimizer.plan.plan import (
+    CONSTRUCTING,
+    Operator,
+    Plan,
+    PlanCandidate,
+)
 
 
 class QueryOperators:

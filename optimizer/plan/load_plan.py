@@ -16,19 +16,25 @@ from optimizer.cost.counting import CountedQueries
 from optimizer.cost.unit_costs import DEFAULTS, UnitCosts, nanoseconds
 from optimizer.engines import CONSTRUCTING, ENGINES, counting_engine, engine, label
 from optimizer.ir.chain import Chain, chain_of
-from optimizer.ir.query import BoundWorkload, Query, Reading, alternatives, print_pattern
+from optimizer.ir.pattern import alternatives, print_pattern
+from optimizer.ir.query import BoundWorkload, Query, Reading
+from optimizer.plan.groups import (
+    Cost,
+    CountingGroup,
+    DeferredGroup,
+    Group,
+    PassGroup,
+    StepwiseGroup,
+    TreeGroup,
+    group_type,
+)
 from optimizer.plan.lineage import QueryOperators, segments_of
 from optimizer.plan.operators import operators
 from optimizer.plan.plan import (
     NANOSECONDS,
-    Cost,
-    CountingGroup,
-    Group,
     Plan,
     PlanError,
-    StepwiseGroup,
     from_json,
-    group_type,
 )
 from optimizer.rewrite.normalize import workload_in_forms
 from optimizer.statistics import Statistics
@@ -115,6 +121,8 @@ class _Edit:
         names = group.get("queries")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             return group  # which is said where the plan is read
+        if group_type(group) is PassGroup:
+            return group
         constructs = group["engine"] in {each.NAME for each in CONSTRUCTING}
         if constructs and "tree" not in group and "trees" not in group:
             if issubclass(group_type(group), StepwiseGroup):
@@ -185,7 +193,7 @@ class _Edit:
             raise PlanError(f"{who}: {known.LABEL} runs on {devices}, and not on {group.device}")
         if isinstance(group, CountingGroup):
             self._check_segments(who, group, queries)
-        elif not isinstance(group, StepwiseGroup) and set(group.trees) != set(group.queries):
+        elif isinstance(group, TreeGroup | DeferredGroup) and {*group.trees} != {*group.queries}:
             raise PlanError(f"{who}: it has no tree for each of its queries")
 
     def _check_segments(self, who: str, group: CountingGroup, queries: Sequence[Query]) -> None:
@@ -229,7 +237,7 @@ class _Edit:
 
 def _costed(group: Group, ways: QueryOperators) -> Group:
     """A group that constructs matches, with what its operators take."""
-    if isinstance(group, CountingGroup | StepwiseGroup):
+    if isinstance(group, CountingGroup | StepwiseGroup | PassGroup):
         return group
     used = {o.id: o.cost for name in group.queries for o in ways.of(name)}
     return _with_cost(group, fsum(used.values()))

@@ -9,42 +9,47 @@ from typing import Any
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.engine_choice import Costs, PatternSteps, step_texts
 from optimizer.cost.unit_costs import UnitCosts
-from optimizer.engines import counting_engine
+from optimizer.engines import counting_engine, pass_engine
 from optimizer.ir.fingerprint import fingerprint
-from optimizer.ir.query import (
-    Aggregation,
-    BoundWorkload,
+from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
-    Query,
-    ReturnAttribute,
     Symbol,
-    Window,
     events,
     parts_of,
     print_pattern,
 )
+from optimizer.ir.query import (
+    Aggregation,
+    BoundWorkload,
+    Query,
+    ReturnAttribute,
+    Window,
+)
 from optimizer.ir.read_columns import columns_of
+from optimizer.plan.groups import (
+    CountingGroup,
+    DeferredGroup,
+    Group,
+    PassGroup,
+    StepwiseGroup,
+    TreeGroup,
+)
 from optimizer.plan.lineage import shared_steps_of
 from optimizer.plan.plan import (
     NO_STATE,
     SINGLE,
     SLICES,
-    CountingGroup,
-    DeferredGroup,
-    Group,
     Operator,
     OperatorState,
     Partitioning,
-    StepwiseGroup,
-    TreeGroup,
     identity,
     state_of,
 )
 from optimizer.statistics.statistics import MissingStatisticError, Statistics
-from workloads import syntax as ex
-from workloads.syntax import print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
 from workloads.workload import print_nanoseconds
 
 AGGREGATE_COLUMNS = {
@@ -87,6 +92,8 @@ def operators(
                 found = count(graph.of(queries[0]), group, queries)
             case TreeGroup(trees=trees) | DeferredGroup(trees=trees):
                 found = {q.name: tree(graph.of(q), q, trees[q.name]) for q in queries}
+            case PassGroup():
+                found = passed(graph.of(queries[0]), group, queries)
             case StepwiseGroup():
                 found = {q.name: stepwise(graph.of(q), q, group) for q in queries}
         for query in queries:
@@ -393,6 +400,45 @@ COUNTS = {"end": "time", "count": "count"}
 OutputsByQuery = dict[
     str, tuple[str, float | None]
 ]  # of each query: its operator, and its rows a second
+
+
+def passed(
+    graph: Graph, group: PassGroup, queries: Sequence[Query]
+) -> dict[str, tuple[str, float | None]]:
+    """The one pass that answers some queries, and the rows of each."""
+    found = pass_engine(group.engine)
+    assert found is not None
+    made = graph.add(_pass_operator(graph, group, queries))
+    if not graph.statistics.rates:  # only ids are asked for
+        return {query.name: (made, None) for query in queries}
+    return {query.name: (made, found.rows(query, graph.statistics)) for query in queries}
+
+
+def _pass_operator(graph: Graph, group: PassGroup, queries: Sequence[Query]) -> Operator:
+    first = queries[0]
+    symbols = dict.fromkeys(event.symbol for query in queries for event in events(query.pattern))
+    inputs = [graph.events(symbol, first) for symbol in symbols]
+    if not inputs:
+        inputs = [graph.partition(first.key, first.window.is_count)]
+    content: list[Any] = [group.engine, *sorted(fingerprint(query) for query in queries)]
+    content += [[*setting(query), query.slide] for query in queries]
+    widest = max(queries, key=lambda query: query.window.size)
+    return Operator(
+        identity("pass", [*content, *graph.salt(first)], inputs),
+        "pass",
+        tuple(inputs),
+        {
+            "engine": group.engine,
+            "device": group.device,
+            "pattern": ", ".join(print_pattern(query.pattern) for query in queries),
+            "queries": [query.name for query in queries],
+        },
+        {"start": "time", "end": "time"},
+        ("end",),
+        spread_of(first.key, first.window.is_count),
+        window_state(widest, "partial matches"),
+        group.cost.shared if group.cost is not None else 0.0,
+    )
 
 
 def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> OutputsByQuery:

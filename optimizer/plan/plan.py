@@ -8,23 +8,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 from typing import Literal as OneOf
 
-from optimizer.engines.spec import Device as Device
 from optimizer.ir.query import Window
+from optimizer.plan.groups import (
+    Cost,
+    Group,
+    cost_document,
+    group_document,
+    group_fields,
+    group_type,
+)
 from workloads.errors import SheafError
 from workloads.workload import print_nanoseconds
 
 __all__ = [
     "NANOSECONDS",
     "VERSION",
-    "CompactGroup",
-    "Cost",
-    "CountingGroup",
-    "DeferredGroup",
-    "Device",
-    "Group",
     "Model",
     "Operator",
     "OperatorKind",
@@ -34,8 +35,6 @@ __all__ = [
     "Solver",
     "SparkLayout",
     "Status",
-    "StepwiseGroup",
-    "TreeGroup",
     "from_json",
     "to_json",
 ]
@@ -43,148 +42,6 @@ __all__ = [
 
 class PlanError(SheafError):
     """A plan that contradicts itself, or a document that is no plan."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the workload costs query by query, and as planned; `unit` says of what."""
-
-    separate: float
-    shared: float
-    unit: str
-
-
-@dataclass(frozen=True)
-class CountingGroup:
-    """Queries whose matches are counted together and never constructed.
-
-    `uses` says which of the `segments`, by number, each query is made of.
-    """
-
-    queries: tuple[str, ...]
-    engine: str  # of `optimizer.engines.COUNTING`
-    why: str
-    segments: tuple[tuple[str, ...], ...]
-    uses: Mapping[str, tuple[int, ...]]
-    cost: Cost | None = None
-    device: Device = "cpu"
-
-    @property
-    def lengths(self) -> dict[str, tuple[int, ...]]:
-        """How many steps each segment of each query has."""
-        return {
-            query: tuple(len(self.segments[i]) for i in self.uses.get(query, ()))
-            for query in self.queries
-        }
-
-
-@dataclass(frozen=True)
-class TreeGroup:
-    """Queries whose matches are found by these trees of joins; equal subtrees are joined once."""
-
-    queries: tuple[str, ...]
-    why: str
-    trees: Mapping[str, Mapping[str, Any]]
-    cost: Cost | None = None
-    device: Device = "cpu"
-    engine: OneOf["trees"] = "trees"
-
-
-@dataclass(frozen=True)
-class DeferredGroup:
-    """Queries whose trees are chosen on the events when these are there.
-
-    `trees` are those that costs and rows are estimated with: they rest on assumed statistics.
-    """
-
-    queries: tuple[str, ...]
-    why: str
-    trees: Mapping[str, Mapping[str, Any]]
-    cost: Cost | None = None
-    device: Device = "cpu"
-    engine: OneOf["deferred-trees"] = "deferred-trees"
-
-
-@dataclass(frozen=True)
-class StepwiseGroup:
-    """A query whose matches are found by binding one component after the other.
-
-    Its cost and rows are estimated with `tree`, where it has one.
-    """
-
-    queries: tuple[str, ...]
-    why: str
-    tree: Mapping[str, Any] | None = None
-    cost: Cost | None = None
-    device: Device = "cpu"
-    engine: OneOf["stepwise", "compact"] = "stepwise"
-
-    @property
-    def trees(self) -> dict[str, Mapping[str, Any]]:
-        """The tree by the name of its query."""
-        return {self.queries[0]: self.tree} if self.tree else {}
-
-
-@dataclass(frozen=True)
-class CompactGroup(StepwiseGroup):
-    """A query whose matches are listed in order; rows are estimated with `tree`, if it has one."""
-
-    engine: OneOf["stepwise", "compact"] = "compact"
-
-
-Group: TypeAlias = CountingGroup | TreeGroup | DeferredGroup | StepwiseGroup | CompactGroup
-
-
-def cost_document(cost: Cost) -> dict[str, Any]:
-    """A cost as plain values; whole numbers too are written as doubles, as they are read."""
-    return {
-        "separate": float(cost.separate),
-        "shared": float(cost.shared),
-        "unit": cost.unit,
-    }
-
-
-def group_document(group: Group) -> dict[str, Any]:
-    """A group as plain values; the tree of a single query stands by itself, as `tree`."""
-    plain: dict[str, Any] = {
-        "queries": group.queries,
-        "engine": group.engine,
-        "device": group.device,
-        "why": group.why,
-    }
-    if group.cost is not None:
-        plain["cost"] = cost_document(group.cost)
-    match group:
-        case CountingGroup():
-            plain |= {"segments": group.segments, "uses": dict(group.uses)}
-        case StepwiseGroup():
-            plain["tree"] = group.tree or {}
-        case TreeGroup() | DeferredGroup():
-            if len(group.queries) == 1:
-                plain["tree"] = group.trees[group.queries[0]]
-            else:
-                plain["trees"] = dict(group.trees)
-    return plain
-
-
-def group_type(document: Mapping[str, Any]) -> type[Group]:
-    """The type of a group that a document holds, by its engine."""
-    for kind in (TreeGroup, DeferredGroup, StepwiseGroup, CompactGroup):
-        if document.get("engine") == kind.engine:
-            return kind
-    return CountingGroup
-
-
-def group_fields(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a group from what `group_document` made of it."""
-    plain = dict(document)
-    kind = group_type(document)
-    if kind in (TreeGroup, DeferredGroup) and "tree" in plain:
-        queries = plain.get("queries") or [None]
-        plain["trees"] = {queries[0]: plain.pop("tree")}
-    if issubclass(kind, StepwiseGroup) and not plain.get("tree"):
-        plain["tree"] = None
-    return plain
 
 
 OperatorKind = OneOf[
@@ -205,6 +62,7 @@ OperatorKind = OneOf[
     "union",  # of the readings of an OR
     "stepwise",  # binding one component after the other
     "compact",  # listing matches in order
+    "pass",  # answering queries in one pass over the events in order
     "output",  # making the rows of one query
     "sink",  # sorting and writing the rows of all
 ]
@@ -330,7 +188,8 @@ _NEEDS: Mapping[OperatorKind, _Needs] = {
     "counter": _Needs(("events", "segment"), order="end", alike=True),
     "stepwise": _Needs(("events",), order="end", alike=True),
     "compact": _Needs(("events",), order="end", alike=True),
-    "output": _Needs(("counter", *_MATCHES), 1, 1, order="end", alike=True),
+    "pass": _Needs(("events", "partition"), alike=True),
+    "output": _Needs(("counter", "pass", *_MATCHES), 1, 1, order="end", alike=True),
     **{kind: _JOINED for kind in CONSTRUCTING if kind not in ("stepwise", "compact")},
     "sink": _Needs(("output",)),
 }

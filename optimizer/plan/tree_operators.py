@@ -11,27 +11,27 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple, get_args
 
 from optimizer.ir.fingerprint import fingerprint
-from optimizer.ir.query import (
-    Construction,
-    Query,
+from optimizer.ir.pattern import (
     Symbol,
-    Window,
     events,
     positive_events,
     print_pattern,
 )
+from optimizer.ir.query import Construction, Query, Window
 from optimizer.plan import join_operators as joins
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
+from optimizer.plan.groups import CompactGroup, StepwiseGroup
 from optimizer.plan.operators import Graph, setting, spread_of, window_state
-from optimizer.plan.plan import CompactGroup, Operator, OperatorKind, StepwiseGroup, identity
+from optimizer.plan.plan import Operator, OperatorKind, identity
 from optimizer.statistics import MissingStatisticError
 from optimizer.trees import TreeError
 from optimizer.trees.narrowing import walk_query
 from optimizer.trees.propagation import estimate_tree
 from optimizer.trees.tree import Tree, bound, from_document, without_passing
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
-from workloads.syntax import All, Exactly, Plus, print_expression
+from workloads.printing import print_expression
+from workloads.syntax import All, Exactly, Plus
 
 MATCHED = {"start": "time", "end": "time"}
 OperatorRows = tuple[str, float | None]  # an operator, and its rows a second

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
@@ -26,8 +26,10 @@ from optimizer.ir.query import (
     print_pattern,
     transform,
 )
-from workloads import syntax as ex
-from workloads.syntax import ONE, Expression, Literal, print_expression
+from workloads import expressions as ex
+from workloads.expressions import Expression, Literal
+from workloads.printing import print_expression
+from workloads.syntax import ONE
 
 FALSE = Literal(False)
 _MAX_SETS = 4_096

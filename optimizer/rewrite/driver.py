@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from optimizer.ir.query import And, Neg, Pattern, Proj, Seq, innermost, parts_of, scopes, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Pattern,
+    Proj,
+    Seq,
+    innermost,
+    parts_of,
+    scopes,
+    with_parts,
+)
 from optimizer.rewrite.body import (
     Body,
     aliases,
@@ -21,7 +31,7 @@ from optimizer.rewrite.body import (
 )
 from optimizer.rewrite.rule import Edit, Names, NodeContext, Rule
 from optimizer.rewrite.rules import PHASES, RULES, never_disjuncts
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import SheafError
 from workloads.workload import Stream
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 from optimizer.rewrite.folding import fold
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.workload import Stream
 
 Constants = dict[str, ex.Literal]

@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 
 from optimizer.bind.conditions import canonical, canonical_node
-from workloads import syntax as ex
+from workloads import expressions as ex
+from workloads.expressions import (
+    COMPARE,
+    COMPUTE,
+    Expression,
+    Literal,
+)
 from workloads.limits import MAX_NUMBER_CHARACTERS
-from workloads.syntax import COMPARE, COMPUTE, Expression, Literal
+from workloads.texts import lower, upper
 
 _MAX_BITS = int(MAX_NUMBER_CHARACTERS * math.log2(10))
 TRUE, FALSE, NULL = Literal(True), Literal(False), Literal(None)
@@ -32,6 +38,10 @@ def fold(expression: Expression) -> Expression:
             return _comparison(symbol, fold(left), fold(right))
         case ex.Membership(operand, values, negated):
             return _membership(fold(operand), values, negated)
+        case ex.Function(name, operand, constants):
+            return _function(name, fold(operand), constants)
+        case ex.TextTest(_, operand):
+            return _text_test(expression, fold(operand))
         case ex.IsNull(operand, negated):
             return _is_null(fold(operand), negated)
         case ex.Not(operand):
@@ -107,6 +117,33 @@ def _membership(operand: Expression, values: tuple[Literal, ...], negated: bool)
     if isinstance(found, ex.Membership) and len(found.values) == 1:
         return _comparison("!=" if negated else "=", operand, found.values[0])
     return found
+
+
+def _function(name: str, operand: Expression, constants: tuple[int, ...]) -> Expression:
+    match name, operand:
+        case _, Literal(None):
+            return NULL
+        case "lower", Literal(str() as text):
+            return Literal(lower(text))
+        case "upper", Literal(str() as text):
+            return Literal(upper(text))
+        case "length", Literal(str() as text):
+            return Literal(len(text))
+        case "text", Literal(str()):
+            return operand
+        case _:
+            return ex.Function(name, operand, constants)
+
+
+def _text_test(test: ex.TextTest, operand: Expression) -> Expression:
+    """A test with a null does not hold."""
+    if operand == NULL:
+        return FALSE
+    nulls = [pattern for pattern in test.patterns if pattern == NULL]
+    if nulls and (test.negated or test.every or len(nulls) == len(test.patterns)):
+        return FALSE
+    kept = tuple(pattern for pattern in test.patterns if pattern != NULL)
+    return canonical(ex.TextTest(test.operator, operand, kept, test.every, test.negated))
 
 
 def _is_null(operand: Expression, negated: bool) -> Expression:

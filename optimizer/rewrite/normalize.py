@@ -10,17 +10,14 @@ from functools import lru_cache
 from typing import Literal as OneOf
 
 from optimizer.bind.conditions import ordered_unique
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     NEVER,
     And,
-    BoundWorkload,
     Event,
-    FixedAttribute,
     Neg,
     Or,
     Pattern,
     Proj,
-    Query,
     Seq,
     Symbol,
     parts_of,
@@ -28,7 +25,8 @@ from optimizer.ir.query import (
     transform,
     walk,
 )
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import BoundWorkload, FixedAttribute, Query
 from optimizer.rewrite.body import Body, count_alternatives, disjuncts, gaps, last_events
 from optimizer.rewrite.driver import RuleStep, rewrite
 from optimizer.rewrite.rule import Names, NodeContext, Rule
@@ -44,7 +42,7 @@ from optimizer.rewrite.rules import (
     push_down,
 )
 from optimizer.rewrite.rules.distribute import MAX_DISJUNCTS
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import SheafError
 from workloads.syntax import One
 from workloads.workload import Stream
@@ -243,6 +241,8 @@ def normalize_workload(workload: BoundWorkload) -> BoundWorkload:
 @lru_cache(maxsize=16_384)  # a query is planned and run in several places
 def normalize_query(query: Query) -> Query:
     """The query in its planning form; one that is rewritten beyond that stays as it is."""
+    if query.strategy != "any":
+        return query  # rules keep every match, and not which of them count
     if _is_plain(query) or any(isinstance(node, Proj) for node in walk(query.pattern)):
         return query
     return planning_form(query).query
@@ -273,7 +273,7 @@ def planning_form(query: Query, off: Iterable[str] = ()) -> PlanningForm:
     """The planning form of a query, with its steps; `off` names rules to leave out."""
     left_out = tuple(off)
     trace: list[RuleStep] = []
-    while True:
+    while query.strategy == "any":
         found = rewrite(
             Body(query.pattern, query.conditions),
             PLANNING,
@@ -289,6 +289,7 @@ def planning_form(query: Query, off: Iterable[str] = ()) -> PlanningForm:
             return PlanningForm(query, tuple(trace))
         query = carried
         trace.append(RuleStep(NAME, Body(query.pattern, query.conditions)))
+    return PlanningForm(query, ())
 
 
 Form = OneOf["DNF", "CNF", "nested AND/SEQ", "nested negation", "nested OR"]
@@ -322,6 +323,8 @@ def normalize(query: Query, off: Iterable[str] = (), stream: Stream | None = Non
     """
     planning = planning_form(query, off)
     body = Body(planning.query.pattern, planning.query.conditions)
+    if query.strategy != "any":
+        return NormalForm(query, planning, body, (), form_of(body.pattern), ())
     left_out = [name for name in off if name != NAME]
     trace = list(planning.trace)
     # A negated AND comes last: what it becomes is no SEQ that others could be pushed down in.
@@ -433,7 +436,8 @@ def alternative_forms(query: Query, stream: Stream | None = None) -> tuple[Query
     Without its `stream` nothing is known of the types, and a negated AND stays as it is.
     """
     planned = normalize_query(query)
-    if any(isinstance(node, Proj) for node in walk(planned.pattern)):
+    projected = any(isinstance(node, Proj) for node in walk(planned.pattern))
+    if projected or planned.strategy != "any":
         return (QueryForm(planned),)
     forms = {planned: QueryForm(planned)}
     for rules in _CHOICES if any(map(_has_choice, walk(planned.pattern))) else ():

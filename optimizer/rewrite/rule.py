@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from optimizer.ir.query import And, Neg, Or, Pattern, Proj, Seq, events
-from workloads.syntax import Expression
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    events,
+)
+from workloads.expressions import Expression
 from workloads.workload import Stream
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from optimizer.ir.query import Event, Neg, Pattern, Query, Symbol, parts_of
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Pattern,
+    Symbol,
+    parts_of,
+)
+from optimizer.ir.query import Query
 
 
 @dataclass(frozen=True, slots=True, order=True)

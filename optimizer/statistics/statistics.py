@@ -13,13 +13,22 @@ from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
 from optimizer.bind.conditions import canonical
-from optimizer.ir.query import Or, Pattern, Query, Symbol, alternatives, events, walk
+from optimizer.ir.pattern import (
+    Or,
+    Pattern,
+    Symbol,
+    alternatives,
+    events,
+    walk,
+)
+from optimizer.ir.query import Query
 from optimizer.rewrite.folding import FALSE, fold
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import QueryError, SheafError, TooLargeError
+from workloads.expressions import Expression
 from workloads.loading import load_statistics
 from workloads.parser import parse_condition
-from workloads.syntax import Expression, print_expression
+from workloads.printing import print_expression
 from workloads.workload import KeyStatistics as KeyStatistics
 from workloads.workload import Statistics as Given
 from workloads.workload import statistics_document
@@ -296,6 +305,9 @@ class Defaults:
             case ex.Membership(_, values, negated):
                 member = min(self.other, len(values) * self.equality)
                 return 1 - member if negated else member
+            case ex.TextTest(_, _, patterns, every, negated):
+                found = min(self.other, (1 if every else len(patterns)) * self.equality)
+                return 1 - found if negated else found
             case ex.IsNull(_, negated):
                 return 1 - self.equality if negated else self.equality
             case ex.Not(operand):

@@ -10,20 +10,19 @@ from functools import lru_cache
 from optimizer.cost import unit_costs as cost
 from optimizer.cost.absence import Absence, absences, share_left
 from optimizer.cost.unit_costs import JoinCosts
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
     Or,
     Pattern,
     Proj,
-    Query,
     Seq,
     Symbol,
-    Window,
     positive_events,
 )
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import Query, Window
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.statistics import symbols_of
 from optimizer.trees.negation import links, negated_choices
@@ -51,7 +50,7 @@ from optimizer.trees.problem import (
     within_of,
 )
 from optimizer.trees.tree import Closure, TreeError
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import All, One
 
 NONE: frozenset[str] = frozenset()

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.cost.unit_costs import JoinCosts
-from optimizer.ir.query import Event, Neg, Query, Seq, parts_of, rename
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Seq,
+    parts_of,
+    rename,
+)
+from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import CostStep, walk_cost
@@ -15,7 +22,7 @@ from optimizer.trees.marks import MarkTest, component
 from optimizer.trees.negation import links, negated_choices
 from optimizer.trees.plain import latest_tree, plain_tree
 from optimizer.trees.problem import NegatedItem, negations_of
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 # Of what a join takes for a row: the bounds of a gap, and what follows there; one more that may be
 # what follows; a search for a negation of its own, which is no single event or has conditions; the

@@ -9,11 +9,30 @@ from functools import lru_cache
 from typing import Any
 
 from optimizer.bind.conditions import canonical, is_readable, read_condition
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, Symbol, events, rename, walk
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    Symbol,
+    events,
+    rename,
+    walk,
+)
 from optimizer.trees.errors import TreeError
 from optimizer.trees.negation import depends
-from workloads import syntax as ex
-from workloads.syntax import All, Exactly, One, Plus, Quantifier, print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+    Quantifier,
+)
 
 _KINDS: Mapping[str, type[Seq] | type[And] | type[Or]] = {"SEQ": Seq, "AND": And, "OR": Or}
 

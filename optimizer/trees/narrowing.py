@@ -10,20 +10,20 @@ from typing import NamedTuple
 from optimizer.bind.conditions import canonical
 from optimizer.cost import unit_costs as cost
 from optimizer.cost.unit_costs import COMPILED, JoinCosts
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
     Or,
     Pattern,
     Proj,
-    Query,
     Seq,
     Symbol,
     events,
     parts_of,
     positive_events,
 )
+from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import CostStep, walk_cost
@@ -44,7 +44,7 @@ from optimizer.trees.tree import (
     replaced_parts,
     walk,
 )
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 FILTERED = 0.55  # of what a join takes for a row: they are not looked for, only taken
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
@@ -19,7 +19,7 @@ from optimizer.ir.query import (
 )
 from optimizer.rewrite.rule import Names, NodeContext
 from optimizer.rewrite.rules import single_in_negation
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import All, One, Plus
 
 Above = tuple[Pattern, ...]

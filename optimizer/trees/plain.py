@@ -5,7 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from optimizer.ir.query import And, Event, Neg, Pattern, Seq, alternatives
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Pattern,
+    Seq,
+    alternatives,
+)
 from optimizer.trees.errors import TreeError
 from optimizer.trees.negation import Link
 from optimizer.trees.tree import AndJoin, Closure, KSeq, Latest, Leaf, NegTop, NSeq, SeqJoin, Tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from optimizer.ir.query import print_pattern
+from optimizer.ir.pattern import print_pattern
 from optimizer.trees.cost_walk import CostStep
 from optimizer.trees.tree import (
     AndJoin,
@@ -26,7 +26,12 @@ from optimizer.trees.tree import (
     Walk,
     symbol_labels,
 )
-from workloads.syntax import All, Exactly, One, Plus
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+)
 
 Labels = Mapping[str, str]  # what to call an alias; its own name where there is none
 

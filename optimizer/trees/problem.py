@@ -15,23 +15,24 @@ from typing import NamedTuple, TypeAlias
 from optimizer.bind.conditions import canonical
 from optimizer.cost.absence import Absence, Space, share_left
 from optimizer.cost.unit_costs import JoinCosts
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,
     Or,
     Pattern,
-    Query,
     Seq,
     Symbol,
     parts_of,
     positive_events,
 )
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import Query
 from optimizer.statistics import KeyStatistics
 from optimizer.trees.tree import Closure, Leaf, Side, Tree
-from workloads import syntax as ex
-from workloads.syntax import One, Plus, print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
+from workloads.syntax import One, Plus
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Event, Neg, Query, Seq, Symbol, positive_events
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Seq,
+    Symbol,
+    positive_events,
+)
+from optimizer.ir.query import Query
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.statistics import symbols_of
 from optimizer.trees.cost_walk import CostStep
 from optimizer.trees.narrowing import walk_query
 from optimizer.trees.search import best_tree
 from optimizer.trees.tree import Leaf, Passed, Propagation, SeqJoin, Tree, bound, without_passing
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import One
 
 LOOKUP_COST = 4.0  # events touched: what it costs to look for what follows an event

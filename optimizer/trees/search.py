@@ -13,14 +13,12 @@ from typing import NamedTuple, TypeAlias
 
 from optimizer.cost import unit_costs as cost
 from optimizer.cost.unit_costs import ZSTREAM, JoinCosts
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
     Position,
     Proj,
-    Query,
     Symbol,
     alternatives,
     events,
@@ -28,7 +26,8 @@ from optimizer.ir.query import (
     print_pattern,
     walk,
 )
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import Aggregation, Query
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import CostStep, walk_cost
@@ -69,7 +68,7 @@ from optimizer.trees.tree import (
     renamed,
 )
 from optimizer.trees.walk_search import WalkOrders, WalkPart, is_walked, least_parts
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import TooLargeError
 from workloads.syntax import All, One
 
@@ -414,6 +413,8 @@ MAX_CHOICES = 64  # ways to read the ORs of a pattern; each has a tree of its ow
 
 def refusal(query: Query) -> str | None:
     """Why a query is not run as a tree; None where it is."""
+    if query.strategy != "any":
+        return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     aggregates = isinstance(query.output, Aggregation)
     for node in walk(query.pattern):
         if isinstance(node, Proj):

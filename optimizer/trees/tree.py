@@ -8,22 +8,22 @@ from typing import Any, TypeAlias, assert_never
 from typing import Literal as OneOf
 
 from optimizer.bind.conditions import canonical, read_condition
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     Event,
     Neg,
-    Query,
     Seq,
     Symbol,
-    Window,
     positive_events,
     print_pattern,
 )
-from optimizer.ir.query import walk as parts_below
+from optimizer.ir.pattern import walk as parts_below
+from optimizer.ir.query import Query, Window
 from optimizer.trees.errors import TooEarlyError as TooEarlyError
 from optimizer.trees.errors import TreeError as TreeError
 from optimizer.trees.marks import MarkTest, quantifier_of, quantifier_text
-from workloads import syntax as ex
-from workloads.syntax import Exactly, Plus, Quantifier, print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
+from workloads.syntax import Exactly, Plus, Quantifier
 
 Side = OneOf["left", "right"]
 Propagation = OneOf["push", "pull", "pass-down"]

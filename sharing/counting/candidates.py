@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.ir.query import Symbol, Window
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Window
 
 Symbols: TypeAlias = frozenset[Symbol]
 

@@ -13,8 +13,9 @@ from optimizer.cost.counting import CountedQueries, reversible
 from optimizer.cost.engine_choice import RankedEngine, cheapest
 from optimizer.cost.unit_costs import UnitCosts, nanoseconds
 from optimizer.engines import COUNTING, CountingEngine, counting_engine, takes
-from optimizer.ir.query import Query, events
-from optimizer.plan.plan import Device
+from optimizer.engines.spec import Device
+from optimizer.ir.pattern import events
+from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.statistics.statistics import key_text
 from sharing.counting.candidates import Candidates, CountSetting, SharedSetting
@@ -238,6 +239,19 @@ class GroupAssigner:
             self._known[query.name] = self.ranked([query])[0]
         return self._known[query.name]
 
+    def _price_apart(self, some: Sequence[Query]) -> None:
+        """Have many queries that an engine is there for priced by it alone.
+
+        Pricing each by all others takes longer than to run them, and none of those is taken for
+        queries that run together.
+        """
+        for engine in self.engines:
+            if engine.APART and all(takes(engine, [query]) for query in some):
+                for query in some:
+                    if query.name not in self._known:
+                        costs = cheapest([query], self.statistics, self.unit_costs, [engine])
+                        self._known[query.name] = costs[0]
+
     def alone_as_group(self, query: Query, why: str) -> QueryGroup:
         """A query that is a group of its own, for that reason."""
         found = self.alone(query)
@@ -284,6 +298,8 @@ class GroupAssigner:
         return found.values()
 
     def _class(self, some: Sequence[Query]) -> GroupAssignment:
+        if len(some) > MOST_GATHERED:
+            self._price_apart(some)
         each = [self.alone(query) for query in some]
         if len(some) == 1:
             group = self._group(some, each[0], 1)

@@ -9,11 +9,10 @@ from typing import Any
 
 from optimizer.engines import chopconnect
 from optimizer.ir.chain import Chain, chain_of
-from optimizer.ir.query import (
-    Query,
-    print_pattern,
-)
-from optimizer.plan.plan import Cost, CountingGroup, Plan
+from optimizer.ir.pattern import print_pattern
+from optimizer.ir.query import Query
+from optimizer.plan.groups import Cost, CountingGroup
+from optimizer.plan.plan import Plan
 from optimizer.statistics import Statistics
 from sharing.counting.benefit.aseq import AseqModel
 from sharing.counting.benefit.measured import MeasuredModel

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Pattern, Query, Reading, Window, positive_events
+from optimizer.ir.pattern import Pattern, positive_events
+from optimizer.ir.query import Query, Reading, Window
 from optimizer.statistics import MissingStatisticError, Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.narrowing import reading_cost

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
 
-from optimizer.ir.query import Query, Reading, alternatives
+from optimizer.ir.pattern import alternatives
+from optimizer.ir.query import Query, Reading
 from optimizer.plan.plan import Solver
 from optimizer.statistics import Statistics
 from sharing.matching.bound import least_cost

@@ -7,8 +7,9 @@ from math import fsum
 
 from optimizer.cost.unit_costs import COMPILED
 from optimizer.engines import compact
-from optimizer.ir.query import Construction, Query, positive_events
-from optimizer.plan.plan import CompactGroup, Cost
+from optimizer.ir.pattern import positive_events
+from optimizer.ir.query import Construction, Query
+from optimizer.plan.groups import CompactGroup, Cost
 from optimizer.statistics import MissingStatisticError
 from optimizer.trees import TreeError, best_tree, labels_of
 from optimizer.trees.tree import to_document

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Neg, Query, Seq
+from optimizer.ir.pattern import Neg, Seq
+from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.trees.mark_costs import MarkingCosts, marking_costs, named_piece
 from optimizer.trees.marks import MarkTest, component, mark_test

@@ -14,12 +14,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import (
-    Neg,
-    Query,
-    Reading,
-    parts_of,
-)
+from optimizer.ir.pattern import Neg, parts_of
+from optimizer.ir.query import Query, Reading
 from optimizer.statistics import Statistics
 from optimizer.trees import CostedTree, GivenFragment, TreeError, best_tree, labels_of
 from optimizer.trees.marks import MarkTest, marked_document

@@ -14,17 +14,16 @@ from typing import Any
 
 from optimizer.cost.unit_costs import COMPILED
 from optimizer.explain.text import some
-from optimizer.ir.query import Aggregation, BoundWorkload, Query, Reading
-from optimizer.plan.compile_tree import reading_trees
-from optimizer.plan.operators import Graph
-from optimizer.plan.plan import (
-    CONSTRUCTING,
-    Cost,
-    DeferredGroup,
-    Operator,
-    PlanCandidate,
-    TreeGroup,
+from optimizer.ir.query import (
+    Aggregation,
+    BoundWorkload,
+    Query,
+    Reading,
 )
+from optimizer.plan.compile_tree import reading_trees
+from optimizer.plan.groups import Cost, DeferredGroup, TreeGroup
+from optimizer.plan.operators import Graph
+from optimizer.plan.plan import CONSTRUCTING, Operator, PlanCandidate
 from optimizer.plan.tree_operators import add_reading
 from optimizer.trees import Passed, Tree, best_tree, labels_of
 from optimizer.trees.propagation import EventPassing, best_passing

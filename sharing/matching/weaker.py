@@ -9,12 +9,13 @@ from typing import TypeAlias
 
 from optimizer.bind.conditions import canonical, is_readable
 from optimizer.ir.implication import all_implied
-from optimizer.ir.query import Event, Symbol, events
+from optimizer.ir.pattern import Event, Symbol, events
 from optimizer.trees.narrowing import with_symbols
 from optimizer.trees.problem import Fragment, fragments_of
 from optimizer.trees.tree import Narrowed, Shared
-from workloads import syntax as ex
-from workloads.syntax import One, print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
+from workloads.syntax import One
 
 # The types of a piece, what it negates, and the conditions of that.
 Skeleton: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]

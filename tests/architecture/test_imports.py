@@ -63,9 +63,11 @@ def test_nothing_imports_the_public_module() -> None:
 
 def test_engines_are_registered_on_both_sides() -> None:
     from engines.counting.rows import RUNNERS
-    from optimizer.engines import COUNTING
+    from engines.matching.passes.run import RUNNERS as PASSES
+    from optimizer.engines import COUNTING, PASSING
 
     assert {engine.NAME for engine in COUNTING} == RUNNERS.keys()
+    assert {engine.NAME for engine in PASSING} == PASSES.keys()
 
 
 def test_every_package_that_is_shipped_is_checked() -> None:

@@ -54,7 +54,8 @@ class Sought:
     @cached_property
     def reading(self) -> Reading:
         """The one reading of the query."""
-        from optimizer.ir.query import Reading, alternatives
+        from optimizer.ir.pattern import alternatives
+        from optimizer.ir.query import Reading
 
         (pattern,) = alternatives(self.query.pattern)
         return Reading.of(self.query, pattern)
@@ -237,7 +238,7 @@ def all_sought(texts: Sequence[str], table: pa.Table) -> AllSought:
     from engines.input.event_table import from_table
     from engines.matching.trees.buffers import SelectedEvents
     from optimizer.bind.binder import load_bound
-    from optimizer.ir.query import events as components
+    from optimizer.ir.pattern import events as components
 
     document = {"stream": dict(STREAM), "queries": list(texts)}
     workload = load_bound(document)
@@ -251,7 +252,7 @@ def all_sought(texts: Sequence[str], table: pa.Table) -> AllSought:
 
 
 def _bound_aliases(query: Query) -> list[str]:
-    from optimizer.ir.query import positive_events
+    from optimizer.ir.pattern import positive_events
 
     return [event.alias for event in positive_events(query.pattern)]
 

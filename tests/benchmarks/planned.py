@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engines.execution import Monitor
-from optimizer.plan.plan import CountingGroup
+from optimizer.plan.groups import CountingGroup
 from tests.benchmarks.found import Found, found_results
 from tests.benchmarks.measuring import Clock, Variant
 

@@ -24,7 +24,8 @@ from engines.statistics.measure import measure
 from engines.statistics.running import Observation, SnapshotStatistics, look
 from optimizer.bind.binder import load_bound
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Reading, alternatives
+from optimizer.ir.pattern import alternatives
+from optimizer.ir.query import Reading
 from optimizer.plan.compile_tree import ReadingTree
 from optimizer.trees import Passed, best_tree
 from tests.differential.test_continued import batches_of

@@ -19,7 +19,13 @@ from engines.reference.oracle import run_oracle
 from engines.statistics.measure import measure
 from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
-from optimizer.plan.plan import DeferredGroup, Plan, PlanError, TreeGroup, from_json, to_json
+from optimizer.plan.groups import DeferredGroup, TreeGroup
+from optimizer.plan.plan import (
+    Plan,
+    PlanError,
+    from_json,
+    to_json,
+)
 from optimizer.trees import quick_sharing
 from sharing.planner import make_plan
 from tests.differential.test_local import events_of, multiset

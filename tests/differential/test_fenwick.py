@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.columns.columns import Columns, Vector, compare
+from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents, arrange
+from engines.columns.vectors import Vector, compare
 from engines.counting.fenwick import as_keys
 from engines.counting.rows import counted_rows
 from engines.input.event_table import from_table

@@ -16,8 +16,8 @@ from engines.reference.oracle import run_oracle
 from engines.statistics.measure import measure
 from optimizer.bind.binder import load_bound
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS
+from optimizer.plan.groups import TreeGroup
 from optimizer.plan.operators import operators
-from optimizer.plan.plan import TreeGroup
 from optimizer.statistics import given as given_statistics
 from optimizer.statistics import with_defaults
 from optimizer.trees import Shape, TreeError, best_tree, cost_of, labels_of

@@ -15,8 +15,8 @@ from engines.results import first_matches
 from optimizer.bind.binder import load_bound
 from optimizer.cost.unit_costs import DEFAULTS
 from optimizer.engines import compact
+from optimizer.plan.groups import CompactGroup
 from optimizer.plan.operators import operators
-from optimizer.plan.plan import CompactGroup
 from optimizer.statistics import Statistics
 from tests.differential.test_local import Case, events_of, multiset
 from tests.running import How, run_local

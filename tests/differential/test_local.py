@@ -13,7 +13,7 @@ from engines.input.event_table import Events, from_table
 from engines.limits import Limits
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
-from optimizer.ir import query as ir
+from optimizer.ir import pattern as ir
 from optimizer.ir.query import (
     Aggregate,
     Aggregation,

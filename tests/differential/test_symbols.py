@@ -12,7 +12,7 @@ from engines.input.event_table import from_table
 from engines.reference.meaning import Matcher
 from engines.reference.values import Row
 from optimizer.bind.binder import load_bound
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
 
 WHOLE = (-(2**63), -(2**53) - 1, -1, 0, 1, 2, 2**53, 2**53 + 1, 2**63 - 1)
 REAL = (-1e300, -1.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.0**53, 9.3e18, 1e300)

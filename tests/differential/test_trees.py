@@ -20,8 +20,8 @@ from engines.program import Counts, RunContext, RunOptions
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
 from optimizer.bind.binder import load_bound
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload
-from optimizer.ir.query import events as components
 from optimizer.plan.compile_tree import compile_tree
 from optimizer.trees import Leaf, NegTop, NSeq, SeqJoin, quick_sharing
 from optimizer.trees import Shape as TreeShape

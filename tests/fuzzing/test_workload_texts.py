@@ -19,7 +19,8 @@ import typer
 from api.cli.commands.check import check
 from optimizer.bind.binder import bind, load_bound
 from optimizer.explain.text import render_text
-from optimizer.ir.query import BoundWorkload, Neg, Pattern, events
+from optimizer.ir.pattern import Neg, Pattern, events
+from optimizer.ir.query import BoundWorkload
 from optimizer.plan.plan import to_json
 from sharing.planner import make_plan
 from sharing.solvers.candidates import Options
@@ -28,7 +29,8 @@ from tests.fuzzing.workload_texts import bundled_texts, query_text, workload_tex
 from workloads.errors import Diagnostic, QueryError, SheafError, Span, WorkloadError
 from workloads.loading import load_workload, parse_document, read_workload
 from workloads.parser import parse_query
-from workloads.syntax import Exactly, print_query
+from workloads.printing import print_query
+from workloads.syntax import Exactly
 from workloads.workload import to_document
 
 

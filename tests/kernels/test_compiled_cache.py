@@ -1,6 +1,8 @@
 """Where compiled kernels are kept."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,39 @@ def test_a_folder_that_others_can_write_to_is_not_taken(read_only: Path, tmp_pat
     open_to_all.chmod(0o777)
     use_own_folder(read_only)
     assert os.environ[SETTING] == str(tmp_path / f"sheaf-kernels-{os.getuid()}")
+
+
+KERNEL = """
+import kernels, numba, numpy as np
+
+@numba.njit(cache=True)
+def middle(values):
+    return np.sort(values)[values.size // 2]
+"""
+CALLER = """
+import called, numba, numpy as np
+
+@numba.njit
+def doubled(values):
+    return 2 * called.middle(values)
+
+values = np.array([5, 1, 3])
+print(called.middle(values), doubled(values), len(called.middle.stats.cache_hits))
+"""
+
+
+def test_what_is_compiled_may_call_what_was_loaded(tmp_path: Path) -> None:
+    """The loaded kernel's LLVM code is read then, which loading it left unread."""
+    (tmp_path / "called.py").write_text(KERNEL)
+    places = os.pathsep.join([str(tmp_path), *sys.path])
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", CALLER],
+            env=os.environ | {SETTING: str(tmp_path), "PYTHONPATH": places},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    ]
+    assert said == ["3 6 0\n", "3 6 1\n"]  # compiled, then loaded

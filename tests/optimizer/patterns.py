@@ -9,7 +9,7 @@ from optimizer.ir.query import Query
 from optimizer.statistics import Statistics
 from optimizer.statistics.statistics import joint_text, symbols_of
 from optimizer.trees import CostedTree, print_tree
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 
 def query_of(text: str, **stream: Any) -> Query:

@@ -3,8 +3,8 @@
 import pytest
 
 from optimizer.bind.binder import load_bound
-from optimizer.ir.query import Event, Symbol, events
-from workloads import syntax as ex
+from optimizer.ir.pattern import Event, Symbol, events
+from workloads import expressions as ex
 from workloads.errors import WorkloadError
 
 STREAM = {

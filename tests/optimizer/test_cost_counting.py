@@ -39,7 +39,8 @@ from optimizer.cost.unit_costs import (
     UnitCostsError,
     nanoseconds,
 )
-from optimizer.ir.query import Symbol, Window
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Window
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.statistics.statistics import MissingStatisticError
 

@@ -13,11 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.ir.fingerprint import fingerprint, fingerprint_pattern, signature, spell
-from optimizer.ir.query import And, BoundWorkload, Neg, Or, Pattern, Query, Seq, rename, transform
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Or,
+    Pattern,
+    Seq,
+    rename,
+    transform,
+)
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rewrite.body import aliases
 from tests.optimizer.rewriting import body_of, query_of
 from tests.strategies import workloads
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engines.reference.values import Row, true
 from optimizer.bind.conditions import canonical
 from optimizer.ir.implication import implies
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.parser import parse_condition
 
 VALUES = (None, -1, 0, 0.5, 1, 2, 3)

@@ -23,7 +23,7 @@ from optimizer.bind.binder import load_bound
 from optimizer.cost.absence import Absence, in_turn, share_left
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import events as components
+from optimizer.ir.pattern import events as components
 from optimizer.plan.compile_tree import compile_tree
 from optimizer.statistics import KeyStatistics
 from optimizer.trees import Latest, Leaf, NegTop, NSeq, SeqJoin, Tree, best_tree, steps_of

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given as examples
 
 from optimizer.bind.binder import load_bound
-from optimizer.ir.query import BoundWorkload, Query, Symbol, events
+from optimizer.ir.pattern import Symbol, events
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rewrite.normalize import normalize_query
 from optimizer.statistics import (
     Defaults,
@@ -30,7 +31,7 @@ from optimizer.statistics.statistics import (
     to_document,
 )
 from tests.strategies import workloads
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 STREAM: dict[str, Any] = {"time": "ts", "type": "kind", "sequence": "seq"}
 

@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from engines.reference import matches_of
-from optimizer.ir.query import And, Event, Neg, Proj, Seq, Symbol
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Proj,
+    Seq,
+    Symbol,
+)
 from tests.oracle.notation import matches, rows, workload
 
 

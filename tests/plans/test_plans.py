@@ -27,7 +27,13 @@ from optimizer.explain.query_text import render_query
 from optimizer.explain.text import render_text
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.diff import render_change
-from optimizer.plan.plan import CountingGroup, Model, Plan, from_json, to_json
+from optimizer.plan.groups import CountingGroup
+from optimizer.plan.plan import (
+    Model,
+    Plan,
+    from_json,
+    to_json,
+)
 from sharing.planner import make_plan
 from tests.benchmarks.ways import WAYS, case_of, counting
 from tests.running import How, run_local

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from optimizer.ir.query import Symbol, Window
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Window
 from sharing.counting.benefit import Floats
 from sharing.counting.candidates import Candidates, CountSetting, QuerySteps, Step
 

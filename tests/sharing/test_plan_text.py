@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from optimizer.bind.binder import load_bound
 from optimizer.explain.text import PlanText, render_text
-from optimizer.ir.query import BoundWorkload, Event, Query, Seq
+from optimizer.ir.pattern import Event, Seq
+from optimizer.ir.query import BoundWorkload, Query
+from optimizer.plan.groups import CountingGroup
 from optimizer.plan.lineage import QueryOperators
-from optimizer.plan.plan import CONSTRUCTING, CountingGroup, Operator, Plan
+from optimizer.plan.plan import CONSTRUCTING, Operator, Plan
 from sharing import obstacles
 from sharing.obstacles import find_obstacles
 from sharing.planner import make_plan

@@ -16,8 +16,8 @@ import pytest
 
 from engines import reference
 from optimizer.bind.binder import load_bound
+from optimizer.ir.pattern import events as all_events
 from optimizer.ir.query import Query
-from optimizer.ir.query import events as all_events
 from workloads import bundled
 from workloads.errors import SheafError
 from workloads.generators import SpecError, generate_table

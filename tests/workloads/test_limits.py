@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.bind import binder
+from optimizer.bind import binder, scope
 from optimizer.bind.binder import load_bound
 from workloads import limits
 from workloads.errors import QueryError, WorkloadError, did_you_mean
@@ -330,7 +330,7 @@ def test_suggestions_are_looked_for_only_so_often(monkeypatch):
     def count(name, known, alike=0.6):
         compared.append(name)
 
-    monkeypatch.setattr(binder, "did_you_mean", count)
+    monkeypatch.setattr(scope, "did_you_mean", count)
     pattern = ", ".join(f"Unknwon{n} a{n}" for n in range(100))
     document = {
         "stream": {"time": "ts", "types": [f"Unknown{n}" for n in range(10_000)], "type": "kind"},
@@ -339,7 +339,7 @@ def test_suggestions_are_looked_for_only_so_often(monkeypatch):
     with pytest.raises(WorkloadError) as caught:
         load_bound(document)
     assert len(caught.value.diagnostics) == 3_000
-    assert len(compared) <= binder.MAX_SUGGESTIONS + binder.MAX_SUGGESTIONS_OF_QUERY
+    assert len(compared) <= binder.MAX_SUGGESTIONS + scope.MAX_SUGGESTIONS_OF_QUERY
 
 
 def test_long_names_are_not_compared():

@@ -108,7 +108,6 @@ def test_all_mistakes_are_reported_together():
         ({"stream": {**STREAM, "unit": "sec"}, "queries": [QUERY]}, "stream.unit is 'sec'"),
         ({"stream": STREAM, "queries": [7]}, "query 1 is 7, not a text"),
         ({"stream": STREAM, "queries": [QUERY, QUERY]}, "has the name of query 1"),
-        ({"stream": {**STREAM, "types": {"T": "a.x > 1"}}, "queries": [QUERY]}, "condition of a"),
         ({"stream": {**STREAM, "types": {"T": "x"}}, "queries": [QUERY]}, "not a condition"),
         ({"stream": {**STREAM, "attributes": {"x": "nt"}}, "queries": [QUERY]}, "unknown type"),
         ({"stream": STREAM, "queries": [QUERY], "statistics": {"rates": 1}}, "not a map"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError
 from workloads.parser import parse_condition, parse_query

@@ -8,7 +8,7 @@ from tests import strategies
 from tests.syntax_strategies import syntax_queries
 from workloads import syntax as sx
 from workloads.parser import parse_query
-from workloads.syntax import print_query
+from workloads.printing import print_query
 
 
 @settings(max_examples=400, deadline=None)

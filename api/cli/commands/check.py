@@ -69,7 +69,8 @@ def _refusal(given: str, error: SheafError) -> dict[str, Any]:
 
 
 def _facts(bound: BoundWorkload) -> dict[str, Any]:
-    from optimizer.ir.query import Aggregation, events
+    from optimizer.ir.pattern import events
+    from optimizer.ir.query import Aggregation
 
     queries = bound.queries
     keys = sorted({query.key for query in queries if query.key}, key=lambda key: (len(key), key))

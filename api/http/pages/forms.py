@@ -17,7 +17,7 @@ from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
 from api.planning.process_pool import INLINE_BYTES
 from api.planning.service import CheckedWorkload, check_text
-from optimizer.ir.query import events
+from optimizer.ir.pattern import events
 from workloads.errors import Diagnostic, WorkloadError
 
 router = APIRouter(prefix="/pages")

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engines.columns.columns import Vector, broadcast, evaluate, truth
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
+from engines.columns.vectors import Vector, broadcast, evaluate, truth
 from engines.matching.aggregate.windows import (
     Reports,
     SlideWindows,
@@ -27,17 +27,15 @@ from engines.matching.stepwise.plan import Mode, plan_choice, window_mode
 from engines.matching.stepwise.steps import Frame, Name, QueryScan, Slot, run_steps
 from engines.results.json_text import KeyTexts, with_fixed
 from engines.results.tables import aggregate_schema
-from optimizer.ir.query import (
-    Aggregation,
+from optimizer.ir.pattern import (
     Pattern,
-    Query,
     alternatives,
     events,
     last_events,
     unkept,
-    whole_ticks,
 )
-from workloads import syntax as ex
+from optimizer.ir.query import Aggregation, Query, whole_ticks
+from workloads import expressions as ex
 
 
 class MatchColumns(NamedTuple):
@@ -195,7 +193,7 @@ def _tables(
         having = evaluate(
             output.having,
             _no_attribute,
-            scan.columns.text_code,
+            scan.columns.texts,
             lambda call: totals.result(call.function, call.argument),
         )
         shown = shown & truth(broadcast(having, len(windows)))

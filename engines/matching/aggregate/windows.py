@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import Array, Vector, compute
 from engines.columns.exact_sums import digits_of
 from engines.columns.groups import number_vector, ranges, worst
 from engines.columns.layout import Rows, changes_in
+from engines.columns.vectors import Array, Vector, compute
 from engines.matching.stepwise.steps import Extent, Frame, Name, QueryScan, Slot
-from optimizer.ir.query import Event, Symbol
+from optimizer.ir.pattern import Event, Symbol
 from workloads.errors import UnsupportedError
 
 

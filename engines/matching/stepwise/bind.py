@@ -9,12 +9,12 @@ from functools import reduce
 
 import numpy as np
 
-from engines.columns.columns import Mask
 from engines.columns.groups import EventGroups, ends, ranges
 from engines.columns.layout import Equality, Rows
+from engines.columns.vectors import Mask
 from engines.matching.stepwise.steps import Frame, Name, QueryScan, Slot, gap_high, gap_low, holds
-from optimizer.ir.query import Event, PositionGap, Symbol
-from workloads import syntax as ex
+from optimizer.ir.pattern import Event, PositionGap, Symbol
+from workloads import expressions as ex
 from workloads.syntax import Exactly
 
 

@@ -17,7 +17,8 @@ from engines.matching.stepwise.plan import Mode, plan_choice
 from engines.matching.stepwise.steps import Frame, QueryScan, Slot, StepPlan, run_steps, value
 from engines.results.chunks import MatchChunk
 from engines.results.json_text import BoundAliases, KeyTexts
-from optimizer.ir.query import Pattern, Query, alternatives, waits
+from optimizer.ir.pattern import Pattern, alternatives, waits
+from optimizer.ir.query import Query
 
 
 class StepMatches(MatchChunk):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.columns.columns import Mask
 from engines.columns.layout import Rows
+from engines.columns.vectors import Mask
 from engines.matching.stepwise.steps import (
     Frame,
     Name,
@@ -19,7 +19,7 @@ from engines.matching.stepwise.steps import (
     gap_low,
     run_steps,
 )
-from optimizer.ir.query import PositionGap, Symbol
+from optimizer.ir.pattern import PositionGap, Symbol
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from engines.matching.stepwise.steps import (
     gap_high,
     gap_low,
 )
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
@@ -47,8 +47,13 @@ from optimizer.ir.query import (
     positive_events,
     unkept,
 )
-from workloads import syntax as ex
-from workloads.syntax import All, Exactly, One, Plus
+from workloads import expressions as ex
+from workloads.syntax import (
+    All,
+    Exactly,
+    One,
+    Plus,
+)
 
 
 @dataclass(frozen=True, eq=False)

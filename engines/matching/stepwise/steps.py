@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from engines.columns.columns import Mask, Vector, evaluate, truth
 from engines.columns.groups import EventGroups, aggregate
 from engines.columns.layout import Rows
+from engines.columns.vectors import Mask, Vector, evaluate, truth
 from engines.limits import Limits, refuse
-from optimizer.ir.query import PositionGap, Symbol
-from workloads import syntax as ex
+from optimizer.ir.pattern import PositionGap, Symbol
+from workloads import expressions as ex
 
 if TYPE_CHECKING:
     from engines.columns.layout import ArrangedEvents
@@ -223,7 +223,7 @@ def value(expression: ex.Expression, scan: QueryScan, frame: Frame) -> Vector:
         values = scan.arranged.vector(node.argument.name).take(group.rows)
         return aggregate(node.function, values, group)
 
-    return evaluate(expression, attribute, scan.columns.text_code, call)
+    return evaluate(expression, attribute, scan.columns.texts, call)
 
 
 def holds(condition: ex.Expression, scan: QueryScan, frame: Frame) -> Mask:

@@ -18,7 +18,8 @@ from engines.statistics.running import (
     look,
 )
 from optimizer.cost.unit_costs import COMPILED
-from optimizer.ir.query import Event, Query, Reading, Window, alternatives, parts_of
+from optimizer.ir.pattern import Event, alternatives, parts_of
+from optimizer.ir.query import Query, Reading, Window
 from optimizer.plan import join_operators as op
 from optimizer.plan.compile_tree import ReadingTree
 from optimizer.plan.join_operators import Operator

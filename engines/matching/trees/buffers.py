@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import Columns, Vector
+from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import (
     Layout,
@@ -19,9 +19,10 @@ from engines.columns.layout import (
     changes_in,
     settle,
 )
+from engines.columns.vectors import Vector
 from engines.device_kernels import CPU, DeviceKernels
 from kernels.walk.cpu import Reach, reach
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 from optimizer.statistics import KeyStatistics
 from workloads.errors import UnsupportedError
 

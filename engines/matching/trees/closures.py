@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import Mask
 from engines.columns.groups import EventGroups, ends, ranges
 from engines.columns.layout import changes_in
+from engines.columns.vectors import Mask
 from engines.matching.trees.buffers import (
     Buffer,
     Column,

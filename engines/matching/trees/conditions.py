@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import EXACT_DOUBLE, Mask, Vector, broadcast, evaluate, truth
 from engines.columns.groups import EventGroups, aggregate, ranges
+from engines.columns.vectors import EXACT_DOUBLE, Mask, Vector, broadcast, evaluate, truth
 from engines.matching.trees.buffers import (
     Buffer,
     Column,
@@ -26,7 +26,7 @@ from engines.matching.trees.buffers import (
 from kernels.joins import cpu as joins
 from optimizer.plan.join_operators import Conditions, Gap, Inside
 from optimizer.trees.tree import Side
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 
 Doubles = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ def value(expression: ex.Expression, picked: SelectedEvents, buffer: Buffer) -> 
         assert isinstance(group, EventGroups)
         return aggregate(node.function, picked.vector(node.argument.name).take(group.rows), group)
 
-    return evaluate(expression, attribute, picked.columns.text_code, call)
+    return evaluate(expression, attribute, picked.columns.texts, call)
 
 
 class JoinInputs(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.account import charged
-from engines.columns.columns import Mask
 from engines.columns.groups import EventGroups
+from engines.columns.vectors import Mask
 from engines.limits import PartialLimit, PartialLimitError, refuse
 from engines.matching.trees.buffers import (
     Buffer,
@@ -43,7 +43,7 @@ from engines.matching.trees.marks import Marker, taken
 from engines.matching.trees.walks import walked
 from engines.program import RunContext
 from kernels.joins import cpu as joins
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 from optimizer.plan import join_operators as op
 from optimizer.plan.join_operators import Operator
 from workloads.syntax import All

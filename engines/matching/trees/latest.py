@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.columns.columns import Mask
+from engines.columns.vectors import Mask
 from engines.matching.trees.buffers import Buffer
 from optimizer.plan import join_operators as op
 from optimizer.plan.join_operators import Operator

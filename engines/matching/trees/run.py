@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.account import Account, charged
-from engines.columns.columns import Columns, Vector
+from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows, partition_codes
+from engines.columns.vectors import Vector
 from engines.device_kernels import DeviceKernels
 from engines.limits import PartialLimitError, named_error
 from engines.matching.aggregate.aggregates import MatchColumns
@@ -25,12 +26,13 @@ from engines.program import Program, RunContext, TreeUnit
 from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, object_texts
 from optimizer.engines import compact
-from optimizer.ir.query import Construction, Pattern, Query, waits
-from optimizer.ir.query import events as components
+from optimizer.engines.spec import Device
+from optimizer.ir.pattern import Pattern, waits
+from optimizer.ir.pattern import events as components
+from optimizer.ir.query import Construction, Query
 from optimizer.plan.compile_tree import ReadingTree
 from optimizer.plan.join_operators import Operator
-from optimizer.plan.plan import Device
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import TooLargeError, UnsupportedError
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import Vector, broadcast
 from engines.columns.groups import EventGroups
+from engines.columns.vectors import Vector, broadcast
 from engines.matching.trees.buffers import (
     Buffer,
     Column,
@@ -38,8 +38,9 @@ from engines.matching.trees.conditions import (
 from kernels.joins import cpu as joins
 from kernels.walk import cpu as kernel
 from optimizer.plan.join_operators import Walk
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
+from workloads.printing import print_expression
 
 
 class WalkedRows(NamedTuple):
@@ -193,8 +194,8 @@ class _Ready:
             return None  # an error only where there is a row to evaluate it on
         test: str = condition.operator
         if self.turn[one] > self.turn[two]:
-            return _Comparison(test, one, left, two, right, ex.print_expression(condition.left))
-        what = ex.print_expression(condition.right)
+            return _Comparison(test, one, left, two, right, print_expression(condition.left))
+        what = print_expression(condition.right)
         return _Comparison(MIRRORED[test], two, right, one, left, what)
 
     def _column(self, number: int) -> Column:

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from optimizer.ir.query import Query, Symbol, events
-from workloads import syntax as ex
+from optimizer.ir.pattern import Symbol, events
+from optimizer.ir.query import Query
+from workloads import expressions as ex
 from workloads.workload import Stream
 
 if TYPE_CHECKING:

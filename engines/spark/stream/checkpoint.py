@@ -23,7 +23,7 @@ from engines.program import CountingUnit, Program
 from engines.spark.batch.job import Key, plan_routes
 from engines.spark.stream.source import complete_until, lateness_of
 from optimizer.ir.query import Query
-from workloads.syntax import print_expression
+from workloads.printing import print_expression
 
 VERSION = 4
 _FILE = "sheaf.json"

@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer.bind.conditions import canonical
-from optimizer.ir.query import And, Event, Neg, Pattern, Seq, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Pattern,
+    Seq,
+    with_parts,
+)
 from optimizer.rewrite.body import gaps, mandatory_positive
 from optimizer.rewrite.rule import NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import One
 
 NAME = "absorb-negations"

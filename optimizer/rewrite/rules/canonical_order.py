@@ -7,7 +7,17 @@ has no part in it.
 
 from __future__ import annotations
 
-from optimizer.ir.query import And, Neg, Or, Pattern, Proj, Seq, print_pattern, rename, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    print_pattern,
+    rename,
+    with_parts,
+)
 from optimizer.rewrite.body import aliases, gaps
 from optimizer.rewrite.rule import NodeContext
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import itertools
 
-from optimizer.ir.query import And, Neg, Or, Pattern, Seq, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Or,
+    Pattern,
+    Seq,
+    with_parts,
+)
 from optimizer.rewrite.body import count_alternatives
 from optimizer.rewrite.rule import NodeContext
 

@@ -7,7 +7,14 @@ conditions on them included.
 from __future__ import annotations
 
 from optimizer.ir.fingerprint import signature
-from optimizer.ir.query import And, Neg, Pattern, Seq, print_pattern, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Pattern,
+    Seq,
+    print_pattern,
+    with_parts,
+)
 from optimizer.rewrite.body import gaps
 from optimizer.rewrite.rule import NodeContext
 

@@ -7,7 +7,12 @@ OR. Where all of them are positive it is for `never-disjuncts` to say what follo
 
 from __future__ import annotations
 
-from optimizer.ir.query import Pattern, events, innermost, scopes
+from optimizer.ir.pattern import (
+    Pattern,
+    events,
+    innermost,
+    scopes,
+)
 from optimizer.rewrite.body import (
     FALSE,
     aliases,
@@ -20,7 +25,7 @@ from optimizer.rewrite.body import (
 )
 from optimizer.rewrite.folding import fold
 from optimizer.rewrite.rule import Edit, NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 NAME = "false-conditions"
 

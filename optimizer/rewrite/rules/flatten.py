@@ -6,7 +6,13 @@ NEEL, table II.
 
 from __future__ import annotations
 
-from optimizer.ir.query import And, Or, Pattern, Seq, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Or,
+    Pattern,
+    Seq,
+    with_parts,
+)
 from optimizer.rewrite.rule import NodeContext
 
 NAME = "flatten"

@@ -8,10 +8,10 @@ what a constantly false one does is for `false-conditions` and `never-disjuncts`
 from __future__ import annotations
 
 from optimizer.bind.conditions import ordered_unique
-from optimizer.ir.query import Pattern
+from optimizer.ir.pattern import Pattern
 from optimizer.rewrite.folding import TRUE, fold
 from optimizer.rewrite.rule import Edit, NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 NAME = "fold-conditions"
 

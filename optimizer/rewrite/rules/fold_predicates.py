@@ -7,11 +7,11 @@ constantly false is left as the only one: the event never occurs.
 from __future__ import annotations
 
 from optimizer.bind.conditions import ordered_unique
-from optimizer.ir.query import Event, Pattern, Symbol
+from optimizer.ir.pattern import Event, Pattern, Symbol
 from optimizer.rewrite.body import FALSE
 from optimizer.rewrite.folding import TRUE, fold
 from optimizer.rewrite.rule import NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 NAME = "fold-predicates"
 

@@ -6,7 +6,12 @@ conjunction: ZStream, section 5.2.1, expressions 1 and 2.
 
 from __future__ import annotations
 
-from optimizer.ir.query import And, Neg, Pattern, Seq
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Pattern,
+    Seq,
+)
 from optimizer.rewrite.body import disjunction, only_negations
 from optimizer.rewrite.rule import NodeContext
 

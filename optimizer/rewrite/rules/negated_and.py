@@ -21,7 +21,16 @@ from __future__ import annotations
 import itertools
 
 from optimizer.bind.conditions import canonical, ordered_unique
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, positive_events
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    positive_events,
+)
 from optimizer.rewrite.body import (
     conditions_on,
     gaps,
@@ -34,7 +43,7 @@ from optimizer.rewrite.exclusion import exclusive
 from optimizer.rewrite.folding import fold
 from optimizer.rewrite.rule import Edit, NodeContext
 from optimizer.rewrite.rules.push_down import MAX_PUSHED, condition_obstacle
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import All, Exactly, One
 from workloads.workload import Stream
 

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from optimizer.ir.query import NEVER, Pattern, Symbol, events
+from optimizer.ir.pattern import (
+    NEVER,
+    Pattern,
+    Symbol,
+    events,
+)
 from optimizer.rewrite.body import (
     FALSE,
     disjunction,
@@ -21,7 +26,7 @@ from optimizer.rewrite.body import (
 )
 from optimizer.rewrite.folding import fold, is_constant
 from optimizer.rewrite.rule import NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 NAME = "never-disjuncts"
 

@@ -8,7 +8,7 @@ closes; and in an AND of one other part, in a SEQ, it keeps what reaches to the 
 
 from __future__ import annotations
 
-from optimizer.ir.query import (
+from optimizer.ir.pattern import (
     And,
     Event,
     Neg,

@@ -24,7 +24,17 @@ Preconditions (`obstacle` says which one fails):
 from __future__ import annotations
 
 from optimizer.bind.conditions import canonical, ordered_unique
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, events, walk
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    events,
+    walk,
+)
 from optimizer.rewrite.body import (
     aliases,
     conditions_on,
@@ -39,8 +49,9 @@ from optimizer.rewrite.body import (
 from optimizer.rewrite.folding import fold, is_constant
 from optimizer.rewrite.rule import Edit, Names, NodeContext
 from optimizer.rewrite.rules.distribute import MAX_NEGATED
-from workloads import syntax as ex
-from workloads.syntax import All, Exactly, One, print_expression
+from workloads import expressions as ex
+from workloads.printing import print_expression
+from workloads.syntax import All, Exactly, One
 
 NAME = "push-down"
 MAX_PUSHED = 128

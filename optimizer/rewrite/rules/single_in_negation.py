@@ -12,10 +12,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, walk
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    walk,
+)
 from optimizer.rewrite.body import aliases, conditions_on, only_negations
 from optimizer.rewrite.rule import NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import All, Exactly, Plus
 
 NAME = "single-in-negation"

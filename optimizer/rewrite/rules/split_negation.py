@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections import Counter
 
 from optimizer.bind.conditions import canonical, ordered_unique
-from optimizer.ir.query import And, Neg, Or, Pattern, Seq, rename, with_parts
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Or,
+    Pattern,
+    Seq,
+    rename,
+    with_parts,
+)
 from optimizer.rewrite.body import aliases
 from optimizer.rewrite.rule import Edit, Names, NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 NAME = "split-negation"
 

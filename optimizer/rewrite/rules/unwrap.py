@@ -5,7 +5,13 @@ Always holds: one part has nothing to be ordered with, joined with or chosen fro
 
 from __future__ import annotations
 
-from optimizer.ir.query import And, Neg, Or, Pattern, Seq
+from optimizer.ir.pattern import (
+    And,
+    Neg,
+    Or,
+    Pattern,
+    Seq,
+)
 from optimizer.rewrite.rule import NodeContext
 
 NAME = "unwrap"

@@ -5,10 +5,10 @@ Precondition: no alternative has all the components of the condition, so it is n
 
 from __future__ import annotations
 
-from optimizer.ir.query import Pattern
+from optimizer.ir.pattern import Pattern
 from optimizer.rewrite.body import together
 from optimizer.rewrite.rule import Edit, NodeContext
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 NAME = "vacuous-conditions"
 

@@ -17,7 +17,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from optimizer.ir.query import Symbol, Window
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Window
 from sharing.counting.benefit import Floats, Worth
 from sharing.counting.candidates import CANDIDATE_KINDS, Candidates, CountSetting
 from sharing.errors import MissingStatisticError

@@ -17,7 +17,7 @@ import numpy as np
 
 from optimizer.cost.substrings import Arrivals
 from optimizer.cost.unit_costs import UnitCosts
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 from optimizer.statistics import Statistics
 from sharing.counting.benefit import Floats
 from sharing.counting.candidates import CANDIDATE_KINDS, Candidates, CountSetting, Ints, QuerySteps

@@ -37,6 +37,7 @@ def events(tmp_path_factory):
 def test_checking_a_workload_loads_no_arrays_and_no_engine() -> None:
     modules = loaded("check", "shop")
     assert not modules & {"numpy", "pyarrow", "numba", "pandas", "fastapi", "networkx", "ortools"}
+    assert "pydantic" not in modules
     assert not [name for name in modules if name.startswith(("engines", "kernels", "sharing"))]
 
 
@@ -44,6 +45,7 @@ def test_a_local_run_loads_no_service_no_spark_and_no_pandas(events, tmp_path) -
     modules = loaded("run", "shop", "--events", events, "--out", str(tmp_path / "rows.parquet"))
     assert "kernels.product.cpu" in modules
     assert not modules & {"pandas", "fastapi", "pyspark", "networkx", "ortools", "pyarrow.dataset"}
+    assert not modules & {"pydantic", "numba.np.arraymath", "numba.cpython.unicode"}
 
 
 def test_a_run_without_pandas_gives_the_rows_of_one_with_it(events, tmp_path) -> None:
@@ -61,3 +63,36 @@ def test_a_run_without_pandas_gives_the_rows_of_one_with_it(events, tmp_path) ->
         command, module = (path.with_suffix(f".{kind}.jsonl").read_text() for path in out.values())
         assert command == module
         assert command
+
+
+ENDING = """
+import atexit, sys, threading, time
+from api.cli.quick_start import leave
+threading.Thread(target=lambda: (time.sleep(0.1), print("thread"))).start()
+atexit.register(print, "exit function")
+print("text", end=" ")
+leave(3)
+"""
+
+
+def test_a_process_that_leaves_at_once_has_ended_all_it_began() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stdout == "text thread\nexit function\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--threads", "none"), "--threads"),
+        (("--threads", "-1"), "--threads"),
+        (("--match", "picture"), "--match"),
+        (("--slice",), "--slice"),
+    ],
+)
+def test_what_is_no_plain_value_is_refused_by_its_name(given, said) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "run", "shop", *given], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert said in done.stderr.splitlines()[-1] or said in done.stderr.partition("Traceback")[0]

@@ -9,10 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from optimizer.ir.query import Construction, Event, Neg, Pattern, Query, Seq, alternatives
-from workloads import syntax as ex
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Pattern,
+    Seq,
+    alternatives,
+)
+from optimizer.ir.query import Construction, Query
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
-from workloads.syntax import One, Plus, print_expression
+from workloads.printing import print_expression
+from workloads.syntax import One, Plus
 
 # `nested` finds all results of a negated sequence, as published, and `nested first` only one.
 Way = OneOf["stacks", "configurations", "nested", "nested first"]

@@ -9,8 +9,8 @@ from engines.columns.columns import Columns
 from engines.matching.trees.buffers import Buffer, SelectedEvents, first_of, last_of
 from engines.matching.trees.run import MatchReading, TreeMatches
 from engines.results.tables import match_schema, plain
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Query
-from optimizer.ir.query import events as components
 from tests.benchmarks.rivals.outline import Way
 from tests.benchmarks.rivals.ways import Matches, find
 

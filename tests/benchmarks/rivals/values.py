@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engines.columns.columns import EXACT_DOUBLE, Vector, broadcast, evaluate
+from engines.columns.vectors import EXACT_DOUBLE, Vector, broadcast, evaluate
 from engines.matching.trees.buffers import SelectedEvents
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.errors import UnsupportedError
-from workloads.syntax import print_expression
+from workloads.printing import print_expression
 
 Doubles = npt.NDArray[np.float64]
 _NUMBERS = {"int", "float", "bool"}
@@ -26,7 +26,7 @@ def sides_of(condition: ex.Comparison, picked: SelectedEvents) -> tuple[Doubles,
 
 
 def _value(side: ex.Expression, picked: SelectedEvents) -> Vector:
-    found = evaluate(side, lambda node: picked.vector(node.name), picked.columns.text_code)
+    found = evaluate(side, lambda node: picked.vector(node.name), picked.columns.texts)
     return broadcast(found, len(picked))
 
 

@@ -12,14 +12,15 @@ import numpy.typing as npt
 from engines.columns.groups import EventGroups, ends
 from engines.matching.trees.buffers import SelectedEvents
 from kernels.joins import cpu as joins
-from optimizer.ir.query import Pattern, Query
+from optimizer.ir.pattern import Pattern
+from optimizer.ir.query import Query
 from tests.benchmarks.rivals.kernels.configurations import FoundGroups, find_by_configurations
 from tests.benchmarks.rivals.kernels.given import Comparisons, Events, Gaps
 from tests.benchmarks.rivals.kernels.nested import Nodes, find_nested
 from tests.benchmarks.rivals.kernels.stacks import find_by_stacks
 from tests.benchmarks.rivals.outline import Node, Outline, Way, outline
 from tests.benchmarks.rivals.values import Doubles, sides_of
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.syntax import Plus
 
 Rows = npt.NDArray[np.int32]

@@ -18,7 +18,7 @@ from engines.calibration.least_squares import nonnegative
 from engines.calibration.machine_costs import CalibrationError, known, save
 from engines.calibration.trials import drawn, ready, width_of
 from optimizer.cost.unit_costs import DEFAULTS, NAMES, Operations, UnitCosts
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 
 COSTS = UnitCosts(Operations(*(float(i) for i, _ in enumerate(NAMES))), "a test")
 

@@ -16,7 +16,7 @@ from kernels.product import cpu as kernel
 from optimizer.bind.binder import load_bound
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.substrings import changes, explored, value_changes
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 
 STREAM = {"time": "ts", "unit": "ms", "type": "type"}
 TYPES = "ABCDEN"

@@ -8,7 +8,7 @@ import pytest
 from engines.columns.columns import Columns
 from engines.input.event_table import from_table
 from optimizer.bind.binder import load_bound
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 
 TYPES = ["A", None, "B", "", "AB", "A", "Größe", "C", None, "B"]
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.columns.columns import Columns, Vector, broadcast, evaluate
+from engines.columns.columns import Columns
 from engines.columns.exact_sums import digits_of
 from engines.columns.groups import EventGroups, aggregate, ends
+from engines.columns.vectors import Vector, broadcast, evaluate
 from engines.input.event_table import from_table
 from engines.reference.values import Row, over, value
 from optimizer.ir.query import BoundWorkload
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.parser import parse_condition
 from workloads.workload import Stream
 
@@ -68,14 +69,14 @@ def test_expressions_give_what_python_gives(
         expected = [value(expression, {"": (Row((0,), 0, row),)}) for row in rows]
     except OverflowError:
         return  # an integer too large to become a double
-    found = evaluate(expression, lambda node: columns.vector(node.name), columns.text_code)
+    found = evaluate(expression, lambda node: columns.vector(node.name), columns.texts)
     assert list(map(repr, listed(found, len(rows)))) == list(map(repr, expected))
 
 
 def test_the_negative_of_a_constant_past_64_bits_can_be_compared() -> None:
     columns = columns_of([{"i": None, "j": 0, "f": None, "g": None}])
     condition = ex.Comparison("<", ex.Negative(ex.Literal(2**64)), ex.Attribute("", "j"))
-    found = evaluate(condition, lambda node: columns.vector(node.name), columns.text_code)
+    found = evaluate(condition, lambda node: columns.vector(node.name), columns.texts)
     assert listed(found, 1) == [True]
 
 
@@ -100,7 +101,7 @@ def test_conditions_are_two_valued(condition: str, expected: list[bool]) -> None
     ]
     columns = columns_of(rows)
     found = evaluate(
-        parse_condition(condition), lambda node: columns.vector(node.name), columns.text_code
+        parse_condition(condition), lambda node: columns.vector(node.name), columns.texts
     )
     assert [bool(v) for v in listed(found, 3)] == expected
 

@@ -15,8 +15,8 @@ from engines.matching.trees.evaluation import SharedBuffers, most_at_once
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
 from optimizer.bind.binder import load_bound
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload
-from optimizer.ir.query import events as components
 from tests.differential.test_local import multiset
 from tests.running import How, run_local
 

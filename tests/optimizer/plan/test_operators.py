@@ -12,7 +12,13 @@ from optimizer.bind.binder import bind
 from optimizer.explain.text import render_text
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.lineage import QueryOperators
-from optimizer.plan.plan import Operator, Plan, PlanError, from_json, to_json
+from optimizer.plan.plan import (
+    Operator,
+    Plan,
+    PlanError,
+    from_json,
+    to_json,
+)
 from sharing.planner import make_plan
 from tests.optimizer.plan.test_plan import SHARED, TWO, plan_of
 from tests.strategies import workloads

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.explain.blocks import Flow, flows
+from optimizer.plan.groups import CountingGroup, Group
 from optimizer.plan.lineage import (
     SharedSteps,
     computed_once,
@@ -18,7 +19,7 @@ from optimizer.plan.lineage import (
     with_widest,
 )
 from optimizer.plan.load_plan import load_plan
-from optimizer.plan.plan import CountingGroup, Group, to_json
+from optimizer.plan.plan import to_json
 from tests.optimizer.plan.test_plan import SHARED, plan_of
 
 FOUR = {

@@ -14,8 +14,16 @@ from optimizer.bind.binder import bind, load_bound
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS
 from optimizer.explain.svg import render_svg
 from optimizer.explain.text import PlanText, render_text
-from optimizer.ir.query import Reading, alternatives
-from optimizer.plan.plan import Model, Plan, PlanError, Solver, from_json, to_json
+from optimizer.ir.pattern import alternatives
+from optimizer.ir.query import Reading
+from optimizer.plan.plan import (
+    Model,
+    Plan,
+    PlanError,
+    Solver,
+    from_json,
+    to_json,
+)
 from optimizer.statistics import MissingStatisticError
 from optimizer.statistics import Statistics as Known
 from optimizer.trees import best_tree

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from optimizer.plan.groups import StepwiseGroup
 from optimizer.plan.plan import (
     SINGLE,
     Operator,
@@ -14,7 +15,6 @@ from optimizer.plan.plan import (
     Partitioning,
     Plan,
     PlanError,
-    StepwiseGroup,
     state_of,
 )
 from tests.optimizer.plan.test_plan import TWO, plan_of

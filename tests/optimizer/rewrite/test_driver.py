@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 
-from optimizer.ir.query import And, Event, Neg, Or, Pattern, Proj, Seq, Symbol
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    Symbol,
+)
 from optimizer.rewrite.body import print_body
 from optimizer.rewrite.driver import RewriteError, apply, check, rewrite
 from optimizer.rewrite.rule import Edit, NodeContext
 from optimizer.rewrite.rules import RULES, canonical_order, flatten
 from tests.optimizer.rewriting import body_of
-from workloads import syntax as ex
+from workloads import expressions as ex
 
 A, B, C = (Event(Symbol(kind), kind.lower()) for kind in "ABC")
 

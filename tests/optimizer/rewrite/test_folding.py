@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from engines.reference.values import Binding, Row, true
 from optimizer.rewrite.folding import fold
 from tests import strategies
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.parser import parse_condition
-from workloads.syntax import print_expression
+from workloads.printing import print_expression
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optimizer.bind.binder import load_bound
-from optimizer.ir.query import events
+from optimizer.ir.pattern import events
 from optimizer.rewrite.body import Body, print_body
 from optimizer.rewrite.exclusion import exclusive
 from optimizer.rewrite.normalize import alternative_forms, normalize_query

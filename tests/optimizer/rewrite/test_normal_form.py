@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from optimizer.ir.query import Event, Neg, Or, Proj, Query, Seq
+from optimizer.ir.pattern import (
+    Event,
+    Neg,
+    Or,
+    Proj,
+    Seq,
+)
+from optimizer.ir.query import Query
 from optimizer.rewrite.body import Body, disjuncts, print_body
 from optimizer.rewrite.driver import rewrite
 from optimizer.rewrite.normalize import form_of, normalize

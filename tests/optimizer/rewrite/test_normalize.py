@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from optimizer.bind.binder import bind, load_bound
 from optimizer.ir.fingerprint import fingerprint
-from optimizer.ir.query import NEVER, BoundWorkload, Proj, Query, rename, walk
+from optimizer.ir.pattern import (
+    NEVER,
+    Proj,
+    rename,
+    walk,
+)
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rewrite.body import Body, positive_aliases, print_body
 from optimizer.rewrite.normalize import normalize_query, normalize_workload, planning_form
 from tests.optimizer.rewriting import query_of
 from tests.strategies import FLAT, constants_with_rows, workloads
-from workloads import syntax as ex
+from workloads import expressions as ex
 from workloads.loading import read_workload
 from workloads.workload import AttributeKind
 

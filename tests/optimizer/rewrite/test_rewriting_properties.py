@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.ir.fingerprint import fingerprint_pattern
-from optimizer.ir.query import BoundWorkload, Proj
+from optimizer.ir.pattern import Proj
+from optimizer.ir.query import BoundWorkload
 from optimizer.rewrite import normalize as constants
 from optimizer.rewrite.body import Body, disjuncts, print_body
 from optimizer.rewrite.driver import apply, rewrite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.ir.query import Symbol
+from optimizer.ir.pattern import Symbol
 from optimizer.rewrite.symbols import Use, symbol_table
 from tests.optimizer.rewriting import query_of
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.bind.binder import load_bound
-from optimizer.ir.query import Symbol, Window
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import Window
 from sharing.counting.benefit import aseq
 from sharing.counting.benefit.aseq import AseqModel
 from sharing.counting.candidates import CandidateKind, Candidates, CountSetting, mine

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 from optimizer.bind.binder import bind, load_bound
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS
-from optimizer.ir.query import BoundWorkload, Reading, alternatives
+from optimizer.ir.pattern import alternatives
+from optimizer.ir.query import BoundWorkload, Reading
 from optimizer.plan.plan import Plan, from_json, to_json
 from optimizer.rewrite.normalize import normalize_workload
 from optimizer.statistics import given as given_statistics

@@ -1,0 +1,210 @@
+"""Functions of texts and tests on them over arrays of distinct values, each by a library.
+
+Whatever is said of a text is said once of each distinct one; events take it by its number.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ipaddress
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workloads import expressions as ex
+from workloads.texts import lower, upper
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_NUMBER = r"^[+-]?(\d{1,300}(\.\d*)?|\.\d+)$"
+
+
+class TextCodes:
+    """The texts of all columns in one sorted dictionary, made when it is first needed.
+
+    The code of its i-th entry is 2i + 1, so that a constant that is not in it takes the even number
+    between its neighbours and compares right.
+    """
+
+    def __init__(self, found: Callable[[], Iterable[str]]) -> None:
+        self._found = found
+        self._made: tuple[list[str], pa.Array] | None = None
+
+    def _dictionary(self) -> tuple[list[str], pa.Array]:
+        if self._made is None:
+            ordered = sorted(set(self._found()))
+            self._made = ordered, pa.array(ordered, pa.string())
+        return self._made
+
+    def code(self, text: str) -> int:
+        """Where a text stands among the codes."""
+        ordered, _ = self._dictionary()
+        place = bisect.bisect_left(ordered, text)
+        return 2 * place + 1 if place < len(ordered) and ordered[place] == text else 2 * place
+
+    def codes(self, texts: pa.Array) -> npt.NDArray[np.int64]:
+        """The codes of texts that are in the dictionary."""
+        places = pc.index_in(texts.cast(pa.string()), value_set=self._dictionary()[1])
+        return 2 * np.asarray(pc.fill_null(places, 0)).astype(np.int64) + 1
+
+    def texts(self, codes: npt.NDArray[np.int64], nulls: Mask | None = None) -> pa.Array:
+        """The texts of codes."""
+        _, array = self._dictionary()
+        if not len(array):
+            return pa.nulls(len(codes), pa.string())
+        return array.take(pa.array(codes // 2, pa.int64(), mask=nulls))
+
+
+def apply(name: str, constants: Sequence[int], values: pa.Array) -> pa.Array:
+    """A function of each value: texts, 64-bit integers or doubles; null where it has none."""
+    kind = values.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    match name:
+        case "text":
+            return values if is_text else _as_texts(values)
+        case "number":
+            return _as_numbers(values) if is_text else values
+        case "length":
+            return pc.utf8_length(values).cast(pa.int64())
+        case "substring":
+            start = constants[0]
+            stop = None if len(constants) == 1 else max(1, start + constants[1]) - 1
+            return pc.utf8_slice_codeunits(values, max(1, start) - 1, stop)
+        case _:
+            return _cased(name, values)
+
+
+def _as_texts(values: pa.Array) -> pa.Array:
+    if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
+        return values.cast(pa.string())
+    return pa.nulls(len(values), pa.string())
+
+
+def _as_numbers(texts: pa.Array) -> pa.Array:
+    plain = pc.match_substring_regex(texts, _NUMBER)
+    return pa.array(
+        [
+            float(text) if is_number else None
+            for text, is_number in zip(texts.to_pylist(), plain.to_pylist(), strict=True)
+        ],
+        pa.float64(),
+    )
+
+
+def _cased(name: str, texts: pa.Array) -> pa.Array:
+    """Lower or upper case, character by character."""
+    by_arrow = pc.ascii_lower if name == "lower" else pc.ascii_upper
+    found = by_arrow(texts)
+    other = np.asarray(pc.fill_null(pc.invert(pc.string_is_ascii(texts)), False))
+    if not other.any():
+        return found
+    change = lower if name == "lower" else upper
+    rest = [change(text) for text in texts.filter(pa.array(other)).to_pylist()]
+    return pc.replace_with_mask(found, pa.array(other), pa.array(rest, texts.type))
+
+
+def hold(test: ex.TextTest, texts: pa.Array) -> Mask:
+    """For which texts a test with constant patterns holds; for no null."""
+    present = np.asarray(pc.is_valid(texts))
+    patterns = [p.value for p in test.patterns if isinstance(p, ex.Literal)]
+    known = [p for p in patterns if isinstance(p, str)]
+    if len(known) < len(patterns) and test.negated:
+        return np.zeros(len(texts), bool)  # compared with a null
+    found = np.full(len(texts), test.every)
+    for pattern in known:
+        one = _one(test.operator, pattern, texts)
+        found = found & one if test.every else found | one
+    if len(known) < len(patterns) and test.every:
+        found[:] = False
+    result: Mask = present & (found != test.negated)
+    return result
+
+
+def _one(operator: str, pattern: str, texts: pa.Array) -> Mask:
+    match operator:
+        case "CONTAINS":
+            found = pc.match_substring(texts, pattern)
+        case "STARTS WITH":
+            found = pc.starts_with(texts, pattern)
+        case "ENDS WITH":
+            found = pc.ends_with(texts, pattern)
+        case "LIKE":
+            found = _like(texts, pattern)
+        case "MATCHES":
+            return _matches(texts, pattern)
+        case _:
+            return _in_network(texts, pattern)
+    return np.asarray(pc.fill_null(found, False))
+
+
+def _like(texts: pa.Array, pattern: str) -> pa.Array:
+    """Arrow's own takes a backslash as an escape, and none of a pattern's is one here."""
+    return pc.match_like(texts, pattern.replace("\\", "\\\\"))
+
+
+def _matches(texts: pa.Array, pattern: str) -> Mask:
+    search = regex(pattern).search
+    return np.array([t is not None and search(t) is not None for t in texts.to_pylist()], bool)
+
+
+@lru_cache(4096)
+def regex(pattern: str) -> Any:
+    """A compiled regular expression."""
+    import re2
+
+    return re2.compile(pattern)
+
+
+def _in_network(texts: pa.Array, pattern: str) -> Mask:
+    network = ipaddress.ip_network(pattern, strict=False)
+    found = np.zeros(len(texts), bool)
+    for i, text in enumerate(texts.to_pylist()):
+        address = None if text is None else address_of(text)
+        found[i] = address is not None and address in network
+    return found
+
+
+@lru_cache(1 << 16)
+def address_of(text: str) -> Any:
+    """A text as an address; None for what is none."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def pair_holds(operator: str, text: str, pattern: str) -> bool:
+    """A test of one text with another that is no constant."""
+    if operator == "CONTAINS":
+        return pattern in text
+    return text.startswith(pattern) if operator == "STARTS WITH" else text.endswith(pattern)
+
+
+def base_attribute(node: ex.Expression) -> ex.Attribute | None:
+    """The attribute that a chain of functions is of."""
+    while isinstance(node, ex.Function | ex.Call):
+        if isinstance(node, ex.Call):
+            if node.argument is None:
+                return None
+            node = node.argument
+        else:
+            node = node.operand
+    return node if isinstance(node, ex.Attribute) else None
+
+
+def functions_of(node: ex.Expression) -> list[ex.Function]:
+    """The functions of a chain, the innermost first."""
+    found: list[ex.Function] = []
+    while isinstance(node, ex.Function | ex.Call):
+        if isinstance(node, ex.Function):
+            found.append(node)
+            node = node.operand
+        else:
+            assert node.argument is not None
+            node = node.argument
+    return found[::-1]
