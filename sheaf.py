@@ -6,8 +6,16 @@
     plan = sheaf.plan(workload, events="events.csv")
     print(plan)                                  # what is shared, and why
     results = sheaf.run(plan, "events.csv")
-    results.aggregates, results.matches          # pyarrow tables
+    results.aggregates, results.matches          # pyarrow tables of all rows
+    results["tried_then_spent"]                  # those of one query, a column for each value
     results.report["operators"]                  # rows and CPU of each operator, beside the plan's
+
+Events are files, tables of pyarrow, pandas, Polars or DuckDB, or a data frame of PySpark, stored or
+live. Of that, results are data frames of its session, one for each query:
+
+    plan = workload.plan(frame)
+    found = plan.run(frame)
+    found["tried_then_spent"].where("sum_p_amount > 1000").show()
 
 `Client` does the same with a service. These names are what Sheaf keeps stable; nothing else is.
 """
@@ -15,27 +23,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 from typing import Literal as OneOf
 
-from api.client import Client
 from workloads.errors import SheafError as SheafError
-from workloads.workload import Workload
+from workloads.workload import Workload as _Workload
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
+    from api.client import Client
+    from engines.results.structs import MatchStructs
+    from engines.spark.frames.batch import KnownEvents
+    from engines.spark.frames.results import FrameResults
+    from optimizer.ir.query import BoundWorkload
     from optimizer.plan.plan import Plan as PhysicalPlan
 
-__all__ = ["Client", "Plan", "Results", "SheafError", "Workload", "load", "plan", "run"]
+__all__ = [
+    "Client",
+    "Plan",
+    "Results",
+    "SheafError",
+    "Workload",
+    "load",
+    "plan",
+    "run",
+    "transform",
+]
 
 FilePath = str | PathLike[str]
+
+
+def __getattr__(name: str) -> Any:
+    """`sheaf.Client`, which needs packages that nothing else here does."""
+    if name != "Client":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from api.client import Client
+
+    return Client
+
+
+Events: TypeAlias = Any  # a path, or a table of pyarrow, pandas, Polars or DuckDB
+
+
+@dataclass(frozen=True)
+class Workload(_Workload):
+    """A named set of queries over one stream, which `load` gives."""
+
+    def plan(self, events: Events | DataFrame | None = None, **options: Any) -> Plan:
+        """`sheaf.plan` of it."""
+        return plan(self, events, **options)
 
 
 def load(source: FilePath | Mapping[str, Any]) -> Workload:
@@ -49,10 +98,11 @@ def load(source: FilePath | Mapping[str, Any]) -> Workload:
     if isinstance(source, Mapping):
         workload = load_workload(source)
         bind(workload)
-        return workload
-    from api.cli.workload_files import open_workload
+    else:
+        from api.cli.workload_files import open_workload
 
-    return open_workload(fspath(source))[0]
+        workload = open_workload(fspath(source))[0]
+    return Workload(**{part.name: getattr(workload, part.name) for part in fields(workload)})
 
 
 @dataclass(frozen=True)
@@ -60,6 +110,7 @@ class Plan:
     """How a workload will run: it prints as text, and draws itself in a notebook."""
 
     physical: PhysicalPlan
+    known: KnownEvents | None = field(default=None, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -98,6 +149,39 @@ class Plan:
 
         return Plan(load_plan(source) if isinstance(source, Mapping) else read_plan(Path(source)))
 
+    @overload
+    def run(
+        self,
+        events: DataFrame,
+        *,
+        on_error: OneOf["stop", "skip"] = ...,
+        buckets: int | None = ...,
+    ) -> FrameResults: ...
+
+    @overload
+    def run(self, events: Events, out: FilePath | None = None, **options: Any) -> Results: ...
+
+    def run(self, events: Any, out: FilePath | None = None, **options: Any) -> Any:
+        """The rows of the plan over events, with the options of `sheaf.run`.
+
+        Over a data frame of Spark's, stored or live, they are data frames, and nothing runs before
+        one is asked for rows. Rows without a time stop a job, or with `on_error="skip"` are left
+        out. The keys of stored events are spread over `buckets`, as those of a live stream's state
+        are, whose checkpoint keeps to their number.
+        """
+        if not _is_frame(events):
+            return run(self, events, out, **options)
+        from engines.spark.frames.plans import run_over_frame
+
+        others = sorted(options.keys() - {"on_error", "buckets"}) + ["out"] * (out is not None)
+        if others:
+            raise TypeError(
+                f"'{others[0]}' is no option over a data frame of Spark's, which writes its rows "
+                "itself: it takes on_error and buckets"
+            )
+        on_error, buckets = options.get("on_error", "stop"), options.get("buckets")
+        return run_over_frame(self.physical, events, self.known, on_error, buckets)
+
     def __str__(self) -> str:
         return self.text()
 
@@ -114,15 +198,57 @@ class Results:
     report: Mapping[str, Any]
     files: tuple[str, ...] = ()
 
-    def to_pandas(self, kind: OneOf["aggregates", "matches"] = "aggregates") -> pd.DataFrame:
-        """The rows of one kind as a data frame."""
-        frame: pd.DataFrame = getattr(self, kind).to_pandas()
+    _shape: _Shape | None = field(default=None, repr=False, compare=False)
+
+    def __getitem__(self, query: str) -> pa.Table:
+        """The rows of one query: its key, times, and a column for each value, typed."""
+        from engines.results.wide import wide_table
+        from optimizer.ir.query import Aggregation
+
+        if self._shape is None:
+            raise KeyError(f"the rows are in files: {', '.join(self.files)}")
+        found = {one.name: one for one in self._shape.workload.queries}
+        if query not in found:
+            raise KeyError(query)
+        is_aggregate = isinstance(found[query].output, Aggregation)
+        rows = self.aggregates if is_aggregate else self.matches
+        shape = self._shape
+        return wide_table(found[query], rows, shape.structs, shape.schema, shape.workload)
+
+    def to_pandas(self, name: str = "aggregates") -> pd.DataFrame:
+        """The rows of a query, or all `aggregates` or `matches`, as a data frame of pandas."""
+        frame: pd.DataFrame = self._table(name).to_pandas()
         return frame
+
+    def to_polars(self, name: str = "aggregates") -> Any:
+        """The same as a data frame of Polars, which must be installed."""
+        return import_module("polars").from_arrow(self._table(name))
+
+    def to_duckdb(self, name: str = "aggregates") -> duckdb.DuckDBPyRelation:
+        """The same as a relation of DuckDB, which must be installed."""
+        import duckdb
+
+        return duckdb.from_arrow(self._table(name))
+
+    def _table(self, name: str) -> pa.Table:
+        if name in ("aggregates", "matches"):
+            found: pa.Table = getattr(self, name)
+            return found
+        return self[name]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What results are of: bound queries, over events with these columns."""
+
+    workload: BoundWorkload
+    schema: pa.Schema
+    structs: MatchStructs | None
 
 
 def plan(
-    workload: Workload | FilePath | Mapping[str, Any],
-    events: FilePath | None = None,
+    workload: _Workload | FilePath | Mapping[str, Any],
+    events: Events | DataFrame | None = None,
     *,
     sharing: bool = True,
     device: OneOf["cpu", "opencl"] = "cpu",
@@ -135,26 +261,33 @@ def plan(
     on_limit: OneOf["stop", "drop-oldest"] = "stop",
     row_limit: int | None = None,
     threads: int | None = None,
+    access: OneOf["auto", "scan", "index"] = "auto",
 ) -> Plan:
     """The plan of a workload.
 
-    Where the workload has no statistics of its own they are sampled from `events`, files in
-    Parquet, CSV or JSON lines; without either they are assumed, and the plan says so. The options
-    from `on_error` on are those of `run`: events are read by them, and limits change no plan.
+    Where the workload has no statistics of its own they are sampled from `events`: files in
+    Parquet, CSV or JSON lines, a table in memory, or a data frame of Spark's that is no live
+    stream. Without either they are assumed, and the plan says so. The options from `on_error` on
+    are those of `run`: events are read by them, and limits change no plan.
     """
     from api.planning.plan_on_events import plan_on_events
     from api.run_settings import RunSettings
 
     settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
+    settings = replace(settings, access=access)
     settings.check("local")
-    loaded = workload if isinstance(workload, Workload) else load(workload)
-    path = None if events is None else _path(events)
-    return Plan(plan_on_events(loaded, path, sharing, device, solver, model, settings))
+    loaded = workload if isinstance(workload, _Workload) else load(workload)
+    if _is_frame(events):
+        from api.planning.plan_on_events import plan_on_frame
+
+        return Plan(*plan_on_frame(loaded, events, sharing, device, solver, model))
+    with _stored(events) as path:
+        return Plan(plan_on_events(loaded, path, sharing, device, solver, model, settings))
 
 
 def run(
-    planned: Plan | Workload | FilePath | Mapping[str, Any],
-    events: FilePath,
+    planned: Plan | _Workload | FilePath | Mapping[str, Any],
+    events: Events,
     out: FilePath | None = None,
     *,
     engine: OneOf["local", "spark"] = "local",
@@ -167,6 +300,7 @@ def run(
     row_limit: int | None = None,
     threads: int | None = None,
     match: OneOf["text", "struct"] = "text",
+    access: OneOf["auto", "scan", "index"] = "auto",
 ) -> Results:
     """The rows of a plan over events; a workload is planned on a sample of them first.
 
@@ -176,7 +310,8 @@ def run(
     be late by `disorder`, such as "10 s", and `slice` of them are in memory at a time.
     `partial_limit` bounds the partial matches of one key that an operator holds, and
     `row_limit` the rows that a query gives. `threads` run at once, by default one for each
-    processor. `report["notes"]` says what is odd about the events.
+    processor. With `access="scan"` all stored events are read, with "index" only row groups that
+    can matter. `report["notes"]` says what is odd about the events.
     """
     from api.planning.plan_on_events import plan_on_events
     from api.run_settings import RunSettings
@@ -188,34 +323,99 @@ def run(
     from workloads.loading import load_workload
 
     settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
-    settings = replace(settings, match=match)
+    settings = replace(settings, match=match, access=access)
     settings.check(engine, sink=None if out is None else fspath(out))
-    path = _path(events)
-    if isinstance(planned, Plan):
-        made = planned
-    else:
-        loaded = planned if isinstance(planned, Workload) else load(planned)
-        made = Plan(plan_on_events(loaded, path))
-    sink = RowSink(None if out is None else fspath(out), shown=None, match=match)
-    own = load_workload(made.physical.document).partial if engine == "local" else None
-    options = RunOptions(partial=settings.partial(own), row_limit=row_limit, threads=threads)
-    execution = Execution(engine, options, slice, SparkMaster(master))
-    source = EventSource(path, on_error, settings.late())
-    report = run_plan(made.physical, source, sink, execution)
+    if _is_frame(events):
+        raise TypeError("a data frame of Spark's has rows of its own kind: use plan.run(frame)")
+    with _stored(events) as path:
+        assert path is not None
+        if isinstance(planned, Plan):
+            made = planned
+        else:
+            loaded = planned if isinstance(planned, _Workload) else load(planned)
+            made = Plan(plan_on_events(loaded, path))
+        sink = RowSink(None if out is None else fspath(out), shown=None, match=match)
+        own = load_workload(made.physical.document).partial if engine == "local" else None
+        options = RunOptions(partial=settings.partial(own), row_limit=row_limit, threads=threads)
+        execution = Execution(engine, options, slice, SparkMaster(master), access=access)
+        source = EventSource(path, on_error, settings.late())
+        report = run_plan(made.physical, source, sink, execution)
+        shape = None if out is not None else _shape(made.physical, path)
     found = report.first
     if found is None:
         import pyarrow as pa
 
         found = empty_results(pa.int64())
     document = report_document(made.physical, report)
-    return Results(found.aggregates, found.matches, document, tuple(report.files))
+    return Results(found.aggregates, found.matches, document, tuple(report.files), shape)
 
 
-def _path(events: FilePath) -> str:
-    """Where events are; a table in memory is none such."""
-    if not isinstance(events, str | PathLike):
+def transform(
+    workload: _Workload | FilePath | Mapping[str, Any],
+    query: str,
+    *,
+    on_error: OneOf["stop", "skip"] = "stop",
+    buckets: int | None = None,
+) -> Callable[[DataFrame], DataFrame]:
+    """One query as a step of Spark's: `frame.transform(sheaf.transform(workload, "q"))`."""
+    loaded = workload if isinstance(workload, _Workload) else load(workload)
+    chosen = [i for i, one in enumerate(loaded.queries) if one.name == query]
+    if not chosen:
+        from workloads.errors import did_you_mean
+
+        hint = did_you_mean(query, [one.name or "" for one in loaded.queries])
+        raise SheafError(f"there is no query '{query}'" + (f"; {hint}" if hint else ""))
+    places = tuple(loaded.places[i] for i in chosen if i < len(loaded.places))
+    alone = replace(loaded, queries=tuple(loaded.queries[i] for i in chosen), places=places)
+
+    def step(frame: DataFrame) -> DataFrame:
+        return plan(alone, frame).run(frame, on_error=on_error, buckets=buckets)[query]
+
+    return step
+
+
+def _shape(physical: PhysicalPlan, path: str) -> _Shape:
+    from engines.input.batches import FileSource
+    from engines.input.event_table import Faults
+    from engines.results.structs import match_structs
+    from engines.run import fitted
+    from workloads.loading import load_workload
+
+    workload = load_workload(physical.document)
+    source = FileSource(path, workload.stream, Faults("skip"))
+    bound = fitted(physical, source.kinds, workload).workload
+    return _Shape(bound, source.schema, match_structs(bound, source.schema))
+
+
+def _is_frame(events: object) -> TypeGuard[DataFrame]:
+    """Is it a data frame of PySpark's, over Spark Connect or not?"""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark.sql import DataFrame
+
+    return isinstance(events, DataFrame)
+
+
+@contextmanager
+def _stored(events: Events | None) -> Iterator[str | None]:
+    """Where events are: a table in memory is in a file for as long as that is asked for."""
+    if events is None or isinstance(events, str | PathLike):
+        yield None if events is None else fspath(events)
+        return
+    if not hasattr(events, "__arrow_c_stream__"):
         raise TypeError(
-            f"events are read from files, and this is a {type(events).__name__}: write it to a "
-            'file, as with frame.to_parquet("events.parquet"), and give its path'
+            f"events are files, or a table of pyarrow, pandas, Polars or DuckDB, and this is a "
+            f"{type(events).__name__}"
         )
-    return fspath(events)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from engines.limits import EventsError
+
+    with tempfile.TemporaryDirectory(prefix="sheaf-events-") as folder:
+        path = Path(folder) / "events.parquet"
+        pq.write_table(pa.table(events), path)
+        try:
+            yield str(path)
+        except EventsError as error:
+            raise type(error)(str(error).replace(f"'{path}'", "the events")) from error

@@ -14,6 +14,7 @@ from workloads.workload import OnLimit, PartialLimit
 
 OnError = OneOf["stop", "skip"]
 MatchFormat = OneOf["text", "struct"]
+Access = OneOf["auto", "scan", "index"]  # how stored events are read
 Runner = OneOf["local", "spark", "stream", "oracle"]  # a stream is live, on Spark
 Spelling = Callable[[str], str]
 
@@ -31,6 +32,7 @@ _REFUSED: dict[Runner, dict[str, str]] = {
         "threads": "Spark has as many tasks at once as its master says",
         "partial_limit": "on Spark no operator sees all partial matches of a query",
         "match": "a live stream writes matches as text",
+        "access": "what comes is read as it comes",
     },
     "oracle": {
         "on_error": "the oracle takes rows that are events",
@@ -40,6 +42,7 @@ _REFUSED: dict[Runner, dict[str, str]] = {
         "row_limit": "the oracle gives all rows",
         "threads": "the oracle has one",
         "match": "the oracle gives matches as text",
+        "access": "the oracle reads all events",
     },
 }
 
@@ -61,7 +64,8 @@ class RunSettings:
     as `10 s`; `slice` how many are in memory at a time. Partial matches of one key that an operator
     of a query holds are limited by `partial_limit`, at which `on_limit` happens, and the rows that
     a query gives by `row_limit`. `threads` run at once, one for each processor if none is said.
-    Matches are written as JSON `text`, or as a `struct` of Arrow and Parquet.
+    Matches are written as JSON `text`, or as a `struct` of Arrow and Parquet. With `access` scan
+    all stored events are read, with index only those that can matter.
     """
 
     on_error: OnError = "stop"
@@ -72,6 +76,7 @@ class RunSettings:
     row_limit: int | None = None
     threads: int | None = None
     match: MatchFormat = "text"
+    access: Access = "auto"
 
     def check(self, runner: Runner, spelled: Spelling = str, sink: str | None = None) -> None:
         """Refuse, with the reason, what this cannot honour; names are `spelled` as users do."""

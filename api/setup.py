@@ -87,7 +87,7 @@ def compile_modules() -> None:
 
 def kernel_modules() -> Iterator[ModuleType]:
     """The modules of kernels that are compiled for the CPU."""
-    for found in pkgutil.walk_packages(kernels.__path__, "kernels."):
+    for found in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
         if found.name.endswith(".cpu"):
             yield importlib.import_module(found.name)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Engine = OneOf["local", "spark", "oracle"]
 MatchFormat = OneOf["text", "struct"]
+Access = OneOf["auto", "scan", "index"]
 ALL_ROWS = 2**62
 
 
@@ -67,7 +68,11 @@ class SparkMaster:
 
 @dataclass(frozen=True)
 class Execution:
-    """What executes a plan, and how; `stream` has the options of a live stream."""
+    """What executes a plan, and how; `stream` has the options of a live stream.
+
+    `access` is how stored events are read: all of them (`scan`), only those that can matter
+    (`index`), or whichever is cheaper.
+    """
 
     engine: Engine = "local"
     options: RunOptions = DEFAULT_OPTIONS
@@ -75,6 +80,7 @@ class Execution:
     spark: SparkMaster = field(default_factory=SparkMaster)
     stream: StreamOptions | None = None
     finish: bool = False  # a live stream that ends gives the rows that are left
+    access: Access = "auto"
 
 
 @dataclass(frozen=True)
@@ -169,6 +175,7 @@ class RunReport:
     about: dict[str, Any] = field(default_factory=dict)
     span_seconds: float | None = None  # from the first event to the last
     read: dict[str, int] = field(default_factory=dict)  # bytes, and row groups of how many
+    access: dict[str, Any] = field(default_factory=dict)  # how events were read, and why so
     is_cut: bool = True  # into slices
     notes: list[str] = field(default_factory=list)  # what is odd about the events, in sentences
 

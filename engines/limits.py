@@ -54,6 +54,14 @@ def row_limit_reason(query: str, limit: int) -> str:
     )
 
 
+STOPPED_TOO = "whose rows it reads, is stopped"
+
+
+def maker_stopped_reason(query: str, maker: str) -> str:
+    """Why a query is stopped that would read only some of another's rows."""
+    return f"query {query} is stopped: query {maker}, {STOPPED_TOO}"
+
+
 @dataclass
 class Ledger:
     """What limits did to the queries of a run: those that are stopped, with the reason, and how

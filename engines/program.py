@@ -15,10 +15,13 @@ from engines.devices import DeviceRequest
 from engines.limits import Ledger, Limits, PartialLimit
 from optimizer.bind.binder import bind
 from optimizer.cost.unit_costs import DEFAULTS
+from optimizer.engines.situation_parts import SharedPart, shared_part
 from optimizer.engines.spec import Device
 from optimizer.ir.pattern import Symbol, events
-from optimizer.ir.query import BoundWorkload, Query
+from optimizer.ir.produced import chains_of
+from optimizer.ir.query import BoundWorkload, ComponentKey, Query, is_added
 from optimizer.plan import join_operators as joins
+from optimizer.plan.chain_operators import produced
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
 from optimizer.plan.groups import (
     CompactGroup,
@@ -39,6 +42,7 @@ from workloads.workload import Workload
 
 if TYPE_CHECKING:
     from engines.matching.trees.adaptive import AdaptivePlans, Decision
+    from engines.results.funnel_totals import FunnelTotals
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class PassUnit:
     engine: str  # of `optimizer.engines.PASSING`
     device: Device
     operator: str
+    shared: tuple[SharedPart, ...] = ()  # parts of patterns that are joined once
 
 
 Unit: TypeAlias = CountingUnit | TreeUnit | StepwiseUnit | CompactUnit | PassUnit
@@ -95,7 +100,7 @@ class Program:
     `workload` has the queries of all units, and `outputs` the operator that makes the rows of each;
     `tests` is the operator that tests events against the symbols of the whole plan. Without
     `sharing` each query has its own scan, conditions, orders and buffers: its program is one of
-    `separate`.
+    `separate`, together with the queries whose rows it reads.
     """
 
     workload: BoundWorkload
@@ -103,6 +108,7 @@ class Program:
     outputs: Mapping[str, str]
     tests: str
     sharing: bool = True
+    planned: BoundWorkload | None = None  # with the queries of the plan, where others are run
 
     @property
     def conditions(self) -> str:
@@ -113,7 +119,10 @@ class Program:
         """The programs that have nothing in common: each query's, or one of all that share."""
         if self.sharing:
             return [self]
-        return [self.of_queries([query.name]) for query in self.workload.queries]
+        chains = chains_of(self.workload.queries) if self.workload.is_chained else ()
+        together = {name: chain for chain in chains for name in chain}
+        names = [together.get(query.name, (query.name,)) for query in self.workload.queries]
+        return [self.of_queries(each) for each in dict.fromkeys(names)]
 
     def only(self, units: Iterable[Unit]) -> Program:
         """The program with some of its units."""
@@ -127,6 +136,39 @@ class Program:
         wanted = set(names)
         return self.only(filter(None, (_part(unit, wanted) for unit in self.units)))
 
+    def over(self, workload: BoundWorkload) -> Program:
+        """The program for what some of its queries ask; its units are those of all it asks."""
+        return replace(self, workload=workload)
+
+    @cached_property
+    def by_partitions(self) -> tuple[tuple[tuple[ComponentKey, ...], Program], ...]:
+        """Programs by the keys for which their events are taken once for each value.
+
+        In these programs such keys are attributes like others.
+        """
+        names: dict[tuple[str, ...], list[str]] = {}
+        keys: dict[tuple[str, ...], tuple[ComponentKey, ...]] = {}
+        for query in self.workload.queries:
+            names.setdefault(query.added_columns, []).append(query.name)
+            keys.setdefault(query.added_columns, query.added_keys)
+        if not any(names):
+            return (((), self),)
+        parts = {added: self.of_queries(some) for added, some in names.items()}
+        return tuple((keys[added], part._with_columns(added)) for added, part in parts.items())
+
+    def _with_columns(self, added: tuple[str, ...]) -> Program:
+        """The same with columns that are added to events as further attributes of the key."""
+        if not added:
+            return self
+
+        def keyed(query: Query) -> Query:
+            return replace(query, key=(*query.key, *added), tied_key=())
+
+        units = tuple(replace(unit, queries=tuple(map(keyed, unit.queries))) for unit in self.units)
+        queries = tuple(map(keyed, self.workload.queries))
+        workload = replace(self.workload, queries=queries)
+        return replace(self, workload=workload, units=units, planned=self.workload)
+
     @cached_property
     def ids(self) -> OperatorIds:
         """The ids of the operators that it runs."""
@@ -137,8 +179,10 @@ class OperatorIds:
     """The ids that the operators of a program have in its plan."""
 
     def __init__(self, program: Program) -> None:
-        whole = Graph(program.workload, Statistics(), DEFAULTS, program.sharing)
-        queries = program.workload.queries
+        workload = program.planned or program.workload
+        whole = Graph(workload, Statistics(), DEFAULTS, program.sharing)
+        queries = workload.queries
+        self._planned = {query.name: query for query in queries}
         self._graph = whole.of(queries[0]) if queries else whole
         self._symbols: dict[Symbol, str] = {}  # asked for with every batch
         self._partitions: dict[tuple[tuple[str, ...], bool], str] = {}
@@ -163,30 +207,34 @@ class OperatorIds:
         return self._symbols[symbol]
 
     def partition(self, key: tuple[str, ...], ranked: bool) -> str:
-        place = (key, ranked)
+        place = (tuple(name for name in key if not is_added(name)), ranked)
         if place not in self._partitions:
-            self._partitions[place] = self._graph.partition(key, ranked)
+            self._partitions[place] = self._graph.partition(*place)
         return self._partitions[place]
 
     def events(self, symbol: Symbol, query: Query) -> str:
-        return self._graph.events(symbol, query)
+        return self._graph.events(symbol, self._planned[query.name])
 
     def joins(self, query: Query, reading: ReadingTree) -> dict[joins.Operator, str]:
         """The ids of the operators of a tree, also of one that the plan does not have."""
         place = (query.name, id(reading))  # of trees that are held here, and stay the same
         if place not in self._joins:
-            self._joins[place] = (reading, add_reading(self._graph, query, reading))
+            planned = self._planned[query.name]
+            self._joins[place] = (reading, add_reading(self._graph, planned, reading))
         return self._joins[place][1]
 
     def stepwise(self, query: Query) -> str:
-        return stepwise_id(self._graph, query, self._inputs(query))
+        return stepwise_id(self._graph, self._planned[query.name], self._inputs(query))
 
     def compact(self, query: Query) -> str:
-        return compact_id(self._graph, query, self._inputs(query))
+        return compact_id(self._graph, self._planned[query.name], self._inputs(query))
+
+    def produced(self, query: Query) -> str:
+        return produced(self._graph, query)
 
     def _inputs(self, query: Query) -> tuple[str, ...]:
         symbols = dict.fromkeys(event.symbol for event in events(query.pattern))
-        return tuple(self._graph.events(symbol, query) for symbol in symbols)
+        return tuple(self.events(symbol, query) for symbol in symbols)
 
 
 def program_of(
@@ -219,7 +267,8 @@ def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
                 units.append(CountingUnit(members, engine, group.lengths, device, operator))
             case PassGroup(engine=engine, device=device):
                 operator = counters[tuple(group.queries)]
-                units.append(PassUnit(members, engine, device, operator))
+                shared = tuple(shared_part(places, queries) for places in group.shared)
+                units.append(PassUnit(members, engine, device, operator, shared))
             case TreeGroup(trees=trees, device=device):
                 compiled = {q.name: reading_trees(q, from_document(trees[q.name])) for q in members}
                 units.append(TreeUnit(members, compiled, device))
@@ -291,6 +340,7 @@ class RunContext:
     since: int | None = None
     is_whole: bool = False  # are the events that are run over all there are?
     adaptive: AdaptivePlans | None = None  # until trees are chosen on events
+    funnels: FunnelTotals | None = None  # of funnels, where other parts have keys of them too
 
     def adaptive_plans(self) -> AdaptivePlans:
         """The trees of the batches before."""

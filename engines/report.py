@@ -4,15 +4,17 @@ predicted."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from engines.account import Account
 from engines.execution import RunReport
-from engines.run import decision_documents
 from optimizer.cost.stages import ONE_SLICE
 from optimizer.explain.text import some
 from optimizer.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from engines.matching.trees.adaptive import Decision
 
 Operator = Mapping[str, Any]  # as a plan's document has it
 
@@ -69,9 +71,10 @@ def operator_accounts(
     """
     served = _served(operators)
     scale = _scale(operators, events, seconds)
+    totals = None if account is None else account.totals()
     found = []
     for operator in operators:
-        rows_in, rows_out, spent = _measured(operator, account)
+        rows_in, rows_out, spent = _measured(operator, totals)
         cost, rows = operator["cost"], operator["rows"]
         if not is_cut:
             cost = operator["detail"].get(ONE_SLICE, cost)
@@ -88,9 +91,9 @@ def operator_accounts(
                 None if scale is None or rows is None else scale * rows,
             )
         )
-    if account is not None:
+    if totals is not None:
         known = {operator["id"] for operator in operators}
-        for id, nanoseconds in account.nanoseconds.items():
+        for id, nanoseconds in totals["nanoseconds"].items():
             if id not in known:
                 kind = id.rpartition("-")[0]
                 found.append(
@@ -99,8 +102,8 @@ def operator_accounts(
                         kind,
                         "not in this plan",
                         0,
-                        account.rows_in.get(id, 0),
-                        account.rows_out.get(id, 0),
+                        totals["rows_in"].get(id, 0),
+                        totals["rows_out"].get(id, 0),
                         nanoseconds / 1e9,
                         unplanned=True,
                     )
@@ -122,15 +125,15 @@ def _scale(
 
 
 def _measured(
-    operator: Operator, account: Account | None
+    operator: Operator, totals: Mapping[str, Mapping[str, int]] | None
 ) -> tuple[int | None, int | None, float | None]:
     """Rows in, rows out and CPU seconds."""
-    if account is None:
+    if totals is None:
         return None, None, None
     id = operator["id"]
-    rows_out = account.rows_out.get(id)
-    rows_in = account.rows_in.get(id) or None
-    inputs = [account.rows_out.get(source) for source in operator["inputs"]]
+    rows_out = totals["rows_out"].get(id)
+    rows_in = totals["rows_in"].get(id) or None
+    inputs = [totals["rows_out"].get(source) for source in operator["inputs"]]
     match operator["kind"]:
         case "events":  # the events of a symbol, as its partition has them
             rows_in = inputs[0]
@@ -148,7 +151,7 @@ def _measured(
             if rows_in is None:
                 rows_in = sum(number for number in inputs if number is not None)
             rows_out = 0 if rows_out is None else rows_out
-    return rows_in, rows_out, account.nanoseconds.get(id, 0) / 1e9
+    return rows_in, rows_out, totals["nanoseconds"].get(id, 0) / 1e9
 
 
 def about_of(operator: Operator) -> str:
@@ -170,6 +173,8 @@ def about_of(operator: Operator) -> str:
             return f"{detail['engine']}{on}: {some(detail['queries'])}"
         case "output":
             return f"{detail['query']}: {detail['pattern']}"
+        case "into":
+            return f"{detail['type']}: rows of {detail['query']} for {some(detail['readers'])}"
         case "sink":
             return str(detail["rows"])
         case _:  # a plan of an earlier version has other kinds
@@ -186,6 +191,8 @@ def _served(operators: Sequence[Operator]) -> dict[str, int]:
         if operator["kind"] == "sink":
             served[operator["id"]] = sum(served[i] for i in operator["inputs"])
             continue
+        if operator["kind"] == "into":  # the rows of its maker, which others only read
+            continue
         for source in operator["inputs"]:
             served[source] |= served[operator["id"]]
     return served
@@ -200,8 +207,9 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
     from optimizer.plan.plan import to_json
 
     operators = to_json(plan)["operators"]
+    run_over = report.read.get("events", report.events)
     accounts = operator_accounts(
-        operators, report.account, report.events, report.span_seconds, report.is_cut
+        operators, report.account, run_over, report.span_seconds, report.is_cut
     )
     claimed = sum(account.cpu_seconds or 0.0 for account in accounts)
     predicted = [a.predicted_seconds for a in accounts if a.predicted_seconds is not None]
@@ -226,6 +234,7 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
         "plan_changes": report.changes,
         "trees": decision_documents(report.decisions),
         "read": report.read,
+        **({"access": report.access} if report.access else {}),
         "notes": report.notes,
     }
     if report.ledger.stopped:
@@ -233,3 +242,11 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
     if report.ledger.dropped.total():
         document["dropped"] = dict(report.ledger.dropped)
     return document
+
+
+def decision_documents(decisions: Sequence[Decision | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Decisions about trees as plain values: what, when, of which queries, old and new, and why."""
+    return [
+        dict(decision) if isinstance(decision, Mapping) else asdict(decision)
+        for decision in decisions
+    ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.account import Account, Fallbacks, all_threads
@@ -29,9 +29,9 @@ from optimizer.plan.plan import Plan, PlanError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engines.access.choice import AccessChoice
     from engines.input.batches import FileSource
     from engines.input.event_table import Events, Faults
-    from engines.matching.trees.adaptive import Decision
     from engines.spark.batch.progress import BatchProgress as SparkProgress
     from engines.spark.stream.job import StreamProgress
     from optimizer.ir.query import BoundWorkload
@@ -81,6 +81,7 @@ def _run_local(
     plan: Plan, source: EventSource, sink: RowSink, execution: Execution, monitor: Monitor
 ) -> RunReport:
     """Slice by slice, so that memory follows the window and the slice, and not the file."""
+    from engines.access.choice import merged_access
     from engines.columns.occurrences import Occurrences
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan
@@ -104,7 +105,7 @@ def _run_local(
     report = RunReport("local", device_of(plan, execution.options), faults=faults)
     report.account, report.ledger, report.fallbacks = account, ledger, fallbacks
     rows: Counter[str] = Counter()
-    span, times = _Span(), TimeSpan()
+    times = TimeSpan()
     with ExitStack() as stack:
         with stages("start"):  # no event is read yet
             bound, readings = _opened(plan, source, execution, faults, monitor)
@@ -118,7 +119,7 @@ def _run_local(
             output = stack.enter_context(FileOutput(sink.path, *kinds, structs=structs))
         elif structs is not None:
             output = StructRows(structs)
-        for number, (program, events_in, slices) in enumerate(readings):
+        for number, (program, events_in, slices, access) in enumerate(readings):
             context = RunContext(execution.options, account, fallbacks, ledger)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
             seen = Occurrences(program.workload)
@@ -135,11 +136,11 @@ def _run_local(
                 own = len(piece.own)
                 events, pieces = events + own, pieces + 1
                 account.count(scan, own, own)
-                with account.charge(program.conditions):
-                    seen.add(piece.own.table)
+                if access.groups is None:  # else what does not occur may be in what is not read
+                    with account.charge(program.conditions):
+                        seen.add(piece.own.table)
                 if not number:  # further scans read the same events
                     report.events = events
-                    span.add(piece.own)
                     times.add(piece.own.ticks)
                     monitor.on_events(piece.own)
                 output.add(empty_results(piece.events.time_type))
@@ -168,6 +169,7 @@ def _run_local(
             report.changes += 0 if context.adaptive is None else context.adaptive.changes
             report.read = dict(Counter(report.read) + Counter(events_in.read))
             occurred.merge(seen.seen())
+        report.access = merged_access([reading.access for reading in readings])
         with stages("write"):
             if isinstance(output, FileOutput):
                 report.files = output.write(_charges(plan, account))
@@ -177,11 +179,17 @@ def _run_local(
     report.rows, report.numbers = dict(rows), (output.aggregates, output.matches)
     report.skipped = faults.total
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
-    report.span_seconds = span.seconds
     first = readings[0]
+    report.span_seconds = times.seconds(first.source.tick)
+    if first.access.groups is not None:  # what is not read is there all the same
+        report.read["events"], report.events = report.events, first.access.of_events
+        report.span_seconds = first.access.span_seconds(first.source.tick)
     odd = times.notes(first.source.time_type, first.program.workload.stream)
-    report.notes += occurred.notes() if report.events else []
-    report.notes += event_notes(source.path, report.events, odd, faults)
+    if all(reading.access.groups is None for reading in readings):
+        report.notes += occurred.notes() if report.events else []
+        report.notes += event_notes(source.path, report.events, odd, faults)
+    for each in (reading.access for reading in readings):
+        report.notes += [*each.notes, *each.warnings]
     return report
 
 
@@ -201,29 +209,13 @@ def _charges(plan: Plan, account: Account) -> Callable[[str], AbstractContextMan
     )
 
 
-class _Span:
-    """The time from the first event to the last."""
-
-    def __init__(self) -> None:
-        self._ends: list[int] = []
-        self._tick = 0
-
-    def add(self, events: Events) -> None:
-        if len(events):
-            ends = [int(events.ticks[0]), int(events.ticks[-1]), *self._ends]
-            self._ends, self._tick = [min(ends), max(ends)], events.tick
-
-    @property
-    def seconds(self) -> float | None:
-        return (self._ends[1] - self._ends[0]) * self._tick / 1e9 if self._ends else None
-
-
 class _Reading(NamedTuple):
     """A program, the events that it reads, and what cuts these into slices."""
 
     program: Program
     source: FileSource
     slices: Callable[[Any], Iterator[Any]]
+    access: AccessChoice
 
 
 def _opened(
@@ -231,6 +223,7 @@ def _opened(
 ) -> tuple[BoundWorkload, list[_Reading]]:
     """The queries over the source's columns, and what reads it: one scan for all that share, or one
     for each query."""
+    from engines.access.choice import choose_access, why_all_events
     from engines.input.batches import FileSource
     from engines.input.event_table import Faults
     from workloads.loading import load_workload
@@ -251,7 +244,12 @@ def _opened(
         # What is no event must not depend on the query, and who watches sees all that queries read.
         whole = source.on_error == "skip" or (monitor.reads_events and not number)
         columns = program.workload if whole else part.workload
-        readings.append(_Reading(part, files, _slices(files, part, columns, source, execution)))
+        slices = _slices(files, part, columns, source, execution)
+        obstacle = why_all_events(source, execution, monitor)
+        access = choose_access(files, part.workload, execution.access, obstacle)
+        if access.groups is not None:
+            files.only(access.groups)
+        readings.append(_Reading(part, files, slices, access))
     return program.workload, readings
 
 
@@ -341,7 +339,7 @@ def shown_time(events: Events, time: int | None) -> int | str | None:
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
     """The reference over all events at once: what the queries mean, whatever the plan."""
     from engines.columns.occurrences import Occurrences
-    from engines.input.batches import read_events
+    from engines.input.batches import check_compared, read_events
     from engines.input.event_table import column_kinds
     from engines.reference.oracle import run_oracle
     from engines.results.first_rows import FirstRows
@@ -355,6 +353,7 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
         workload = load_workload(plan.document)
         events = read_events(source.path, workload.stream)
         bound = bind(workload, column_kinds(events.table.schema) if len(events) else None)
+        check_compared(events.table.schema, bound, source.path)
     with stages("run"):
         results = sorted_results(run_oracle(bound, events))
     report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
@@ -385,6 +384,7 @@ def _run_spark(
     """
     import numpy as np
 
+    from engines.access.choice import TABLE_ACCESS, choose_access, why_all_events, will_read
     from engines.input.batches import check_compared, named_columns
     from engines.input.event_table import Faults, column_kinds
     from engines.input.time_sense import TimeSpan
@@ -407,6 +407,7 @@ def _run_spark(
             return spark
 
         opened: SparkSource
+        access, read = TABLE_ACCESS, {}
         if is_table(source.path):
             with stages("start"):
                 spark = session()
@@ -419,6 +420,10 @@ def _run_spark(
                 opened = open_source(source.path, stream, faults)
                 program = fitted(plan, opened.files.kinds, workload, opened.files)
                 opened.files.assume(named_columns(program.workload))
+                obstacle = why_all_events(source, execution, monitor)
+                access = choose_access(opened.files, program.workload, execution.access, obstacle)
+                opened.kept = access.groups
+                read = will_read(opened.files, program.workload, access)
             with stages("start"):
                 spark = session()
         structs = None
@@ -443,10 +448,19 @@ def _run_spark(
             done = run_batch(spark, program, opened, target, execution.options, settings, told)
     kind, times = opened.schema.field(stream.time).type, TimeSpan()
     times.add(np.array([] if done.first_tick is None else [done.first_tick], np.int64))
+    told_of: list[str] = []
+    if access.groups is None:
+        odd = times.notes(kind, stream)
+        told_of = [
+            *(done.notes if done.events else []),
+            *event_notes(source.path, done.events, odd, faults),
+        ]
+    else:  # what is not read is there all the same
+        read["events"] = done.events
     return RunReport(
         "spark",
         device_of(plan, execution.options),
-        done.events,
+        done.events if access.groups is None else access.of_events,
         faults.total,
         stages.seconds,
         done.seconds.get("cpu", 0.0) + done.account.nanoseconds[program.ids.scan] / 1e9,
@@ -462,10 +476,9 @@ def _run_spark(
         done.unbounded,
         faults,
         {"master": where.master, "spread": done.spread, "tasks": done.parts},
-        notes=[
-            *(done.notes if done.events else []),
-            *event_notes(source.path, done.events, times.notes(kind, stream), faults),
-        ],
+        read=read,
+        access=access.document(),
+        notes=[*told_of, *access.notes, *access.warnings],
     )
 
 
@@ -576,11 +589,3 @@ def open_stream(
     program = fitted(plan, column_kinds(live.schema), workload)
     check_compared(live.schema, program.workload, source.path)
     return program, live
-
-
-def decision_documents(decisions: Sequence[Decision | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Decisions about trees as plain values: what, when, of which queries, old and new, and why."""
-    return [
-        dict(decision) if isinstance(decision, Mapping) else asdict(decision)
-        for decision in decisions
-    ]

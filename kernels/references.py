@@ -11,16 +11,22 @@ from kernels.chopconnect import reference as chopconnect_reference
 from kernels.compact import reference as compact_reference
 from kernels.fenwick import reference as fenwick_reference
 from kernels.folds import reference as folds_reference
+from kernels.funnels import reference as funnels_reference
 from kernels.joins import reference as joins_reference
 from kernels.kept import reference as kept_reference
+from kernels.latest import reference as latest_reference
 from kernels.marks import reference as marks_reference
 from kernels.orders import reference as orders_reference
+from kernels.pairing import reference as pairing_reference
 from kernels.panes import reference as panes_reference
 from kernels.predicates import reference as predicates_reference
 from kernels.prefixes import reference as aseq_reference
 from kernels.product import reference as product_reference
 from kernels.reversible import reference as reversible_reference
+from kernels.rowconditions import reference as rowconditions_reference
+from kernels.rowpattern import reference as rowpattern_reference
 from kernels.rows import reference as rows_reference
+from kernels.situations import reference as situations_reference
 from kernels.starts import reference as starts_reference
 from kernels.texts import reference as texts_reference
 from kernels.walk import reference as walk_reference
@@ -43,6 +49,9 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "latest_starts": joins_reference.latest_starts,
         "places_from": joins_reference.places_from,
         "match_codes": joins_reference.match_codes,
+        "search_rows": rowpattern_reference.search_rows,
+        "search_asking": rowconditions_reference.search_asking,
+        "running_totals": rowpattern_reference.running_totals,
         "group_rows": joins_reference.group_rows,
         "mark_rows": marks_reference.mark_rows,
         "walk_rows": walk_reference.walk_rows,
@@ -53,7 +62,16 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "fold_panes": folds_reference.fold_panes,
         "window_ranges": folds_reference.window_ranges,
         "range_extremes": folds_reference.range_extremes,
+        "range_distinct": folds_reference.range_distinct,
         "rounded_sums": folds_reference.rounded_sums,
+        "select_latest": latest_reference.select_latest,
+        "follow_funnels": funnels_reference.follow_funnels,
+        "read_in_turn": funnels_reference.read_in_turn,
+        "derive_runs": situations_reference.derive_runs,
+        "count_matches": situations_reference.count_matches,
+        "fill_matches": situations_reference.fill_matches,
+        "relation_codes": situations_reference.relation_codes,
+        "count_relations": situations_reference.count_relations,
         "list_matches": compact_reference.list_matches,
         "sort_places": rows_reference.sort_places,
         "add_lengths": rows_reference.add_lengths,
@@ -64,6 +82,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "sort_by_code": orders_reference.sort_by_code,
         "cut_order": orders_reference.cut_order,
         "find_blocks": orders_reference.find_blocks,
+        "partner_ranges": pairing_reference.partner_ranges,
         "find_intervals": predicates_reference.find_intervals,
         "join_sets": predicates_reference.join_sets,
         "and_words": predicates_reference.and_words,

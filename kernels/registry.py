@@ -17,11 +17,14 @@ from kernels.chopconnect import cpu as chopconnect
 from kernels.compact import cpu as compact
 from kernels.fenwick import cpu as fenwick
 from kernels.folds import cpu as folds
+from kernels.funnels import cpu as funnels
 from kernels.joins import cpu as joins
 from kernels.joins import opencl as joins_opencl
 from kernels.kept import cpu as kept
+from kernels.latest import cpu as latest
 from kernels.marks import cpu as marks
 from kernels.orders import cpu as orders
+from kernels.pairing import cpu as pairing
 from kernels.panes import cpu as panes
 from kernels.predicates import cpu as predicates
 from kernels.prefixes import cpu as aseq
@@ -29,7 +32,10 @@ from kernels.product import cpu as product
 from kernels.product import opencl as product_opencl
 from kernels.reversible import cpu as reversible
 from kernels.reversible import opencl as reversible_opencl
+from kernels.rowconditions import cpu as rowconditions
+from kernels.rowpattern import cpu as rowpattern
 from kernels.rows import cpu as rows
+from kernels.situations import cpu as situations
 from kernels.starts import cpu as starts
 from kernels.texts import cpu as texts
 from kernels.walk import cpu as walk
@@ -58,6 +64,9 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "latest_starts": {"numba": joins.latest_starts, "opencl": joins_opencl.latest_starts},
         "places_from": {"numba": joins.places_from, "opencl": joins_opencl.places_from},
         "match_codes": {"numba": joins.match_codes},
+        "search_rows": {"numba": rowpattern.search_rows},
+        "search_asking": {"numba": rowconditions.search_asking},
+        "running_totals": {"numba": rowpattern.running_totals},
         "group_rows": {"numba": joins.group_rows},
         "mark_rows": {"numba": marks.mark_rows},
         "walk_rows": {"numba": walk.walk_rows},
@@ -68,7 +77,16 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "fold_panes": {"numba": folds.fold_panes},
         "window_ranges": {"numba": folds.window_ranges},
         "range_extremes": {"numba": folds.range_extremes},
+        "range_distinct": {"numba": folds.range_distinct},
         "rounded_sums": {"numba": folds.rounded_sums},
+        "select_latest": {"numba": latest.select_latest},
+        "follow_funnels": {"numba": funnels.follow_funnels},
+        "read_in_turn": {"numba": funnels.read_in_turn},
+        "derive_runs": {"numba": situations.derive_runs},
+        "count_matches": {"numba": situations.count_matches},
+        "fill_matches": {"numba": situations.fill_matches},
+        "relation_codes": {"numba": situations.relation_codes},
+        "count_relations": {"numba": situations.count_relations},
         "list_matches": {"numba": compact.list_matches},
         "sort_places": {"numba": rows.sort_places},
         "add_lengths": {"numba": rows.add_lengths},
@@ -79,6 +97,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "sort_by_code": {"numba": orders.sort_by_code},
         "cut_order": {"numba": orders.cut_order},
         "find_blocks": {"numba": orders.find_blocks},
+        "partner_ranges": {"numba": pairing.partner_ranges},
         "find_intervals": {"numba": predicates.find_intervals},
         "join_sets": {"numba": predicates.join_sets},
         "and_words": {"numba": predicates.and_words},

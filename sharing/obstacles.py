@@ -18,7 +18,7 @@ from optimizer.ir.pattern import (
     alternatives,
     parts_of,
 )
-from optimizer.ir.query import Aggregation, Query, Window
+from optimizer.ir.query import Aggregation, Query, Window, is_funnel
 from optimizer.plan.groups import CountingGroup, Group
 from optimizer.plan.plan import PlanCandidate
 from sharing.counting.candidates import (
@@ -163,6 +163,7 @@ def find_obstacles(
     Pairs that differ in the same are put together. What a candidate has in common is no obstacle.
     """
     complete = True
+    queries = [query for query in queries if not is_funnel(query)]  # whose engine says it
     common = _common_pieces(queries, candidates)
     of_query = {name: i for i, group in enumerate(groups) for name in group.queries}
     sequences = [s for i, query in enumerate(queries) for s in _sequences(i, query)]

@@ -17,10 +17,11 @@ import numpy as np
 from optimizer.bind.binder import bind
 from optimizer.cost.stages import separate_preparation
 from optimizer.cost.unit_costs import COMPILED, DEFAULTS, UnitCosts
-from optimizer.engines import engine, pass_engine_of, stepwise
+from optimizer.engines import engine, pass_engine_of, situations, stepwise
 from optimizer.engines.spec import Device, PassEngine
 from optimizer.ir.automaton import countable
 from optimizer.ir.pattern import events
+from optimizer.ir.produced import rounds_of
 from optimizer.ir.query import Aggregation, BoundWorkload, Query
 from optimizer.plan.groups import Cost, Group, PassGroup, StepwiseGroup
 from optimizer.plan.operators import operators
@@ -47,6 +48,7 @@ from sharing.matching.nodes import NodeProblem
 from sharing.matching.plan import detected, tree_problems
 from sharing.obstacles import obstacles
 from sharing.request import NANOSECONDS_UNIT, PlanPart, PlanRequest
+from sharing.situations.plan import situations_part
 from sharing.solvers.candidates import DEFAULT, Options
 from workloads.errors import SheafError, TooLargeError, UnsupportedError
 from workloads.workload import Statistics as Written
@@ -170,7 +172,7 @@ def plan(
             constants = _constants(normalized, statistics, options)
             request = replace(_request(constants, options), deadline=deadline)
             candidates = _candidates(normalized, request)
-            solved = _solved(normalized, candidates, request)
+            solved = _solved_rounds(normalized, candidates, request)
             made = _assembled(normalized, written, solved, request, options.spark)
             made = replace(made, forms=forms)
     except (OverflowError, FloatingPointError):
@@ -348,12 +350,44 @@ def _solved(workload: BoundWorkload, candidates: CandidateSets, request: PlanReq
     )
 
 
+def _solved_rounds(
+    workload: BoundWorkload, candidates: CandidateSets, request: PlanRequest
+) -> PlanPart:
+    """The same where queries read rows of others: what runs in one round is solved together."""
+    if not workload.is_chained:
+        return _solved(workload, candidates, request)
+    rounds = rounds_of(workload.queries)
+    parts = [replace(workload, queries=queries) for queries in rounds]
+    solved = [_solved(part, _candidates(part, request), request) for part in parts]
+    return _together(_in_round(part, number, len(rounds)) for number, part in enumerate(solved, 1))
+
+
+def _in_round(part: PlanPart, number: int, rounds: int) -> PlanPart:
+    """With groups that say in which round they run, and candidates that no other round has."""
+    names = {candidate.id: f"{candidate.id}-round{number}" for candidate in part.candidates}
+    candidates = tuple(
+        replace(
+            candidate,
+            id=names[candidate.id],
+            conflicts=tuple(names.get(other, other) for other in candidate.conflicts),
+        )
+        for candidate in part.candidates
+    )
+    groups = tuple(
+        replace(group, why=f"{group.why}; in round {number} of {rounds}") for group in part.groups
+    )
+    chosen = tuple(names.get(name, name) for name in part.chosen)
+    return replace(part, groups=groups, candidates=candidates, chosen=chosen)
+
+
 def _pass_part(passed: PassedQueries, request: PlanRequest) -> PlanPart:
     """A group of queries that one pass answers."""
     chosen, queries, known = passed.engine, passed.queries, request.statistics
+    if chosen.NAME == situations.NAME:
+        return situations_part(queries, request)
     shared = chosen.cost(queries, known)
     separate = fsum(chosen.cost((query,), known) for query in queries)
-    many = f"; {len(queries)} queries in one pass" if len(queries) > 1 else ""
+    many = f"; {chosen.done_once(queries)}" if len(queries) > 1 else ""
     cost = Cost(separate, shared, NANOSECONDS_UNIT)
     names = tuple(query.name for query in queries)
     group = PassGroup(names, chosen.NAME, chosen.LABEL + many, cost)

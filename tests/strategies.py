@@ -45,6 +45,9 @@ class Shape:
     nested_negation: bool = True  # a negation of more than one component
     kleene: bool = True  # E+
     groups: bool = True  # E^n and ALL E
+    counted: bool = False  # E{n,m}
+    optional: bool = False  # E?, E* and E{0,m}
+    prev: bool = False  # prev(b.x) < b.x
     local: bool = True  # conditions on one component
     ties: bool = True  # conditions on several
     group_conditions: bool = True  # sum(b.x) > 1 and its like
@@ -54,7 +57,14 @@ class Shape:
     count_windows: bool = True
     having: bool = True
     limit: bool = False  # LIMIT k
+    marks: bool = False  # `:` and `>` before parts of a SEQ, and E:+
+    strategies: tuple[sx.Strategy, ...] = ("any",)
+    skips: bool = False  # AFTER MATCH SKIP PAST LAST EVENT
+    component_keys: bool = False  # PARTITION BY (a.x, b.y) AS key
     max_window: int = 8
+    # FIRST and VAR, COUNT(DISTINCT …), and values of several components: not counted from batch to
+    # batch, or not at all
+    tied_aggregates: bool = False
 
 
 SHAPE = Shape()
@@ -209,6 +219,10 @@ def bindable_queries(
     With `shape.count_windows` that stream must have a sequence.
     """
     pattern = _named(draw, draw(negated_sequences(shape) if nested else _patterns(shape)))
+    if shape.optional:
+        pattern = _with_optional(draw, pattern)
+    if shape.marks:
+        pattern = _marked(draw, pattern)
     scope = _Scope.of(pattern)
     conditions = _conditions(draw, shape, scope)
     partition_by: tuple[str, ...] = ()
@@ -225,6 +239,10 @@ def bindable_queries(
             others = [name for name in names if name != root]
             if all(scope.can_be_tied([root, name]) for name in others):
                 conditions += [_equal(root, other, KEY) for other in others]
+    tied = _component_keys(draw, sorted(scope.components)) if shape.component_keys else ()
+    strategy = draw(st.sampled_from(shape.strategies))
+    if shape.prev:
+        conditions += _looking_back(draw, scope, strategy)
     kind = draw(st.sampled_from(shape.outputs))
     unit = "EVENTS" if shape.count_windows and draw(st.booleans()) else "ms"
     size = draw(st.integers(1, shape.max_window))
@@ -241,7 +259,70 @@ def bindable_queries(
         where=_joined(conditions),
         partition_by=partition_by,
         slide=slide,
+        strategy=strategy,
+        tied_keys=tied,
+        skip="past last event" if shape.skips and draw(st.booleans()) else None,
     )
+
+
+def _component_keys(draw: Draw, names: list[str]) -> tuple[sx.TiedKey, ...]:
+    """One or two keys of which each component has its own column."""
+    columns = st.sampled_from(["x", "x", "y", KEY])
+    return tuple(
+        sx.TiedKey(
+            tuple(ex.Attribute(name, draw(columns)) for name in names),
+            key,
+            optional=draw(st.integers(0, 3)) == 0,
+        )
+        for key in (["both"] if draw(st.integers(0, 3)) else ["x", "more"])
+    )
+
+
+def _marked(draw: Draw, pattern: sx.Pattern) -> sx.Pattern:
+    """The pattern with marks in gaps of its SEQs, and groups without gaps."""
+    match pattern:
+        case sx.Component(quantifier=sx.Plus()) if draw(st.booleans()):
+            return replace(pattern, quantifier=sx.ConsecutivePlus())
+        case sx.Component(quantifier=sx.Between() as group) if draw(st.booleans()):
+            return replace(pattern, quantifier=replace(group, consecutive=True))
+        case sx.Component():
+            return pattern
+        case sx.Negation(part):
+            return sx.Negation(_marked(draw, part))
+        case sx.Operation(operator, parts):
+            marks: list[sx.Mark | None] = []
+            occurs = False
+            for part in parts:
+                own = isinstance(part, sx.Component)
+                may = occurs and operator == "SEQ" and not _is_negative(part)
+                choices: list[sx.Mark | None] = [None, "strict"] if may else [None]
+                marks.append(draw(st.sampled_from([*choices, "next"] if may and own else choices)))
+                occurs = occurs or not _is_negative(part)
+            inner = tuple([_marked(draw, part) for part in parts])
+            return sx.Operation(operator, inner, marks=tuple(marks) if any(marks) else ())
+
+
+def _with_optional(draw: Draw, pattern: sx.Pattern, may: bool = False) -> sx.Pattern:
+    """The pattern with optional components, though not every part of a SEQ or AND."""
+    match pattern:
+        case sx.Component(quantifier=quantifier):
+            least = quantifier.least if isinstance(quantifier, sx.Between) else 1
+            fits = not isinstance(quantifier, sx.Exactly | sx.All) and least == 1
+            return replace(pattern, optional=may and fits and draw(st.booleans()))
+        case sx.Negation(part):
+            return sx.Negation(_with_optional(draw, part))
+        case sx.Operation(operator, parts):
+            made = tuple([_with_optional(draw, part, operator != "OR") for part in parts])
+            positive = [part for part in made if not _is_negative(part)]
+            if operator != "OR" and all(getattr(part, "optional", False) for part in positive):
+                return pattern
+            return sx.Operation(operator, made)
+
+
+def _is_negative(part: sx.Pattern) -> bool:
+    if isinstance(part, sx.Operation) and part.operator == "AND":
+        return all(map(_is_negative, part.parts))
+    return isinstance(part, sx.Negation)
 
 
 def _equal(first: str, second: str, name: str) -> ex.Expression:
@@ -354,6 +435,8 @@ def _component(draw: Draw, shape: Shape) -> sx.Component:
         quantifiers.append(sx.Plus())
     if shape.groups:
         quantifiers += [draw(st.sampled_from([sx.Exactly(1), sx.Exactly(2)])), sx.All()]
+    if shape.counted:
+        quantifiers += [sx.Between(1, 2), sx.Between(2, 2), sx.Between(2, None), sx.Between(2, 3)]
     kind = draw(st.sampled_from(shape.types))
     return sx.Component(kind, None, draw(st.sampled_from(quantifiers)))
 
@@ -533,6 +616,22 @@ def _group_condition(draw: Draw, scope: _Scope, groups: list[str]) -> ex.Express
     return ex.Comparison(draw(COMPARISONS), call, other)
 
 
+def _looking_back(draw: Draw, scope: _Scope, strategy: sx.Strategy) -> list[ex.Expression]:
+    """Conditions on events and those just before them, of groups or of any component."""
+    names = [n for n in scope.positive if strategy == "strict" or scope.is_group(n)]
+    found: list[ex.Expression] = []
+    for _ in range(draw(st.integers(0, 2)) if names else 0):
+        name = draw(st.sampled_from(names))
+        before = ex.Call("prev", ex.Attribute(name, draw(st.sampled_from(VALUES))))
+        value: ex.Expression = _attribute(draw, [name])
+        others = [n for n in scope.positive if not scope.is_group(n) and n != name]
+        if others and draw(st.booleans()):
+            other = _attribute(draw, [draw(st.sampled_from(others))])
+            value = ex.Arithmetic("+", value, other) if draw(st.booleans()) else other
+        found.append(ex.Comparison(draw(COMPARISONS), before, value))
+    return found
+
+
 def _returned(draw: Draw, shape: Shape, scope: _Scope) -> sx.Return:
     items: list[sx.Item] = []
     for name in scope.positive:
@@ -551,13 +650,25 @@ def _returned(draw: Draw, shape: Shape, scope: _Scope) -> sx.Return:
     return sx.Return(tuple(items) or (sx.Item(scope.positive[0]),), limit)
 
 
+AGGREGATES = ("sum", "avg", "min", "max", "count", "first", "last", "var", "stddev_pop")
+
+
 def _aggregates(draw: Draw, shape: Shape, scope: _Scope) -> sx.Aggregates:
     def one() -> ex.Expression:
-        function = draw(st.sampled_from(["count", "sum", "avg", "min", "max"]))
-        if function == "count":
+        if not draw(st.integers(0, 4)):
             return ex.Call("count", None)
+        known = AGGREGATES[:4] * 2 + AGGREGATES if shape.tied_aggregates else AGGREGATES[:5]
+        function = draw(st.sampled_from(known))
+        if shape.tied_aggregates and draw(st.booleans()):
+            function = draw(st.sampled_from(("count distinct", "sum", "min", "count", "var")))
         alias = draw(st.sampled_from(scope.positive))
-        return ex.Call(function, ex.Attribute(alias, draw(st.sampled_from(VALUES))))
+        value: ex.Expression = ex.Attribute(alias, draw(st.sampled_from(VALUES)))
+        if not draw(st.integers(0, 2)):
+            tied = shape.tied_aggregates and function not in ("first", "last")
+            other = draw(st.sampled_from(scope.positive)) if tied else alias
+            more = ex.Attribute(other, draw(st.sampled_from(VALUES)))
+            value = ex.Arithmetic(draw(ARITHMETIC), value, more)
+        return ex.Call(function, value)
 
     items = tuple(dict.fromkeys(one() for _ in range(draw(st.integers(1, 3)))))
     having = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from hypothesis import strategies as st
@@ -57,6 +58,11 @@ def _is_lower(name: str) -> bool:
 def any_expressions() -> st.SearchStrategy[ex.Expression]:
     """Any value or condition that the parser can make."""
     leaves = st.one_of(
+        st.builds(
+            ex.DurationLiteral,
+            st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=3).map(abs),
+            st.sampled_from(list(sx.UNITS)),
+        ),
         _ANY_LITERAL,
         st.builds(ex.Attribute, st.just("") | _ANY_NAME, _ANY_NAME),
         st.builds(ex.Equivalence, st.lists(_ANY_NAME, min_size=1, max_size=2).map(tuple)),
@@ -70,10 +76,22 @@ def any_patterns() -> st.SearchStrategy[sx.Pattern]:
         st.just(sx.ONE),
         st.just(sx.Plus()),
         st.just(sx.All()),
+        st.just(sx.ConsecutivePlus()),
         st.integers(1, 100).map(sx.Exactly),
+        st.builds(
+            lambda least, more, run: sx.Between(least, None if more is None else least + more, run),
+            st.integers(2, 50),
+            st.none() | st.integers(0, 50),
+            st.booleans(),
+        ),
     )
-    leaves: st.SearchStrategy[sx.Pattern] = st.builds(
-        sx.Component, _ANY_NAME, st.none() | _ANY_NAME, quantifier
+    may_be_absent = st.sampled_from(
+        [sx.ONE, sx.Plus(), sx.ConsecutivePlus(), sx.Between(1, 1), sx.Between(1, 7, True)]
+    )
+    name, alias = _ANY_NAME, st.none() | _ANY_NAME
+    leaves: st.SearchStrategy[sx.Pattern] = st.one_of(
+        st.builds(sx.Component, name, alias, quantifier),
+        st.builds(sx.Component, name, alias, may_be_absent, optional=st.just(True)),
     )
     return st.recursive(
         leaves,
@@ -99,6 +117,7 @@ def syntax_queries() -> st.SearchStrategy[sx.Query]:
     value = any_expressions()
     item = st.one_of(
         st.builds(sx.Item, _ANY_NAME, st.none() | _ANY_NAME),
+        st.just(sx.Item(None)),
         st.builds(
             sx.Item,
             value.filter(lambda v: not (isinstance(v, ex.Attribute) and v.alias == "")),
@@ -115,7 +134,7 @@ def syntax_queries() -> st.SearchStrategy[sx.Query]:
             st.none() | st.integers(1, 1_000_000),
         ),
     )
-    return st.builds(
+    plain = st.builds(
         sx.Query,
         name=st.none() | _ANY_NAME,
         pattern=any_patterns(),
@@ -124,4 +143,32 @@ def syntax_queries() -> st.SearchStrategy[sx.Query]:
         where=st.none() | value,
         partition_by=st.lists(_ANY_NAME, max_size=2).map(tuple),
         slide=st.none() | duration,
+        from_first=st.booleans(),
+        empty_rows=st.booleans(),
     )
+    types = st.lists(_ANY_NAME, min_size=1, max_size=2).map(tuple)
+    return st.one_of(
+        plain,
+        plain.map(lambda query: replace(query, session=True)),
+        st.builds(
+            lambda query, counted: replace(
+                query, within=replace(query.within, unit="EVENTS"), counted_types=counted
+            ),
+            plain,
+            types,
+        ),
+        st.builds(_join_query, plain, st.builds(sx.Join, *[_sides(duration)] * 2, st.booleans())),
+    )
+
+
+def _sides(duration: st.SearchStrategy[sx.Duration]) -> st.SearchStrategy[sx.JoinSide]:
+    component = st.builds(sx.Component, _ANY_NAME, st.none() | _ANY_NAME)
+    return st.builds(sx.JoinSide, component, duration)
+
+
+def _join_query(query: sx.Query, join: sx.Join) -> sx.Query:
+    """A query whose pattern is a join, which has no window of its own."""
+    sides = (join.left.within, join.right.within)
+    counted = [side for side in sides if side.is_count] or sides
+    within = counted[0] if len(counted) == 1 else max(counted, key=lambda side: side.size)
+    return replace(query, pattern=join, within=within)

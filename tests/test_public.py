@@ -34,7 +34,17 @@ def events(tmp_path: Path) -> Path:
 
 
 def test_the_public_names_are_those_of_the_readme() -> None:
-    names = {"Client", "Plan", "Results", "SheafError", "Workload", "load", "plan", "run"}
+    names = {
+        "Client",
+        "Plan",
+        "Results",
+        "SheafError",
+        "Workload",
+        "load",
+        "plan",
+        "run",
+        "transform",
+    }
     assert set(sheaf.__all__) == names
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Token, v_args
 from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive
 
 from workloads import expressions as ex
 from workloads import syntax as sx
@@ -18,12 +17,12 @@ from workloads.limits import (
     MAX_CHAINED,
     MAX_DEPTH,
     MAX_EXPONENT,
-    MAX_GROUP,
     MAX_LIMIT,
     MAX_LISTED,
     MAX_NUMBER_CHARACTERS,
     MAX_PARTS,
 )
+from workloads.quantifiers import ONCE, QuantifierBuilder
 
 _UNIT_WORDS = {
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), "ns"),
@@ -37,6 +36,9 @@ _UNIT_WORDS = {
 }
 
 
+_UNITS_OF_TIME = "ms, s, min, hour, day, us, ns"
+
+
 def shortened(text: str) -> str:
     """A piece of the query as a message quotes it: in one line, and not too long."""
     text = " ".join(text[:100].split())
@@ -47,7 +49,7 @@ def _at(meta: Meta) -> Span:
     return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
 
 
-def _name(token: Token) -> str:
+def name_of(token: Token) -> str:
     """A name's spelling: quoted names may hold any character."""
     text = str(token)
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
@@ -89,6 +91,17 @@ def _amount(token: Token) -> Decimal:
     )
 
 
+def _unit(word: Token, known: str) -> str:
+    unit = _UNIT_WORDS.get(str(word).lower())
+    if unit is None:
+        raise QueryError(
+            f"unknown unit '{shortened(str(word))}'; known are {known}",
+            token_span(word),
+            did_you_mean(str(word), _UNIT_WORDS),
+        )
+    return unit
+
+
 class Path(str):
     """The name of a column or of a field of a struct, and where it stands."""
 
@@ -101,16 +114,44 @@ class Path(str):
 
 
 def _operation(operator: sx.Operator) -> Callable[..., sx.Operation]:
-    def build(_self: object, meta: Meta, parts: list[sx.Pattern]) -> sx.Operation:
+    def build(_self: object, meta: Meta, given: list[Any]) -> sx.Operation:
+        marks, parts = _marked_parts(given)
         if len(parts) > MAX_PARTS:
             raise QueryError(
                 f"{operator} with more than {MAX_PARTS:,} parts",
                 _at(meta),
                 "split it into several queries; Sheaf shares what they have in common",
             )
-        return sx.Operation(operator, tuple(parts), _at(meta))
+        return sx.Operation(operator, tuple(parts), _at(meta), marks if any(marks) else ())
 
     return build
+
+
+_MARKS: dict[str, sx.Mark] = {"COLON": "strict", "GREATER": "next"}
+
+
+def _marked_parts(given: list[Any]) -> tuple[tuple[sx.Mark | None, ...], list[sx.Pattern]]:
+    """The parts of an operation, and the mark that stands before each."""
+    marks: list[sx.Mark | None] = []
+    parts: list[sx.Pattern] = []
+    mark: sx.Mark | None = None
+    for one in given:
+        if isinstance(one, Token):
+            mark = _MARKS.get(one.type)
+            continue
+        if isinstance(one, _MarkedPart):
+            mark, one = one
+        marks.append(mark)
+        parts.append(one)
+        mark = None
+    return tuple(marks), parts
+
+
+class _MarkedPart(NamedTuple):
+    """A part of a SEQ with the mark before it."""
+
+    mark: sx.Mark
+    part: sx.Pattern
 
 
 def _clause(kind: str) -> Callable[..., tuple[str, Span, list[Any]]]:
@@ -121,7 +162,7 @@ def _clause(kind: str) -> Callable[..., tuple[str, Span, list[Any]]]:
 
 
 @v_args(meta=True)
-class SyntaxBuilder(Transformer_NonRecursive[Token, Any]):
+class SyntaxBuilder(QuantifierBuilder):
     """Builds syntax bottom-up; without recursion, so that no input meets Python's limit."""
 
     query_clause = _clause("QUERY")
@@ -134,58 +175,93 @@ class SyntaxBuilder(Transformer_NonRecursive[Token, Any]):
     within_clause = _clause("WITHIN")
     slide_clause = _clause("SLIDE")
     strategy_clause = _clause("STRATEGY")
+    until_clause = _clause("UNTIL")
+    suppress_clause = _clause("SUPPRESS")
+    keep_clause = _clause("KEEP")
+
+    def kept(self, meta: Meta, parts: list[Any]) -> sx.Kept:
+        return _kept(*parts)
+
+    session_clause = _clause("WITHIN SESSION")
+    counted_clause = _clause("WITHIN EVENTS OF")
+    windows_clause = _clause("WINDOWS FROM FIRST")
+    empty_clause = _clause("EMPTY ROWS")
+    into_clause = _clause("INTO")
+    funnel_clause = _clause("FUNNEL")
+    strict_clause = _clause("STRICT")
+    exclude_clause = _clause("EXCLUDE")
+    by_clause = _clause("BY")
+    skip_clause = _clause("AFTER MATCH")
 
     seq = infix_seq = _operation("SEQ")
     and_ = infix_and = _operation("AND")
     or_ = infix_or = _operation("OR")
 
+    def side(self, meta: Meta, parts: list[Any]) -> sx.JoinSide:
+        return sx.JoinSide(*parts)
+
+    def join(self, meta: Meta, parts: list[Any]) -> sx.Join:
+        return sx.Join(parts[-2], parts[-1], span=_at(meta))
+
+    def left_join(self, meta: Meta, parts: list[Any]) -> sx.Join:
+        return sx.Join(parts[-2], parts[-1], outer=True, span=_at(meta))
+
+    def marked(self, meta: Meta, parts: list[Any]) -> _MarkedPart:
+        return _MarkedPart(_MARKS[parts[0].type], parts[1])
+
     def negation(self, meta: Meta, parts: list[Any]) -> sx.Negation:
         return sx.Negation(parts[0], _at(meta))
 
     def component(self, meta: Meta, parts: list[Any]) -> sx.Component:
-        kind, quantifier, alias = parts
+        kind, parsed, alias = parts
+        quantifier, optional = parsed or ONCE
         return sx.Component(
-            _name(kind), _name(alias) if alias else None, quantifier or sx.One(), _at(meta)
+            name_of(kind), name_of(alias) if alias else None, quantifier, _at(meta), optional
         )
 
     def all_component(self, meta: Meta, parts: list[Any]) -> sx.Component:
         kind, alias = parts
-        return sx.Component(_name(kind), _name(alias) if alias else None, sx.All(), _at(meta))
+        return sx.Component(name_of(kind), name_of(alias) if alias else None, sx.All(), _at(meta))
 
-    def plus(self, meta: Meta, parts: list[Any]) -> sx.Plus:
-        return sx.Plus()
+    def key_part(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
+        return ex.Attribute(name_of(parts[0]), str(parts[1]), _at(meta))
 
-    def exactly(self, meta: Meta, parts: list[Any]) -> sx.Exactly:
-        _check_number(parts[0])
-        text = str(parts[0])
-        if not text.isdigit() or not 1 <= int(text) <= MAX_GROUP:
+    def tied_key(self, meta: Meta, parts: list[Any]) -> sx.TiedKey:
+        *columns, name, word = parts
+        if word is not None and str(word).upper() != "OPTIONAL":
             raise QueryError(
-                f"'^{shortened(text)}' asks for a group of {shortened(text)}; a whole number "
-                f"from 1 to {MAX_GROUP} is taken",
-                token_span(parts[0]),
-                "'+' takes groups of any size",
+                f"unexpected '{shortened(str(word))}' behind a key",
+                token_span(word),
+                "a key by component may be OPTIONAL: null is a value of it",
             )
-        return sx.Exactly(int(text))
+        return sx.TiedKey(tuple(columns), name_of(name), _at(meta), word is not None)
 
     def duration(self, meta: Meta, parts: list[Any]) -> sx.Duration:
         minus, amount, word = parts
-        unit = _UNIT_WORDS.get(str(word).lower())
-        if unit is None:
-            raise QueryError(
-                f"unknown unit '{shortened(str(word))}'; known are ms, s, min, hour, day, us, ns "
-                "and EVENTS",
-                token_span(word),
-                did_you_mean(str(word), _UNIT_WORDS),
-            )
+        unit = _unit(word, f"{_UNITS_OF_TIME} and EVENTS")
         size = _amount(amount)
         # Below zero is refused when bound, with a better message than here.
         return sx.Duration(size.copy_negate() if minus else size, unit, _at(meta))
+
+    def duration_value(self, meta: Meta, parts: list[Any]) -> ex.DurationLiteral:
+        amount, word = parts
+        unit = _unit(word, _UNITS_OF_TIME)
+        if unit == "EVENTS":
+            raise QueryError(
+                "a duration in a condition is an amount of time",
+                token_span(word),
+                f"known are {_UNITS_OF_TIME}",
+            )
+        return ex.DurationLiteral(_amount(amount), unit, _at(meta))
 
     def item(self, meta: Meta, parts: list[Any]) -> sx.Item:
         value, name = parts
         if isinstance(value, ex.Attribute) and value.alias == "":
             value = value.name
-        return sx.Item(value, _name(name) if name else None, _at(meta))
+        return sx.Item(value, name_of(name) if name else None, _at(meta))
+
+    def every_item(self, meta: Meta, parts: list[Any]) -> sx.Item:
+        return sx.Item(None, None, _at(meta))
 
     def any_of(self, meta: Meta, parts: list[Any]) -> ex.Logical:
         return ex.Logical("OR", tuple(parts), _at(meta))
@@ -280,17 +356,19 @@ class SyntaxBuilder(Transformer_NonRecursive[Token, Any]):
         return result
 
     def attribute(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
-        return ex.Attribute(_name(parts[0]), str(parts[1]), _at(meta))
+        return ex.Attribute(name_of(parts[0]), str(parts[1]), _at(meta))
 
     def path(self, meta: Meta, parts: list[Any]) -> Path:
-        return Path(".".join(map(_name, parts)), _at(meta))
+        return Path(".".join(map(name_of, parts)), _at(meta))
 
     def bare_name(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
-        return ex.Attribute("", _name(parts[0]), _at(meta))
+        return ex.Attribute("", name_of(parts[0]), _at(meta))
 
-    def call(self, meta: Meta, parts: list[Any]) -> ex.Call | ex.Function:
+    def call(self, meta: Meta, parts: list[Any]) -> ex.Call | ex.Function | ex.Nanoseconds:
         name, *arguments = parts
-        function = _name(name).lower()
+        function = name_of(name).lower()
+        if function == "nanoseconds" and len(arguments) == 2:
+            return _nanoseconds(arguments, _at(meta))
         if function in ex.VALUE_FUNCTIONS:
             return texts.function(function, arguments, _at(meta))
         if len(arguments) > 1:
@@ -302,10 +380,20 @@ class SyntaxBuilder(Transformer_NonRecursive[Token, Any]):
         return ex.Call(function, arguments[0], _at(meta))
 
     def call_star(self, meta: Meta, parts: list[Any]) -> ex.Call:
-        return ex.Call(_name(parts[0]).lower(), None, _at(meta))
+        return ex.Call(name_of(parts[0]).lower(), None, _at(meta))
+
+    def call_distinct(self, meta: Meta, parts: list[Any]) -> ex.Call:
+        name, _, argument = parts
+        if name_of(name).lower() != "count":
+            raise QueryError(
+                f"DISTINCT goes with COUNT, not with {shortened(name_of(name))}",
+                token_span(name),
+                "write COUNT(DISTINCT a.x)",
+            )
+        return ex.Call("count distinct", argument, _at(meta))
 
     def equivalence(self, meta: Meta, parts: list[Any]) -> ex.Equivalence:
-        _check_listed("attributes", parts, _at(meta))
+        check_listed("attributes", parts, _at(meta))
         return ex.Equivalence(tuple(map(str, parts)), _at(meta))
 
     def number(self, meta: Meta, parts: list[Any]) -> ex.Literal:
@@ -331,6 +419,18 @@ class SyntaxBuilder(Transformer_NonRecursive[Token, Any]):
         return value
 
 
+def _nanoseconds(arguments: list[ex.Expression], span: Span) -> ex.Nanoseconds:
+    """A time as a plan writes it."""
+    operand, tick = arguments
+    if not (isinstance(tick, ex.Literal) and type(tick.value) is int and 0 < tick.value < 2**62):
+        raise QueryError(
+            "nanoseconds takes a time and the nanoseconds of its tick",
+            tick.span,
+            "write a duration instead, such as b.time - a.time < 5 s",
+        )
+    return ex.Nanoseconds(operand, tick.value, span)
+
+
 def _check_chain(operators: int, limit: int, meta: Meta) -> None:
     if operators > limit:
         raise QueryError(
@@ -338,7 +438,7 @@ def _check_chain(operators: int, limit: int, meta: Meta) -> None:
         )
 
 
-def _check_listed(what: str, listed: list[Any], span: Span) -> None:
+def check_listed(what: str, listed: list[Any], span: Span) -> None:
     if len(listed) > MAX_LISTED:
         raise QueryError(
             f"more than {MAX_LISTED:,} {what}",
@@ -359,93 +459,26 @@ def check_depth(expression: ex.Expression) -> None:
         waiting += [(part, depth + 1) for part in ex.children(node)]
 
 
-def _limit(token: Token) -> int:
+def limit_of(token: Token, clause: str = "LIMIT") -> int:
     _check_number(token)
     text = str(token)
     if not text.isdigit() or not 1 <= int(text) <= MAX_LIMIT:
         raise QueryError(
-            f"LIMIT takes a whole number from 1 to {MAX_LIMIT:,}", token_span(token), "such as 1"
+            f"{clause} takes a whole number from 1 to {MAX_LIMIT:,}", token_span(token), "such as 1"
         )
     return int(text)
 
 
-def _strategy(token: Token) -> sx.Strategy:
-    word = str(token).lower()
-    for strategy in sx.STRATEGIES:
-        if word == strategy:
-            return strategy
-    raise QueryError(
-        f"unknown strategy '{shortened(str(token))}'; known are ANY, NEXT, STRICT and LATEST",
-        token_span(token),
-        did_you_mean(str(token).upper(), [strategy.upper() for strategy in sx.STRATEGIES]),
-    )
+def _kept(word: Token, number: Token) -> sx.Kept:
+    match str(word).lower():
+        case ("first" | "last") as end:
+            return sx.Kept(end, limit_of(number, "KEEP"))
+        case _:
+            raise QueryError(
+                f"KEEP takes FIRST or LAST, not '{shortened(str(word))}'",
+                token_span(word),
+                "such as KEEP FIRST 10",
+            )
 
 
 _SIMPLER = "simplify it, or write a column with that value into the events"
-
-
-def assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
-    """Put the clauses together, each at most once, in whatever order they came."""
-    found: dict[str, tuple[Span, list[Any]]] = {}
-    for kind, span, parts in clauses:
-        if kind in found:
-            raise QueryError(f"{kind} is given twice", span, "leave one of the two out")
-        found[kind] = (span, parts)
-    for kind, example in (("PATTERN", "PATTERN SEQ(A a, B b)"), ("WITHIN", "WITHIN 10 min")):
-        if kind not in found:
-            raise QueryError(f"{kind} is missing", Span(0, len(text)), f"add '{example}'")
-    if "AGG" in found and "RETURN" in found:
-        raise QueryError(
-            "AGG and RETURN stand in one query",
-            found["RETURN"][0],
-            "an aggregate query never constructs its matches: write two queries",
-        )
-    if "AGG" not in found and "RETURN" not in found:
-        raise QueryError(
-            "neither AGG nor RETURN is given",
-            Span(0, len(text)),
-            "add 'AGG COUNT(*)' to count matches, or 'RETURN a, b' to get them",
-        )
-    output: sx.Aggregates | sx.Return
-    if "AGG" in found:
-        if "LIMIT" in found:
-            raise QueryError(
-                "LIMIT goes with RETURN: it says how many matches are returned of those that end "
-                "at one event",
-                found["LIMIT"][0],
-                "leave LIMIT out",
-            )
-        span, parts = found["AGG"]
-        items = tuple(parts[:-1])
-        _check_listed("aggregates", list(items), span)
-        for value in (*items, *parts[-1:]):
-            if value is not None:
-                check_depth(value)
-        texts = tuple(text[i.span.start : i.span.end] for i in items)
-        output = sx.Aggregates(items, parts[-1], texts, span)
-    else:
-        span, parts = found["RETURN"]
-        _check_listed("items in RETURN", parts, span)
-        for item in parts:
-            if not isinstance(item.value, str):
-                check_depth(item.value)
-        limit = _limit(found["LIMIT"][1][0]) if "LIMIT" in found else None
-        output = sx.Return(tuple(parts), limit, span)
-    if "WHERE" in found:
-        check_depth(found["WHERE"][1][0])
-    span, keys = found.get("PARTITION BY", (Span(0, 0), []))
-    _check_listed("attributes in PARTITION BY", keys, span)
-    return sx.Query(
-        name=_name(found["QUERY"][1][0]) if "QUERY" in found else None,
-        pattern=found["PATTERN"][1][0],
-        within=found["WITHIN"][1][0],
-        output=output,
-        where=found["WHERE"][1][0] if "WHERE" in found else None,
-        partition_by=tuple(map(str, keys)),
-        slide=found["SLIDE"][1][0] if "SLIDE" in found else None,
-        strategy=_strategy(found["STRATEGY"][1][1]) if "STRATEGY" in found else "any",
-        text=text,
-        span=found["QUERY"][0] if "QUERY" in found else Span(0, 0),
-        partition_spans=tuple(key.span for key in keys),
-        strategy_span=found["STRATEGY"][0] if "STRATEGY" in found else Span(0, 0),
-    )

@@ -184,6 +184,21 @@ def in_file(finding: Diagnostic, file: str | None, place: Place | None) -> Diagn
     return replace(finding, file=file, file_line=line)
 
 
+def at_place(finding: Diagnostic, file: str | None, place: Place | None) -> Diagnostic:
+    """The finding about something in a document, with its place where that is known."""
+    if place is None:
+        return replace(finding, file=file)
+    return replace(
+        finding,
+        file=file,
+        line=place.line,
+        column=place.column,
+        width=place.width,
+        source=place.source,
+        file_line=place.line,
+    )
+
+
 def shown(value: Any) -> str:
     """A value as an error message has it: in quotes where it is a text, and not too long."""
     return short(repr(value))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -38,9 +39,11 @@ VALUE_FUNCTIONS = {
     "upper": (0, 0),
     "length": (0, 0),
     "substring": (1, 2),
+    "slice": (1, 2),
     "text": (0, 0),
     "number": (0, 0),
 }
+FUNCTIONS_TO_TEXTS = ("lower", "upper", "substring", "slice", "text")
 TextOperator = OneOf["LIKE", "CONTAINS", "STARTS WITH", "ENDS WITH", "MATCHES", "IN CIDR"]
 
 
@@ -68,6 +71,27 @@ class Attribute:
 
     alias: str
     name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DurationLiteral:
+    """`5 s` in a condition or value; a bound query has its nanoseconds instead."""
+
+    amount: Decimal
+    unit: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Nanoseconds:
+    """`nanoseconds(a.ts, 1000000)`: a time in nanoseconds since its origin.
+
+    A time that is a number counts ticks of so many nanoseconds; a timestamp knows its own.
+    """
+
+    operand: Expression
+    tick: int
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -181,6 +205,8 @@ class Equivalence:
 Expression: TypeAlias = (
     Literal
     | Attribute
+    | DurationLiteral
+    | Nanoseconds
     | Negative
     | Arithmetic
     | Call
@@ -199,22 +225,29 @@ CONDITIONS = (Comparison, Membership, TextTest, IsNull, Not, Logical, Equivalenc
 
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The direct sub-expressions, left to right."""
-    match expression:
-        case Negative(operand) | Not(operand) | IsNull(operand) | Membership(operand):
-            return (operand,)
-        case Function(_, operand):
-            return (operand,)
-        case TextTest(_, operand, patterns):
-            # Constants apart, which may be hundreds.
-            return (operand, *(p for p in patterns if not isinstance(p, Literal)))
-        case Arithmetic(_, left, right) | Comparison(_, left, right):
-            return (left, right)
-        case Logical(_, parts):
-            return parts
-        case Call(_, argument):
-            return () if argument is None else (argument,)
-        case _:
-            return ()
+    found = _CHILDREN.get(type(expression))
+    return () if found is None else found(expression)
+
+
+def _patterns(test: TextTest) -> Iterable[Expression]:
+    """Those that are no constants, of which there may be hundreds."""
+    return (pattern for pattern in test.patterns if not isinstance(pattern, Literal))
+
+
+# By type: large rule sets ask this millions of times.
+_CHILDREN: dict[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Negative: lambda e: (e.operand,),
+    Not: lambda e: (e.operand,),
+    IsNull: lambda e: (e.operand,),
+    Membership: lambda e: (e.operand,),
+    Function: lambda e: (e.operand,),
+    Nanoseconds: lambda e: (e.operand,),
+    TextTest: lambda e: (e.operand, *_patterns(e)),
+    Arithmetic: lambda e: (e.left, e.right),
+    Comparison: lambda e: (e.left, e.right),
+    Logical: lambda e: e.parts,
+    Call: lambda e: () if e.argument is None else (e.argument,),
+}
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -236,9 +269,56 @@ def attributes(expression: Expression) -> frozenset[str]:
     return frozenset(node.name for node in walk(expression) if isinstance(node, Attribute))
 
 
+def speak_of_texts(conditions: Iterable[Expression]) -> bool:
+    """Is there a test of texts, or a function of them, in conditions?"""
+    return any(isinstance(node, TextTest | Function) for each in conditions for node in walk(each))
+
+
 def has_group_call(expression: Expression) -> bool:
-    """Does it aggregate over a group, as in `sum(b.volume) > 100`?"""
+    """Does it aggregate over a group, as in `sum(b.volume) > 100`, or look back in it by `prev`?"""
     return any(isinstance(node, Call) for node in walk(expression))
+
+
+PREV = "prev"  # of the event of a group just before
+PREVIOUS = "previous"  # of the event of a match just before: what `prev` is under STRATEGY STRICT
+
+
+def prev_alias(expression: Expression) -> str | None:
+    """The component whose event is compared with the one just before; None without `prev(a.x)`."""
+    return next(
+        (
+            node.argument.alias
+            for node in walk(expression)
+            if isinstance(node, Call)
+            and node.function in (PREV, PREVIOUS)
+            and isinstance(node.argument, Attribute)
+        ),
+        None,
+    )
+
+
+def is_of_group(expression: Expression, alias: str) -> bool:
+    """Does it aggregate over a group, so that the whole of it has to be known?"""
+    return any(
+        isinstance(node, Call) and node.function not in (PREV, PREVIOUS) and alias in aliases(node)
+        for node in walk(expression)
+    )
+
+
+def with_previous(expression: Expression, function: str) -> Expression:
+    """The same with `prev`, or with `previous`, for either."""
+
+    def change(node: Expression) -> Expression:
+        if isinstance(node, Call) and node.function in (PREV, PREVIOUS):
+            return replace(node, function=function)
+        return node
+
+    return transform(expression, change)
+
+
+def has_duration(expression: Expression) -> bool:
+    """Is there a duration in it, as in `b.time - a.time < 5 s`?"""
+    return any(isinstance(node, DurationLiteral) for node in walk(expression))
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
@@ -250,25 +330,63 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 def without_aliases(expression: Expression) -> Expression:
     """A condition on one event: `process.name` is a path in it, and not a component's attribute."""
-    return _mapped(expression, lambda a: f"{a.alias}.{a.name}" if a.alias else a.name)
+    return with_names(expression, lambda a: f"{a.alias}.{a.name}" if a.alias else a.name)
 
 
-def _mapped(expression: Expression, name: Callable[[Attribute], str]) -> Expression:
+def with_names(expression: Expression, name: Callable[[Attribute], str]) -> Expression:
+    """A condition on one event with other names of its attributes."""
     match expression:
         case Attribute(_, _, span):
             return Attribute("", name(expression), span)
         case Logical(op, parts, span):
-            return Logical(op, tuple(_mapped(p, name) for p in parts), span)
-        case Negative() | Not() | IsNull() | Membership() | Function():
-            return replace(expression, operand=_mapped(expression.operand, name))
+            return Logical(op, tuple(with_names(p, name) for p in parts), span)
+        case Negative() | Not() | IsNull() | Membership() | Function() | Nanoseconds():
+            return replace(expression, operand=with_names(expression.operand, name))
         case TextTest(_, operand, patterns):
-            mapped = tuple(_mapped(p, name) for p in patterns)
-            return replace(expression, operand=_mapped(operand, name), patterns=mapped)
+            mapped = tuple(with_names(p, name) for p in patterns)
+            return replace(expression, operand=with_names(operand, name), patterns=mapped)
         case Arithmetic() | Comparison():
-            left, right = _mapped(expression.left, name), _mapped(expression.right, name)
+            left, right = with_names(expression.left, name), with_names(expression.right, name)
             return replace(expression, left=left, right=right)
         case _:
             return expression
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Apply `change` to every node, children first."""
+
+    def inner(part: Expression) -> Expression:
+        return transform(part, change)
+
+    changed: Expression
+    match expression:
+        case Negative(operand) | Not(operand) | IsNull(operand) | Membership(operand):
+            changed = replace(expression, operand=inner(operand))
+        case Function(_, operand) | Nanoseconds(operand):
+            changed = replace(expression, operand=inner(operand))
+        case TextTest(_, operand, patterns):
+            mapped = tuple(p if isinstance(p, Literal) else inner(p) for p in patterns)
+            changed = replace(expression, operand=inner(operand), patterns=mapped)
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            changed = replace(expression, left=inner(left), right=inner(right))
+        case Logical(_, parts):
+            changed = replace(expression, parts=tuple(map(inner, parts)))
+        case Call(_, argument) if argument is not None:
+            changed = replace(expression, argument=inner(argument))
+        case _:
+            changed = expression
+    return change(changed)
+
+
+def without_groups(expression: Expression, absent: Collection[str]) -> Expression:
+    """A value where some groups have no event: a count of them is 0, any other aggregate null."""
+
+    def change(node: Expression) -> Expression:
+        if isinstance(node, Call) and not aliases(node).isdisjoint(absent):
+            return Literal(0 if node.function == "count" else None)
+        return node
+
+    return transform(expression, change)
 
 
 def rename(expression: Expression, names: dict[str, str]) -> Expression:
@@ -297,5 +415,7 @@ def rename(expression: Expression, names: dict[str, str]) -> Expression:
             return Logical(op, tuple(rename(p, names) for p in parts), span)
         case Call(function, argument, span):
             return Call(function, None if argument is None else rename(argument, names), span)
-        case Literal() | Equivalence():
+        case Nanoseconds(operand, tick, span):
+            return Nanoseconds(rename(operand, names), tick, span)
+        case Literal() | Equivalence() | DurationLiteral():
             return expression

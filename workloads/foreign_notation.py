@@ -7,11 +7,13 @@ import re
 from workloads.errors import QueryError, Span
 
 _ARROW = re.compile(r"->>?|=>|~>|→|⇒")
+_GROUP_BY = re.compile(r"GROUP\s+BY\b", re.IGNORECASE)
 _BEFORE = re.compile(r"([A-Za-z_]\w*)\s*$")
 _AFTER = re.compile(r"\s*([A-Za-z_]\w*)")
 # What a plain name can have grown to: `add-to-cart`, `payment.fail`, `session#`, `País`.
 _WORD = re.compile(r"[^\s,;()\[\]{}'\"!&|<>=+*^]+")
 _THREE_NAMES = re.compile(r"([A-Za-z_]\w*)[ \t]+([A-Za-z_]\w*)[ \t]+$")
+_REPETITION = re.compile(r":?\s*[+*?^{]")
 _THEN = ("then", "followed", "before", "next")
 
 
@@ -22,8 +24,9 @@ def foreign_notation(text: str, offset: int, in_pattern: bool) -> QueryError | N
     """
     return (
         _sql(text, offset)
+        or _group_by(text, offset)
         or _arrow(text, offset)
-        or (_several_words(text, offset) if in_pattern else None)
+        or (_several_words(text, offset) or _repeated(text, offset) if in_pattern else None)
         or _odd_name(text, offset)
     )
 
@@ -36,8 +39,19 @@ def _sql(text: str, offset: int) -> QueryError | None:
     return QueryError(
         f"this is {kind}, and queries have a language of their own here",
         Span(offset, offset + 6),
-        "write 'QUERY name PATTERN SEQ(A a, B b) WHERE a.x < b.x RETURN a, b WITHIN 10 min'; "
-        "docs/language.md has MATCH_RECOGNIZE and this side by side",
+        "a text that begins with SELECT is SQL; its name goes beside it: "
+        "{name: …, sql: 'SELECT … MATCH_RECOGNIZE (…)'}; see docs/sql.md",
+    )
+
+
+def _group_by(text: str, offset: int) -> QueryError | None:
+    words = _GROUP_BY.match(text, offset)
+    if words is None:
+        return None
+    return QueryError(
+        "GROUP BY is no clause here",
+        Span(offset, words.end()),
+        "PARTITION BY x, of all components alike, gives rows for each value of x",
     )
 
 
@@ -52,6 +66,19 @@ def _arrow(text: str, offset: int) -> QueryError | None:
         f"'{arrow.group()}' is no operator; one after the other is SEQ",
         Span(offset, arrow.end()),
         f"write SEQ({names})",
+    )
+
+
+def _repeated(text: str, offset: int) -> QueryError | None:
+    """`(SEQ(B b, C c))+`: what is repeated is more than one component."""
+    mark = _REPETITION.match(text, offset)
+    if mark is None or not text[:offset].rstrip().endswith(")"):
+        return None
+    return QueryError(
+        f"'{mark.group()}' stands behind a bracket: only a single component is repeated",
+        Span(offset, mark.end()),
+        "a chain of matches is not taken; write its parts as often as they occur, or a query for "
+        "each number",
     )
 
 

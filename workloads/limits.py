@@ -10,13 +10,13 @@ MAX_DOCUMENT_CHARACTERS = 32 * 2**20
 MAX_DOCUMENT_DEPTH = 20  # lists and maps one inside the other
 MAX_DOCUMENT_VALUES = 100_000  # an alias of YAML counts as all that it stands for
 MAX_QUERIES = 10_000
-MAX_QUERY_CHARACTERS = 100_000
+MAX_QUERY_CHARACTERS = 1_000_000
 MAX_NUMBER_CHARACTERS = 1_000
 MAX_EXPONENT = 30  # of the amount of a window or slide, as a power of ten, up or down
 MAX_BRACKETS = 50  # one inside the other, in a query
 MAX_DEPTH = 200  # operators of a condition or value, one inside the other
 MAX_PARTS = 1_000  # of a SEQ, AND or OR
-MAX_LISTED = 1_000  # aggregates, items of RETURN, attributes of a key
+MAX_LISTED = 10_000  # patterns, aggregates, items of RETURN, attributes of a key
 MAX_CHAINED = 200  # comparisons in a row: a = b = c
 MAX_LIMIT = 1_000_000  # k of LIMIT k
 MAX_GROUP = 100  # n of E^n

@@ -25,14 +25,26 @@ from workloads.errors import (
     short,
     shown,
 )
+from workloads.imported_rules import ImportedRules, unique_name
 from workloads.limits import MAX_DOCUMENT_CHARACTERS, MAX_QUERIES
-from workloads.parser import parse_condition, parse_query
+from workloads.notations import NOTATIONS, is_only_sql, notation_of, speaks_of_any
+from workloads.parser import know_printed, parse_condition, query_of
+from workloads.printing import print_query
+from workloads.rule_files import (
+    RulesError,
+    RuleSetting,
+    imported_rules,
+    is_single_rule,
+    single_rules,
+)
+from workloads.rule_tests import RuleTest, read_tests
 from workloads.statistics_document import StatisticsReader
 from workloads.syntax import UNITS, Query
 from workloads.time_format import DIRECTIVES, TimeFormatError, time_format
 from workloads.workload import (
     NANOSECONDS,
     AttributeKind,
+    DefinedSituation,
     MissingColumns,
     OnLimit,
     PartialLimit,
@@ -41,7 +53,7 @@ from workloads.workload import (
     Workload,
 )
 
-_KEYS = ("name", "stream", "statistics", "limits", "queries")
+_KEYS = ("name", "stream", "statistics", "limits", "queries", "rules", "tests")
 
 _KINDS: dict[str, AttributeKind] = {
     **dict.fromkeys(("int", "integer", "long", "bigint"), "int"),
@@ -142,17 +154,56 @@ class _Reader(StatisticsReader):
 
     def _read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
         self.known_keys(document, _KEYS, "the workload", ())
-        stream = self._stream(document)
+        imported = self._rules(document)
+        stream = self._stream(document, imported)
         statistics = self.statistics(document.get("statistics"), ("statistics",))
-        queries, places = self._queries(document)
+        queries, places = self._queries(document, imported)
         name = document.get("name", "workload")
         if not isinstance(name, str):
             self.report(f"the workload's name is {shown(name)}, not a text", _QUOTE, ("name",))
         if stream is None:
             return None, self.findings
         partial = self._partial_limit(document.get("limits"))
-        workload = Workload(str(name), stream, queries, statistics, self.file, places, partial)
+        refused = tuple(rule for rules in imported for rule in rules.refused)
+        # Queries with a mistake have no name here, and a test of theirs is not to blame.
+        known = {query.name or "" for query in queries}
+        given, tests = document.get("tests"), tuple[RuleTest, ...]()
+        if given is not None and not self.findings:
+            tests = read_tests(given, known, self, self._key)
+        workload = Workload(
+            str(name), stream, queries, statistics, self.file, places, partial, refused, tests
+        )
         return workload, self.findings
+
+    def _key(self, at: doc.Path) -> Place | None:
+        return self.document.place(at, key=True)
+
+    def _rules(self, whole: Mapping[str, Any]) -> list[ImportedRules]:
+        """The rules of other systems, each entry's on its own."""
+        given = whole.get("rules")
+        listed = given if isinstance(given, list) else [] if given is None else [given]
+        entries: list[tuple[Any, doc.Path]] = [
+            (entry, ("rules", number)) for number, entry in enumerate(listed)
+        ]
+        entries += [(entry, ("queries",)) for entry in single_rules(whole.get("queries"))]
+        stream = whole.get("stream")
+        sequence = stream.get("sequence") if isinstance(stream, Mapping) else None
+        folder = None if self.file is None else Path(self.file).parent
+        of = stream if isinstance(stream, Mapping) else {}
+        time, type_ = of.get("time"), of.get("type")
+        setting = RuleSetting(
+            folder,
+            sequence if isinstance(sequence, str) else None,
+            time if isinstance(time, str) else "time",
+            type_ if isinstance(type_, str) else None,
+        )
+        found = []
+        for entry, at in entries:
+            try:
+                found.append(imported_rules(entry, setting))
+            except RulesError as error:
+                self.report(error.message, error.hint, at)
+        return found
 
     def _partial_limit(self, document: Any) -> PartialLimit | None:
         if document is None:
@@ -179,7 +230,7 @@ class _Reader(StatisticsReader):
         )
         return None
 
-    def _stream(self, whole: Mapping[str, Any]) -> Stream | None:
+    def _stream(self, whole: Mapping[str, Any], imported: list[ImportedRules]) -> Stream | None:
         document, at = whole.get("stream"), ("stream",)
         if not isinstance(document, Mapping):
             if not _misspelled("stream", whole):
@@ -187,7 +238,7 @@ class _Reader(StatisticsReader):
                 self.report(f"'stream' {wrong}", "add 'stream: {time: ts, type: kind}'", at)
             return None
         columns = ("time", "unit", "format", "type", "sequence", "types", "attributes")
-        keys = (*columns, "lateness", "delimiter", "missing_columns")
+        keys = (*columns, "lateness", "delimiter", "missing_columns", "situations")
         self.known_keys(document, keys, "'stream'", at)
         for key in ("time", "type", "sequence"):
             value = document.get(key)
@@ -203,10 +254,12 @@ class _Reader(StatisticsReader):
                 "stream.time is missing", "name the column that holds an event's time", at, True
             )
             return None
-        if not document.get("type") and not document.get("types"):
+        typed = document.get("type") or document.get("types")
+        if not (typed or imported or is_only_sql(whole) or speaks_of_any(whole)):
             self.report(
                 "stream has neither 'type' nor 'types'",
-                "name the column that holds an event's type, or give types by conditions",
+                "name the column that holds an event's type, give types by conditions, or ask for "
+                "ANY event",
                 at,
                 key=True,
             )
@@ -224,15 +277,33 @@ class _Reader(StatisticsReader):
             type=document.get("type"),
             unit=unit,
             sequence=document.get("sequence"),
-            types=self._types(document.get("types"), (*at, "types")),
+            types=self._with_rules(self._types(document.get("types"), (*at, "types")), imported),
             attributes=self._attributes(document.get("attributes"), (*at, "attributes")),
-            lateness=self._lateness(document.get("lateness"), (*at, "lateness")),
+            lateness=self._length(document.get("lateness"), "lateness", (*at, "lateness")),
             format=self._format(document.get("format"), (*at, "format")),
             delimiter=self._delimiter(document.get("delimiter"), (*at, "delimiter")),
             missing_columns=self._missing(
-                document.get("missing_columns"), (*at, "missing_columns")
+                document.get("missing_columns") or ("ignore" if imported else None),
+                (*at, "missing_columns"),
             ),
+            situations=self._situations(document.get("situations"), (*at, "situations")),
         )
+
+    def _with_rules(
+        self, types: dict[str, ex.Expression | None], imported: list[ImportedRules]
+    ) -> dict[str, ex.Expression | None]:
+        """The types of a stream and those that rules read."""
+        for rules in imported:
+            for name, condition in rules.types.items():
+                if types.setdefault(name, condition) != condition:
+                    self.report(
+                        f"the rules read events of type {shown(name)}, which the stream or other "
+                        "rules have by another condition",
+                        "give the other type another name, or put rules of one log source into "
+                        "one entry",
+                        ("rules",),
+                    )
+        return types
 
     def _format(self, text: Any, at: doc.Path) -> str | None:
         """How times are written."""
@@ -295,14 +366,44 @@ class _Reader(StatisticsReader):
             if text is None:
                 types[str(name)] = None
                 continue
-            try:
-                types[str(name)] = _event_condition(str(text))
-            except QueryError as error:
-                found = error.diagnostic(str(text), None)
-                found = replace(found, message=f"type {shown(name)}: {found.message}")
-                self.findings.append(self._in_value(found, (*at, name)))
-                types[str(name)] = ex.Literal(False)  # queries that use it are not to blame
+            types[str(name)] = self._condition(str(text), f"type {shown(name)}", (*at, name))
         return types
+
+    def _condition(self, text: str, of: str, at: doc.Path) -> ex.Expression:
+        """What is asked of an event; never true, where the text has a mistake."""
+        try:
+            return _event_condition(text)
+        except QueryError as error:
+            found = error.diagnostic(text, None)
+            found = replace(found, message=f"{of}: {found.message}")
+            self.findings.append(self._in_value(found, at))
+            return ex.Literal(False)  # queries that use it are not to blame
+
+    def _situations(self, document: Any, at: doc.Path) -> dict[str, DefinedSituation]:
+        """Situations that queries use by their names."""
+        hint = "write 'Speeding: {of: Car, when: \"speed > 70\", gap: 30 s}'"
+        if document is None:
+            return {}
+        if not isinstance(document, Mapping):
+            self.report("stream.situations is no map of names to definitions", hint, at)
+            return {}
+        found: dict[str, DefinedSituation] = {}
+        for name, given in document.items():
+            here = (*at, name)
+            about = {"when": given} if isinstance(given, str) else given
+            if not isinstance(about, Mapping) or not isinstance(about.get("when"), str):
+                self.report(f"stream.situations.{name} has no condition 'when'", hint, here)
+                continue
+            self.known_keys(about, ("of", "when", "gap"), f"situation {shown(name)}", here)
+            of = about.get("of")
+            if of is not None and not isinstance(of, str):
+                self.report(f"situation {shown(name)} is of {shown(of)}, no type", hint, here)
+                of = None
+            place = (*here, "when") if about is given else here
+            condition = self._condition(about["when"], f"situation {shown(name)}", place)
+            gap = self._length(about.get("gap"), f"situations.{name}.gap", (*here, "gap"))
+            found[str(name)] = DefinedSituation(condition, of, gap)
+        return found
 
     def _in_value(self, finding: Diagnostic, at: doc.Path) -> Diagnostic:
         """A finding about the text of a value, at its place in the document where that is known."""
@@ -343,7 +444,8 @@ class _Reader(StatisticsReader):
                 kinds[str(name)] = kind
         return kinds
 
-    def _lateness(self, value: Any, at: doc.Path) -> int | None:
+    def _length(self, value: Any, what: str, at: doc.Path) -> int | None:
+        """An amount of time in nanoseconds."""
         if value is None:
             return None
         words = str(value).split()
@@ -354,15 +456,23 @@ class _Reader(StatisticsReader):
         except (ValueError, IndexError, OverflowError):
             pass
         self.report(
-            f"stream.lateness is {shown(value)}", "write an amount and a unit, such as 10 s", at
+            f"stream.{what} is {shown(value)}", "write an amount and a unit, such as 10 s", at
         )
         return None
 
     def _queries(
-        self, whole: Mapping[str, Any]
+        self, whole: Mapping[str, Any], imported: list[ImportedRules]
     ) -> tuple[tuple[Query, ...], tuple[Place | None, ...]]:
         document, at = whole.get("queries"), ("queries",)
-        if not isinstance(document, list) or not document:
+        if document is None and whole.get("rules") is not None:
+            if not self.findings and not any(rules.rules for rules in imported):
+                self.report(
+                    "the workload has no queries: none of its rules was taken",
+                    next((r.render() for rules in imported for r in rules.refused), None),
+                    ("rules",),
+                )
+            document = []
+        elif not isinstance(document, list) or not document:
             if not _misspelled("queries", whole):
                 self.report(
                     "the workload has no queries", "add at least one under 'queries'", at, True
@@ -379,18 +489,20 @@ class _Reader(StatisticsReader):
         places: list[Place | None] = []
         numbers: dict[str, int] = {}
         for number, text in enumerate(document, 1):
-            place = self.document.places.get((*at, number - 1))
-            if not isinstance(text, str):
-                self.report(
-                    f"query {number} is {shown(text)}, not a text",
-                    "write it as a block: '- |', and its lines below, indented",
-                    (*at, number - 1),
-                )
+            if is_single_rule(text):
                 continue
+            path: doc.Path = (*at, number - 1)
+            written = self._written(text, number, path)
+            if written is None:
+                continue
+            notation, given, text = written
+            place = self.document.places.get(path if notation is None else (*path, notation))
+            place = place or self.document.places.get(path)
             try:
-                query = parse_query(text)
+                query = query_of(text) if notation is None else NOTATIONS[notation](text)
+                query = query if given is None else replace(query, name=given)
             except QueryError as error:
-                name = _probable_name(text) or f"#{number}"
+                name = given or _probable_name(text) or f"#{number}"
                 found = error.diagnostic(text, name, number)
                 self.findings.append(in_file(found, self.file, place))
                 continue
@@ -409,13 +521,50 @@ class _Reader(StatisticsReader):
             numbers[query.name] = number
             queries.append(query)
             places.append(place)
+        names = set(numbers)
+        for rule in (rule for rules in imported for rule in rules.rules):
+            name = unique_name(str(rule.query.name), names)
+            query = replace(rule.query, name=name, number=len(queries) + 1)
+            if name != rule.query.name:
+                query = replace(query, text=print_query(query))
+            know_printed(query)
+            queries.append(query)
+            places.append(None)
         return tuple(queries), tuple(places)
+
+    def _written(
+        self, query: Any, number: int, at: doc.Path
+    ) -> tuple[str | None, str | None, str] | None:
+        """The notation of a query, the name that it is given, and its text; None with a finding."""
+        if isinstance(query, str):
+            return notation_of(query), None, query
+        if isinstance(query, Mapping):
+            found = [key for key in NOTATIONS if key in query]
+            name = query.get("name")
+            if len(found) == 1 and isinstance(query[found[0]], str):
+                self.known_keys(query, ("name", found[0]), f"query {number}", at)
+                if name is not None and not isinstance(name, str):
+                    self.report(f"query {number} has the name {shown(name)}", _QUOTE, at)
+                    return None
+                return found[0], name, query[found[0]]
+            self.report(
+                f"query {number} is a map without the text of a query",
+                f"write 'name' and one of {', '.join(NOTATIONS)} with a text",
+                at,
+            )
+            return None
+        self.report(
+            f"query {number} is {shown(query)}, not a text",
+            "write it as a block: '- |', and its lines below, indented",
+            at,
+        )
+        return None
 
 
 def _event_condition(text: str) -> ex.Expression:
     condition = ex.without_aliases(parse_condition(text))
     for node in ex.walk(condition):
-        if isinstance(node, (ex.Call, ex.Equivalence)):
+        if isinstance(node, (ex.Call, ex.Equivalence, ex.DurationLiteral)):
             raise QueryError(
                 "a type's condition takes comparisons of the event's own attributes", node.span
             )

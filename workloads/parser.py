@@ -17,7 +17,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from workloads import expressions as ex
 from workloads import syntax as sx
-from workloads.builder import SyntaxBuilder, assemble, check_depth, shortened, token_span
+from workloads.assembly import assemble
+from workloads.builder import SyntaxBuilder, check_depth, shortened, token_span
 from workloads.clause_words import ClauseWords
 from workloads.errors import QueryError, Span, did_you_mean
 from workloads.foreign_notation import foreign_notation
@@ -39,6 +40,14 @@ _WORDS = {
     "RSQB": "']'",
     "COMMA": "','",
     "SEMICOLON": "';'",
+    "COLON": "':'",
+    "GREATER": "'>'",
+    "RUN": "':+'",
+    "RUN_STAR": "':*'",
+    "RUN_BRACE": "':{'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "QMARK": "'?'",
     "DOT": "'.'",
     "VBAR": "'|'",
     "AMPERSAND": "'&'",
@@ -47,6 +56,7 @@ _WORDS = {
     "PLUS": "'+'",
     "MINUS": "'-'",
     "STAR": "'*'",
+    "EVERY": "'*'",
     "SLASH": "'/'",
     "PERCENT": "'%'",
     "TEXT_OPERATOR": "LIKE, ILIKE, CONTAINS, STARTS WITH, ENDS WITH, MATCHES",
@@ -54,17 +64,79 @@ _WORDS = {
 }
 _VALUE_STARTS = {"NUMBER", "STRING", "NAME", "TRUE", "FALSE", "NULL", "LPAR", "MINUS", "LSQB"}
 _ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}
+_KEPT_PRINTED = 20_000
 _KEPT = 4096  # texts whose syntax, which never changes, is kept: a run reads its workload twice
 _CLAUSES = (
     *("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "LIMIT", "WITHIN", "SLIDE"),
-    *("STRATEGY",),
+    *("SUPPRESS", "KEEP", "STRATEGY", "UNTIL", "AFTER", "WINDOWS", "EMPTY", "INTO"),
+    *("FUNNEL", "STRICT", "EXCLUDE", "BY"),
 )
+
+
+# Rules that queries about situations, which have a grammar of their own, take over.
+CLAUSE_RULES = ("duration", "where_clause", "partition_clause", "return_clause")
+
+
+# Queries that were made without a text, and the text that was then printed: plans keep it.
+_PRINTED: dict[str, sx.Query] = {}
+
+
+def know_printed(query: sx.Query) -> None:
+    """Remember of what query a text was printed, so that it need not be parsed."""
+    if len(_PRINTED) >= _KEPT_PRINTED:
+        _PRINTED.clear()
+    _PRINTED[query.text] = query
+
+
+def query_of(text: str) -> sx.Query:
+    """The query of a text: the one that it was printed of, or else what it says."""
+    return _PRINTED.get(text) or parse_query(text)
 
 
 def parse_query(text: str) -> sx.Query:
     """Parse one query; raises `QueryError` with the place of the first mistake."""
+    if "define" in text.lower() and is_about_situations(text):
+        return _parse_situations(text)
     query: sx.Query = _parse(text, "query")
     return query
+
+
+def parse_part(text: str, start: str, begin: int, end: int) -> Any:
+    """What a rule of the grammar makes of a part of a query; places are those in the query."""
+    padded = " " * begin + text[begin:end]
+    built = _built(padded, start)
+    return built.children[0] if start == "condition" else built
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a query."""
+    try:
+        return list(_lark().lex(text))
+    except UnexpectedCharacters as error:
+        raise _bad_character(text, error.pos_in_stream or 0) from None
+
+
+def is_about_situations(text: str) -> bool:
+    """Has it a clause DEFINE? The word is a name everywhere else."""
+    from workloads.situations.parsing import begins_definitions
+
+    try:
+        tokens = tokens_of(text)
+    except QueryError:
+        return False
+    return any(begins_definitions(tokens, place) for place in range(len(tokens)))
+
+
+@lru_cache(_KEPT)
+def _parse_situations(text: str) -> sx.Query:
+    from workloads.situations.parsing import SituationParser
+
+    _check_length(text, "the query")
+    _check_nesting(text)
+    made = SituationParser(text, tokens_of(text), parse_part).query()
+    if len(text) > MAX_QUERY_CHARACTERS // 10:
+        _check_length(print_query(made), "the query, with all its spaces and brackets,")
+    return made
 
 
 def parse_condition(text: str) -> ex.Expression:
@@ -77,18 +149,7 @@ def parse_condition(text: str) -> ex.Expression:
 def _parse(text: str, start: str) -> Any:
     _check_length(text, f"the {start}")
     _check_nesting(text)
-    try:
-        tree = _lark().parse(text, start=start)
-    except UnexpectedToken as error:
-        raise _unexpected(text, error.token, error.accepts or error.expected) from None
-    except UnexpectedEOF as error:
-        raise _unexpected(text, None, error.expected) from None
-    except UnexpectedCharacters as error:
-        raise _bad_character(text, error.pos_in_stream or 0) from None
-    try:
-        built = SyntaxBuilder().transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
+    built = _built(text, start)
     made: Any
     if start == "query":
         made = assemble(text, built.children)
@@ -100,6 +161,22 @@ def _parse(text: str, start: str) -> Any:
         printed = print_query(made) if start == "query" else print_expression(made)
         _check_length(printed, f"the {start}, with all its spaces and brackets,")
     return made
+
+
+def _built(text: str, start: str) -> Any:
+    """What a rule of the grammar makes of a text."""
+    try:
+        tree = _lark().parse(text, start=start)
+    except UnexpectedToken as error:
+        raise _unexpected(text, error.token, error.accepts or error.expected) from None
+    except UnexpectedEOF as error:
+        raise _unexpected(text, None, error.expected) from None
+    except UnexpectedCharacters as error:
+        raise _bad_character(text, error.pos_in_stream or 0) from None
+    try:
+        return SyntaxBuilder().transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
 
 
 def _check_length(text: str, what: str) -> None:
@@ -123,7 +200,7 @@ def _lark() -> Lark:
         parser="lalr",
         lexer="basic",  # keywords are reserved everywhere: an error names the word that is missing
         postlex=ClauseWords(),
-        start=["query", "condition"],
+        start=["query", "condition", *CLAUSE_RULES],
         propagate_positions=True,
         maybe_placeholders=True,
         cache=str(kept) if os.access(kept.parent, os.W_OK) or kept.exists() else False,
@@ -188,11 +265,15 @@ def _expectation(wanted: set[str]) -> str:
     if rest >= _ARITHMETIC:
         rest -= _ARITHMETIC
         words.append("an operator")
+    if "COMPARATOR" in rest:
+        rest.discard("GREATER")  # one of the comparisons there
     clauses = [clause for clause in _CLAUSES if clause in rest]
     if len(clauses) == len(_CLAUSES):
         rest -= set(_CLAUSES)
         words.append("a clause (" + ", ".join(_CLAUSES) + ")")
     words += sorted(_WORDS.get(terminal, terminal) for terminal in rest)
+    if not words:
+        return "another clause"
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 

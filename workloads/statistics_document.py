@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from workloads import document as doc
 from workloads.document import Document
-from workloads.errors import Diagnostic, Place, did_you_mean, shown
+from workloads.errors import Diagnostic, Place, at_place, did_you_mean, shown
 from workloads.workload import KeyStatistics, Statistics
 
 # What statistics are made of; `source` and `sample` say where they came from, for people.
@@ -31,16 +31,7 @@ class StatisticsReader:
         self.report_at(message, hint, self.document.place(at, key))
 
     def report_at(self, message: str, hint: str | None, place: Place | None) -> None:
-        found = Diagnostic(message, hint, file=self.file)
-        if place is not None:
-            found = replace(
-                found,
-                line=place.line,
-                column=place.column,
-                width=place.width,
-                source=place.source,
-                file_line=place.line,
-            )
+        found = at_place(Diagnostic(message, hint), self.file, place)
         self.findings.append(found)
 
     def known_keys(

@@ -9,7 +9,9 @@ from typing import Literal as OneOf
 
 from workloads.errors import Place
 from workloads.expressions import Expression
+from workloads.imported_rules import RefusedRule
 from workloads.printing import print_expression, print_query
+from workloads.rule_tests import RuleTest
 from workloads.syntax import UNITS, Query
 
 AttributeKind = OneOf["int", "float", "string", "bool", "time"]
@@ -39,10 +41,20 @@ class Stream:
     format: str | None = None
     delimiter: str | None = None
     missing_columns: MissingColumns = "error"
+    situations: Mapping[str, DefinedSituation] = field(default_factory=dict)
 
     @property
     def closed(self) -> bool:
         return self.type is None or any(c is None for c in self.types.values())
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedSituation:
+    """A situation that queries may use by its name, asked of events of a type, or of all."""
+
+    condition: Expression
+    of: str | None = None
+    gap: int | None = None  # nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +124,41 @@ class Workload:
     file: str | None = None
     places: tuple[Place | None, ...] = ()  # of each query's text in the file, where known
     partial: PartialLimit | None = None
+    refused: tuple[RefusedRule, ...] = ()  # of `rules`, those that no query says
+    tests: tuple[RuleTest, ...] = ()
 
 
-def to_document(workload: Workload) -> dict[str, Any]:
-    """Plain values that JSON can hold; `load_workload` gives the same workload back.
+def to_document(workload: Workload, tests: bool = False) -> dict[str, Any]:
+    """Plain values that JSON can hold; with its tests, `load_workload` gives the same back.
 
-    Queries keep the text they were written in, so that errors still show it.
+    Queries keep the text they were written in, so that errors still show it. Plans carry it
+    without tests, which change nothing about how queries run.
     """
     document: dict[str, Any] = {
         "name": workload.name,
         "stream": _stream(workload.stream),
-        "queries": [query.text or print_query(query) for query in workload.queries],
+        "queries": [_query(query) for query in workload.queries],
     }
     if statistics := statistics_document(workload.statistics):
         document["statistics"] = statistics
     if workload.partial is not None:
         limit = workload.partial
         document["limits"] = {"partial_matches": limit.most, "on_limit": limit.on_limit}
+    if tests and workload.tests:
+        document["tests"] = [dict(test.document) for test in workload.tests]
     return document
+
+
+def without_tests(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A workload's document as plans have it."""
+    return {key: value for key, value in document.items() if key != "tests"}
+
+
+def _query(query: Query) -> str | dict[str, Any]:
+    """A query's text; with its name where that is not part of it."""
+    if query.notation is not None:
+        return {"name": query.name, query.notation: query.text}
+    return query.text or print_query(query)
 
 
 def statistics_document(statistics: Statistics) -> dict[str, Any]:
@@ -175,4 +204,17 @@ def _stream(stream: Stream) -> dict[str, Any]:
             document[key] = value
     if stream.missing_columns != "error":
         document["missing_columns"] = stream.missing_columns
+    if stream.situations:
+        document["situations"] = {
+            name: _defined(situation) for name, situation in stream.situations.items()
+        }
+    return document
+
+
+def _defined(situation: DefinedSituation) -> dict[str, Any]:
+    document: dict[str, Any] = {"when": print_expression(situation.condition)}
+    if situation.of is not None:
+        document["of"] = situation.of
+    if situation.gap is not None:
+        document["gap"] = print_nanoseconds(situation.gap)
     return document

@@ -51,11 +51,16 @@ _COMMANDS = {
     "check": _Place("api.cli.commands.check", "check"),
     "plan": _Place("api.cli.commands.plan", "plan"),
     "run": _Place("api.cli.commands.run", "run", sections=True),
+    "test-rules": _Place("api.cli.commands.rule_tests", "run_rule_tests"),
+    "why": _Place("api.cli.commands.why", "why"),
+    "backtest": _Place("api.cli.commands.backtest", "backtest"),
+    "index": _Place("api.cli.commands.index", "index"),
     "stream": _Place("api.cli.commands.stream", "commands"),
     "serve": _Place("api.cli.commands.serve", "serve"),
     "workload": _Place("api.cli.commands.workload", "workload"),
     "job": _Place("api.cli.commands.job", "job"),
     "results": _Place("api.cli.commands.results", "results"),
+    "import": _Place("api.cli.commands.import_rules", "import_rules"),
     "generate": _Place("api.cli.commands.generate", "generate"),
     "bench": _Place("api.cli.commands.bench", "bench", passes_on=True),
     "devices": _Place("api.cli.commands.devices", "devices"),
@@ -80,7 +85,8 @@ def sheaf(
 ) -> None:
     """Run many event-pattern queries over one stream as a single shared Spark job.
 
-    WORKLOAD is a file, or the name of a bundled workload: shop, stocks or hospital.
+    WORKLOAD is a file, or the name of a bundled workload: shop, funnels, stocks, hospital,
+    driving or machines.
     """
 
 
@@ -102,13 +108,13 @@ def application(names: Iterable[str]) -> typer.Typer:
         elif place.passes_on:
             from api.cli.checks import PASS_ON
 
-            made.command(context_settings=PASS_ON)(found)
+            made.command(name=name, context_settings=PASS_ON)(found)
         elif place.sections:
             from api.cli.terminal.help_sections import SectionedCommand
 
-            made.command(cls=SectionedCommand)(found)
+            made.command(name=name, cls=SectionedCommand)(found)
         else:
-            made.command()(found)
+            made.command(name=name)(found)
     return made
 
 

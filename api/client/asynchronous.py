@@ -31,7 +31,7 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
-from api.run_settings import MatchFormat, OnError
+from api.run_settings import Access, MatchFormat, OnError
 from workloads.workload import OnLimit
 
 T = TypeVar("T")
@@ -131,6 +131,7 @@ class AsyncClient:
         row_limit: int | None = None,
         threads: int | None = None,
         match: MatchFormat | None = None,
+        access: Access | None = None,
         **wanted: Any,
     ) -> JobOut:
         options = {
@@ -142,6 +143,7 @@ class AsyncClient:
             "row_limit": row_limit,
             "threads": threads,
             "match": match,
+            "access": access,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return await self._send(call, again=True)

@@ -29,7 +29,7 @@ from api.http.schemas import (
     WorkloadOut,
     WorkloadSummary,
 )
-from api.run_settings import MatchFormat, OnError
+from api.run_settings import Access, MatchFormat, OnError
 from workloads.workload import OnLimit
 
 T = TypeVar("T")
@@ -146,6 +146,7 @@ class Client:
         row_limit: int | None = None,
         threads: int | None = None,
         match: MatchFormat | None = None,
+        access: Access | None = None,
         **wanted: Any,
     ) -> JobOut:
         """Run a plan over events: `mode`, `engine`, `device`, `master`, `stream` as in the API.
@@ -163,6 +164,7 @@ class Client:
             "row_limit": row_limit,
             "threads": threads,
             "match": match,
+            "access": access,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return self._send(call, again=True)

@@ -18,9 +18,10 @@ from api.http.middleware.etags import Etags
 from api.http.middleware.idempotency import Idempotency
 from api.http.middleware.request_log import RequestLog
 from api.http.middleware.tokens import Access
-from api.http.routes import health, jobs, plans, results, tasks, workloads
+from api.http.routes import health, indexes, jobs, plans, results, tasks, why, workloads
 from api.http.settings import Settings, from_environment
 from api.jobs.data_lock import DataLock
+from api.jobs.index_builds import IndexBuilds
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
@@ -71,10 +72,14 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         settings.token_queued,
     )
 
+    builds = IndexBuilds(settings.data / "indexes")
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(queue.start)
+        await run_in_threadpool(builds.start)
         yield
+        await run_in_threadpool(builds.close)
         await run_in_threadpool(queue.close)
         await run_in_threadpool(planning.close)
         computing.close()
@@ -92,6 +97,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     )
     app.state.store = store
     app.state.jobs = queue
+    app.state.indexes = builds
     app.state.closing = threading.Event()  # set when the service stops: what is open is to end
     app.state.settings = settings
     app.state.metrics = metrics
@@ -109,7 +115,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         app.add_middleware(Access, tokens=settings.tokens)
     app.add_middleware(pages.Session)
     app.add_middleware(RequestLog, metrics=metrics)
-    for module in (workloads, plans, tasks, jobs, results, health):
+    for module in (workloads, plans, tasks, jobs, results, why, indexes, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     pages.install(app)
     return app

@@ -25,6 +25,28 @@ PLAN_ID = "plan-ae53f61105de"
 _OF = {"workload": WORKLOAD_ID, "workload_version": 1}
 _TIMES = {"created": "2026-03-01T09:30:00Z", "changed": "2026-03-01T09:30:00Z"}
 
+INDEX: dict[str, Any] = {
+    "id": "index-1bd31ccadf1f",
+    "status": "succeeded",
+    "source": {"path": "events.parquet"},
+    "on": ["price"],
+    "progress": 1.0,
+    "created": "2026-03-01T09:30:00Z",
+    "ended": "2026-03-01T09:30:02Z",
+    "reason": None,
+    "files": [
+        {
+            "file": "events.parquet",
+            "rows": 1_000_000,
+            "bytes": 5_124_000,
+            "of_bytes": 18_730_112,
+            "on": ["price"],
+            "seconds": 1.6,
+            "new": True,
+        }
+    ],
+}
+
 WORKLOAD_SUMMARY: dict[str, Any] = {
     "id": WORKLOAD_ID,
     "name": "shop",

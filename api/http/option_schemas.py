@@ -57,6 +57,12 @@ class RunSettingsIn(BaseModel):
         "for each name of RETURN. Jobs over stored events.",
     )
 
+    access: OneOf["auto", "scan", "index"] = Field(
+        default="auto",
+        description="How stored events are read: all of them (scan), only row groups that can "
+        "matter (index), or what is cheaper. Jobs over stored events.",
+    )
+
     def settings(self) -> RunSettings:
         """The same for those who run a plan."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettingsIn.model_fields})

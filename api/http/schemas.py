@@ -40,6 +40,15 @@ class WorkloadSummary(BaseModel):
     queries: int
 
 
+class RefusedRuleOut(BaseModel):
+    """A rule of another system that was not taken; the others are queries."""
+
+    format: str = Field(description="Such as sigma or eql.", examples=["sigma"])
+    name: str = Field(description="Its id, or else its name or title.")
+    place: str = Field(description="The file that it is in, where rules come in files.")
+    reason: str
+
+
 class WorkloadOut(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": examples.WORKLOAD_OUT})
 
@@ -54,6 +63,9 @@ class WorkloadOut(BaseModel):
     document: dict[str, Any] = Field(examples=[EXAMPLE_WORKLOAD])
     text: str | None = Field(
         default=None, description="As it was posted, comments and all, where that was YAML."
+    )
+    refused: list[RefusedRuleOut] = Field(
+        default=[], description="Rules that were not taken, where the workload is posted or put."
     )
 
 
@@ -281,6 +293,7 @@ class PlanOut(BaseModel):
     notes: list[str] = Field(
         default=[], description="What queries ask for and no event of the sample has."
     )
+    access: dict[str, Any] = Field(default={}, description="How the sampled events would be read.")
     forms: dict[str, list[str]] = Field(
         default={},
         description="By query, the rules beyond those of the planning form that it was rewritten "

@@ -41,9 +41,9 @@ from api.jobs.rows import Rows
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
-from optimizer.ir.pattern import events, print_pattern
+from optimizer.ir.pattern import events
 from optimizer.ir.query import Aggregation, Query
-from optimizer.plan.operators import print_window
+from optimizer.plan.window_texts import shown_pattern, shown_window
 
 T = TypeVar("T", StoredWorkload, StoredPlan)
 
@@ -97,9 +97,9 @@ def _query_out(query: Query) -> QueryOut:
     return QueryOut(
         name=query.name,
         kind="aggregate" if isinstance(query.output, Aggregation) else "detection",
-        pattern=print_pattern(query.pattern),
-        key=list(query.key),
-        window=print_window(query.window),
+        pattern=shown_pattern(query),
+        key=[name for name, _ in query.result_key],
+        window=shown_window(query),
     )
 
 

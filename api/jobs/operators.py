@@ -65,6 +65,8 @@ class _Lineage:
             if operator["kind"] == "sink":
                 self._served[operator["id"]] = sum(self._served[i] for i in operator["inputs"])
                 continue
+            if operator["kind"] == "into":  # the rows of its maker, which others only read
+                continue
             for source in operator["inputs"]:
                 self._served[source] |= self._served[operator["id"]]
 

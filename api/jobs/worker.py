@@ -141,7 +141,7 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         threads=settings.threads,
     )
     where = SparkMaster(request["master"], name=f"sheaf {request['id']}")
-    execution = Execution(request["engine"], options, settings.slice, where)
+    execution = Execution(request["engine"], options, settings.slice, where, access=settings.access)
     with JobMonitor(job, tell) as monitor:
         report = run_plan(
             plan,

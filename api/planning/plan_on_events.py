@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from api.run_settings import RunSettings
+    from engines.spark.frames.batch import KnownEvents
     from engines.statistics.measure import EventSample
     from optimizer.plan.plan import Model, Plan, Solver
     from workloads.workload import Workload
@@ -55,7 +58,47 @@ def plan_on_events(
         unit_costs=known(),
         device=device,
     )
-    return plan if sample is None or settings is None else replace(plan, notes=sample.notes)
+    if events is None or sample is None or settings is None:
+        return plan
+    from engines.access.choice import access_document
+
+    access = access_document(events, bound, settings.access)
+    return replace(plan, notes=sample.notes, access=access)
+
+
+def plan_on_frame(
+    workload: Workload,
+    frame: DataFrame,
+    sharing: bool = True,
+    device: OneOf["cpu", "opencl"] = "cpu",
+    solver: Solver = "greedy",
+    model: Model = "measured",
+) -> tuple[Plan, KnownEvents | None]:
+    """The plan of a workload over a data frame of Spark's, and what was seen of its events.
+
+    A live stream is not looked at: where the workload has no statistics, they are assumed.
+    """
+    from engines.calibration.machine_costs import known
+    from engines.spark.frames.plans import bind_to_frame, statistics_of
+    from optimizer.statistics import given
+    from sharing.planner import make_plan
+    from workloads.workload import to_document
+
+    bound, seen = bind_to_frame(workload, frame)
+    statistics = None
+    if seen is not None and not given(bound.statistics, bound.queries).rates:
+        statistics = statistics_of(bound, seen)
+    plan = make_plan(
+        bound,
+        to_document(workload),
+        solver,
+        model,
+        statistics,
+        sharing=sharing,
+        unit_costs=known(),
+        device=device,
+    )
+    return plan, seen
 
 
 def sample_events(workload: Workload, events: str) -> EventSample | None:

@@ -17,12 +17,13 @@ from optimizer.bind.binder import bind
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.plan import Plan, to_json
+from optimizer.plan.window_texts import shown_pattern
 from optimizer.rewrite.normalize import normalize
 from sharing.planner import PlanOptions, plan
 from workloads.errors import Diagnostic, SheafError, WorkloadError
 from workloads.loading import load_statistics, load_workload, parse_document, read_workload
 from workloads.printing import print_expression
-from workloads.workload import Statistics, Workload, to_document
+from workloads.workload import Statistics, Workload, to_document, without_tests
 
 CheckedWorkload = tuple[BoundWorkload, dict[str, Any]]
 
@@ -63,7 +64,8 @@ def _check(
     if workload is None:
         raise WorkloadError(findings)
     _count(len(workload.queries), max_queries)
-    return bind(workload, None, findings), to_document(workload)
+    bound = replace(bind(workload, None, findings), refused=workload.refused)
+    return bound, to_document(workload, tests=True)
 
 
 def _count(queries: int, max_queries: int | None) -> None:
@@ -87,7 +89,9 @@ def plan_bound(
     """
     statistics: Statistics | None = None
     notes: tuple[str, ...] = ()
+    access: dict[str, Any] = {}
     if wanted.sample is not None:
+        from engines.access.choice import access_document
         from engines.statistics.measure import sample_files
 
         Roots(roots).check_source(wanted.sample.path)
@@ -96,6 +100,7 @@ def plan_bound(
         workload = load_workload(document)
         sample = sample_files(workload, path, None, settings.on_error, settings.late())
         bound, statistics, notes = sample.workload, sample.statistics, sample.notes
+        access = access_document(path, bound, settings.access)
     if wanted.statistics is not None:
         statistics = load_statistics(wanted.statistics.model_dump(exclude_none=True))
     report_stage("choosing what to share")
@@ -107,7 +112,8 @@ def plan_bound(
         device=wanted.device,
         seconds=seconds,
     )
-    return replace(plan(bound, statistics, options, document).plan, notes=notes)
+    written = without_tests(document)
+    return replace(plan(bound, statistics, options, written).plan, notes=notes, access=access)
 
 
 def plan_document(
@@ -139,7 +145,7 @@ def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str
         queries.append(
             {
                 "name": query.name,
-                "pattern": print_pattern(query.pattern),
+                "pattern": shown_pattern(query),
                 "form": found.form,
                 "normalized": print_pattern(found.body.pattern),
                 "conditions": [print_expression(c) for c in found.body.conditions],

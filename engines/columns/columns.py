@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.account import Account
+from engines.columns.aggregate_inputs import AggregateInput, aggregate_input
+from engines.columns.condition_index import ConditionIndex, SearchedPatterns
 from engines.columns.layout import KeyOrders
 from engines.columns.symbol_sets import SymbolSets, joined
 from engines.columns.texts import (
@@ -20,17 +23,15 @@ from engines.columns.texts import (
     base_attribute,
     functions_of,
 )
-from engines.columns.vectors import ListValues, Mask, Vector, evaluate, truth
+from engines.columns.vectors import ListValues, Mask, Vector, broadcast, evaluate, truth
 from engines.input.event_table import Events, is_list
 from optimizer.ir import pattern as ir
-from optimizer.ir.query import (
-    BoundWorkload,
-    Construction,
-    Query,
-    ReturnValue,
-)
+from optimizer.ir.aggregates import InputColumn
+from optimizer.ir.query import BoundWorkload, Construction, Query, ReturnValue
+from optimizer.ir.read_columns import constant_attribute
 from workloads import expressions as ex
 from workloads.errors import UnsupportedError
+from workloads.workload import NANOSECONDS
 
 _UNITS = ("s", "ms", "us", "ns")
 _BITS = 16  # symbols whose sets are numbered at once
@@ -57,11 +58,16 @@ class Columns:
         self._wider: tuple[Columns, slice] | None = None
         self._stream = workload.stream
         self._vectors: dict[str, Vector] = {}
+        self._inputs: dict[InputColumn, AggregateInput] = {}
         self._masks: dict[ir.Symbol, Mask] = {}
         self._found_sets: list[SymbolSets] = []
-        self._named = tuple({e.symbol: 0 for q in workload.queries for e in ir.events(q.pattern)})
+        static = _static(workload)
+        self._named = static.symbols
         with self._account.charge(self._operator):
-            self._read_texts(workload)
+            self._read_texts(static)
+            self._index: ConditionIndex | None = None
+            if static.searched is not None:
+                self._index = ConditionIndex(events, static.searched, self.texts)
 
     def part(self, first: int, end: int) -> Columns:
         """The same of the events from a row to before another; what is made of all is theirs."""
@@ -72,11 +78,12 @@ class Columns:
         found.orders = KeyOrders(found.events, (self.orders, first))
         found._wider = (self, slice(first, end))
         found._vectors, found._masks, found.counts = {}, {}, {}
+        found._inputs = {}
         return found
 
-    def _read_texts(self, workload: BoundWorkload) -> None:
+    def _read_texts(self, static: _Static) -> None:
         events = self.events
-        names = sorted(name for name in _read_names(workload) if events.has(name))
+        names = sorted(name for name in static.names if events.has(name))
         kinds = {name: events.column(name).type for name in names}
         self._strings = {n for n, kind in kinds.items() if _is_string(kind)}
         self._unit = max(
@@ -85,7 +92,7 @@ class Columns:
             default="s",
         )
         listed = {n for n, kind in kinds.items() if is_list(kind) and _is_string(kind.value_type)}
-        chains = {node for node in _read_functions(workload) if node.alias in kinds}
+        chains = {node for node in static.functions if node.alias in kinds}
         self.texts = TextCodes(lambda: _texts_of(events, self._strings | listed, chains))
 
     def values(self, vector: Vector) -> pa.Array:
@@ -114,6 +121,27 @@ class Columns:
                     self._vectors[name] = self._convert(name)
         return self._vectors[name]
 
+    def input(self, column: InputColumn) -> Vector:
+        """A column that engines aggregate, in the order of the table."""
+        return self._input(column).numbers
+
+    def decoded(self, column: InputColumn, numbers: Vector) -> Vector:
+        """The values that numbers of such a column stand for."""
+        return self._input(column).decoded(numbers)
+
+    def _input(self, column: InputColumn) -> AggregateInput:
+        if column not in self._inputs:
+            if self._wider is not None:
+                columns, rows = self._wider
+                self._inputs[column] = columns._input(column).between(rows)
+            else:
+                with self._account.charge(self._operator):
+                    value = evaluate(column.value, lambda node: self.vector(node.name), self.texts)
+                    if not value.values.ndim:
+                        value = broadcast(value, len(self.events))
+                    self._inputs[column] = aggregate_input(column.form, value, self.events)
+        return self._inputs[column]
+
     def instances(self, symbol: ir.Symbol) -> Mask:
         """Which events are of a symbol's type and satisfy its predicates."""
         if self._wider is not None:
@@ -121,9 +149,96 @@ class Columns:
             return columns.instances(symbol)[rows]
         if symbol not in self._masks:
             with self._account.charge(self._operator):
-                found = self._masks[symbol] = self._found((symbol,)).instances(symbol)
+                found = self._masks[symbol] = self._tested(symbol)
                 self.counts[symbol] = int(np.count_nonzero(found))
         return self._masks[symbol]
+
+    def instances_alone(self, symbol: ir.Symbol) -> Mask:
+        """The same, testing this symbol's conditions only, where each compares a number.
+
+        That is quicker for who reads symbols one by one than to find the sets of all symbols.
+        """
+        if self._wider is not None:
+            columns, rows = self._wider
+            return columns.instances_alone(symbol)[rows]
+        if symbol in self._masks or self._index_of(symbol) is not None:
+            return self.instances(symbol)
+        names = [constant_attribute(p) for p in symbol.predicates]
+        if any(n is None or self.is_text(n) or not self._is_number(n) for n in names):
+            return self.instances(symbol)
+        with self._account.charge(self._operator):
+            found = self._of_type(symbol.type)
+            for predicate in symbol.predicates:
+                vector = evaluate(predicate, lambda node: self.vector(node.name), self.texts)
+                holds = truth(vector)
+                found = holds if found is None else found & holds
+            if found is not None and len(found) != len(self.events):
+                found = None if found.all() else np.zeros(len(self.events), bool)
+            if found is None:
+                found = np.ones(len(self.events), bool)
+            self._masks[symbol] = found
+            self.counts[symbol] = int(np.count_nonzero(found))
+        return found
+
+    def _is_number(self, name: str) -> bool:
+        return self.vector(name).kind in ("int", "float", "bool")
+
+    def _of_type(self, name: str) -> Mask | None:
+        """The events of a type; None where all are."""
+        if self._stream.types.get(name) == ex.Literal(True):
+            return None
+        symbol = ir.Symbol(name)
+        if symbol not in self._masks:
+            from engines.columns.symbol_pass import SymbolPass
+
+            self._masks[symbol] = SymbolPass(self, self._stream, [symbol]).sets().instances(symbol)
+            self.counts[symbol] = int(np.count_nonzero(self._masks[symbol]))
+        return self._masks[symbol]
+
+    def _tested(self, symbol: ir.Symbol) -> Mask:
+        index = self._index_of(symbol)
+        if index is None:
+            return self._found((symbol,)).instances(symbol)
+        found = np.zeros(len(self.events), bool)
+        found[index.rows(symbol)] = True
+        return found
+
+    def _index_of(self, symbol: ir.Symbol) -> ConditionIndex | None:
+        """The index that finds a symbol's instances; None where a pass over all events does."""
+        if self._wider is not None or self._index is None or not self._index.takes(symbol):
+            return None
+        return self._index
+
+    def instance_rows(self, symbol: ir.Symbol) -> npt.NDArray[np.int64]:
+        """The rows of a symbol's instances, in order."""
+        index = self._index_of(symbol)
+        if index is None:
+            return np.flatnonzero(self.instances(symbol))
+        with self._account.charge(self._operator):
+            found = index.rows(symbol)
+            self.counts[symbol] = len(found)
+        return found
+
+    def each_instance_rows(self, symbols: Iterable[ir.Symbol]) -> list[npt.NDArray[np.int64]]:
+        """The rows of the instances of each of some symbols; time is charged once for all."""
+        with self._account.charge(self._operator):
+            found = []
+            for symbol in symbols:
+                index = self._index_of(symbol)
+                if index is None:
+                    found.append(np.flatnonzero(self.instances(symbol)))
+                else:
+                    found.append(index.rows(symbol))
+                    self.counts[symbol] = len(found[-1])
+        return found
+
+    def number(self, symbol: ir.Symbol) -> int:
+        """How many events are instances of a symbol."""
+        if symbol not in self.counts:
+            if self._index_of(symbol) is not None:
+                return len(self.instance_rows(symbol))
+            return int(np.count_nonzero(self.instances(symbol)))
+        return self.counts[symbol]
 
     def symbol_sets(
         self, symbols: Sequence[ir.Symbol]
@@ -137,7 +252,9 @@ class Columns:
             codes, sets = columns.symbol_sets(symbols)
             return codes[rows], sets
         with self._account.charge(self._operator):
-            found = self._found(symbols).only(symbols) or self._numbered_sets(symbols)
+            indexed = any(self._index_of(symbol) is not None for symbol in symbols)
+            known = None if indexed else self._found(symbols).only(symbols)
+            found = known or self._numbered_sets(symbols)
             if any(symbol not in self.counts for symbol in symbols):
                 numbers = np.bincount(found[0], minlength=len(found[1])).tolist()
                 for symbol in symbols:
@@ -154,7 +271,8 @@ class Columns:
                 return known
         asked: Sequence[ir.Symbol] = symbols
         if not self._found_sets:
-            asked = list(dict.fromkeys([*self._named, *symbols]))
+            others = (symbol for symbol in self._named if self._index_of(symbol) is None)
+            asked = list(dict.fromkeys([*others, *symbols]))
         from engines.columns.symbol_pass import SymbolPass
 
         try:
@@ -178,7 +296,7 @@ class Columns:
             part = symbols[start : start + _BITS]
             mask = np.zeros(len(codes), np.int64)
             for bit, symbol in enumerate(part):
-                mask |= self._found((symbol,)).instances(symbol).astype(np.int64) << bit
+                mask |= self._tested(symbol).astype(np.int64) << bit
             sets, mask = distinct(mask)
             pairs, codes = distinct(codes * len(sets) + mask)
             kinds = [frozenset(s for b, s in enumerate(part) if bits >> b & 1) for bits in sets]
@@ -214,16 +332,16 @@ class Columns:
             return self._convert_lists(column, nulls)
         if _is_time(kind):
             target = pa.timestamp(self._unit, getattr(kind, "tz", None))
-            ticks = np.asarray(pc.fill_null(column.cast(target).cast(pa.int64()), 0))
-            return Vector("time", ticks, nulls)
+            ticks = _filled(column.cast(target).cast(pa.int64()), 0)
+            return Vector("time", ticks, nulls, tick=NANOSECONDS[self._unit])
         if pa.types.is_boolean(kind):
-            return Vector("bool", np.asarray(pc.fill_null(column, False)), nulls)
+            return Vector("bool", _filled(column, False), nulls)
         if pa.types.is_integer(kind):
-            values = np.asarray(pc.fill_null(column.cast(pa.int64()), 0))
+            values = _filled(column.cast(pa.int64()), 0)
             bound = max(abs(int(v)) for v in (values.min(initial=0), values.max(initial=0)))
             return Vector("int", values, nulls, bound)
         if pa.types.is_floating(kind):
-            return Vector("float", np.asarray(pc.fill_null(column, 0.0)), nulls)
+            return Vector("float", _filled(column, 0.0), nulls)
         raise UnsupportedError(
             f"the column '{name}' has type {kind}: its values can be returned but not compared"
         )
@@ -243,6 +361,13 @@ class Columns:
     def _string_codes(self, name: str) -> npt.NDArray[np.int64]:
         # The last entry is for null.
         return np.append(self.text_places(name), 1)[self.events.codes(name).numbers]
+
+
+def _filled(column: pa.ChunkedArray, value: Any) -> npt.NDArray[Any]:
+    """The values of a column, with one in place of null; it is copied only where there is any."""
+    found = np.asarray(pc.fill_null(column, value) if column.null_count else column)
+    found.flags.writeable = False  # always, as kernels are compiled for either
+    return found
 
 
 def distinct(
@@ -281,6 +406,43 @@ def _texts_of(events: Events, names: set[str], chains: Iterable[FunctionChain]) 
 
 def _is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+@dataclass(frozen=True)
+class _Static:
+    """What is known of a workload before any event is read."""
+
+    workload: BoundWorkload
+    symbols: tuple[ir.Symbol, ...]
+    searched: SearchedPatterns | None  # where conditions speak of texts
+    names: frozenset[str]
+    functions: frozenset[FunctionChain]
+
+
+_KNOWN: dict[int, _Static] = {}  # by the workload's identity: to compare workloads takes longer
+_MOST_KNOWN = 8
+
+
+def _static(workload: BoundWorkload) -> _Static:
+    known = _KNOWN.get(id(workload))
+    if known is None or known.workload is not workload:
+        symbols = tuple({e.symbol: 0 for q in workload.queries for e in ir.events(q.pattern)})
+        types = (condition for condition in workload.stream.types.values() if condition is not None)
+        predicates = (each for symbol in symbols for each in symbol.predicates)
+        searched = None
+        if ex.speak_of_texts((*types, *predicates)):
+            searched = SearchedPatterns(workload.stream, symbols)
+        known = _Static(
+            workload,
+            symbols,
+            searched,
+            frozenset(_read_names(workload)),
+            frozenset(_read_functions(workload)),
+        )
+        while len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.pop(next(iter(_KNOWN)), None)
+        _KNOWN[id(workload)] = known
+    return known
 
 
 def _read_names(workload: BoundWorkload) -> set[str]:

@@ -128,7 +128,7 @@ def _extreme(function: str, values: Vector, starts: Rows, nulls: Mask | None) ->
     found = chosen.reduceat(known, starts)
     if values.kind == "bool":
         found = found.astype(bool)
-    return Vector(values.kind, found, nulls, values.bound)
+    return Vector(values.kind, found, nulls, values.bound, tick=values.tick)
 
 
 def worst(function: str, dtype: np.dtype[Any]) -> float | int:
@@ -149,4 +149,4 @@ def _end(function: str, values: Vector, groups: EventGroups, nulls: Mask | None)
     else:
         found = np.maximum.reduceat(np.where(present, places, -1), starts)
     taken = values.take(np.clip(found, 0, len(places) - 1))
-    return Vector(taken.kind, taken.values, nulls, taken.bound)
+    return Vector(taken.kind, taken.values, nulls, taken.bound, tick=taken.tick)

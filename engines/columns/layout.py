@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from engines.input.event_table import Events
 from kernels.orders.cpu import cut_order, find_blocks, number_pairs, sort_by_code
+from optimizer.ir.aggregates import InputColumn
 from optimizer.ir.pattern import Symbol
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Layout:
         """Are its rows those of the table, in their order?"""
         n = len(self.order)
         return bool(n == 0 or (self.order[-1] == n - 1 and (np.diff(self.order) == 1).all()))
+
+    @cached_property
+    def has_ties(self) -> bool:
+        """Are there simultaneous rows?"""
+        return bool((self.after[:-1] - self.block[:-1] > 1).any())
 
     def reach(self, width: int) -> tuple[Rows, Rows]:
         """For each row, the range of rows of its partition less than `width` away."""
@@ -114,6 +120,8 @@ class KeyOrders:
     def _made(self, key: tuple[str, ...], ranked: bool, settled: bool) -> Layout:
         if ranked or settled:
             made = self.layout(key, False, False)
+        elif not key and (found := _in_order(self._events, *self._order(key))) is not None:
+            made = found
         else:
             order, starts = self._order(key)
             events = self._events
@@ -133,13 +141,50 @@ class KeyOrders:
         if key not in self._orders:
             number = len(self._events)
             if not key:
-                self._orders[key] = np.arange(number), np.array([0, number] if number else [0])
+                self._orders[key] = _rows(number), np.array([0, number] if number else [0])
             elif self._wider is not None:
                 orders, first = self._wider
                 self._orders[key] = cut_order(*orders._order(key), first, first + number)
             else:
                 self._orders[key] = sort_by_code(*partition_codes(self._events, key))
         return self._orders[key]
+
+
+# Rows in their order, and partitions of events that have no key: as long as any that were asked for
+# yet, since memory that is new to a process costs more than what it is filled with. Never written.
+_SHARED = {"rows": np.arange(1 << 12), "zeros": np.zeros(1 << 12, np.int64)}
+_MOST_SHARED = 1 << 22
+
+
+def _rows(number: int) -> Rows:
+    return _shared("rows", number) if number <= _MOST_SHARED else np.arange(number)
+
+
+def _zeros(number: int) -> Rows:
+    return _shared("zeros", number) if number <= _MOST_SHARED else np.zeros(number, np.int64)
+
+
+def _shared(which: str, number: int) -> Rows:
+    known = _SHARED[which]
+    if len(known) < number:
+        size = 1 << (number - 1).bit_length()
+        known = np.arange(size) if which == "rows" else np.zeros(size, np.int64)
+        _SHARED[which] = known
+    return known[:number]
+
+
+def _in_order(events: Events, order: Rows, starts: Rows) -> Layout | None:
+    """The layout of events whose times increase from row to row; None of others."""
+    ticks, number = events.ticks, len(events)
+    if not number or not (ticks[1:] > ticks[:-1]).all():
+        return None
+    after = np.arange(1, number + 2)
+    after[-1] = number
+    if not (ticks.flags.writeable and ticks.flags.c_contiguous):
+        ticks = ticks.copy()  # as kernels are compiled for arrays of one sort
+    made = Layout(order, _zeros(number), starts, _rows(number + 1), after, ticks, ticks)
+    made.__dict__.update(untouched=True, has_ties=False)  # known, and not to be found out
+    return made
 
 
 _MOST_PAIRS = 1 << 24  # of key values, that are numbered by a table
@@ -184,7 +229,7 @@ def settle(events: Events, order: Rows, block: Rows, after: Rows) -> Rows:
     if not len(tied):
         return order
     rows = events.table.take(pa.array(order[tied]))
-    ranks = [_written_ranks(rows.column(name)) for name in sorted(rows.column_names, reverse=True)]
+    ranks = [_written_ranks(rows.column(name)) for name in sorted(events.names, reverse=True)]
     settled = order.copy()
     settled[tied] = order[tied[np.lexsort((*ranks, block[tied]))]]
     return settled
@@ -275,6 +320,10 @@ class ArrangedEvents:
         if name not in self._vectors:
             self._vectors[name] = self.columns.vector(name).take(self.layout.order)
         return self._vectors[name]
+
+    def input(self, column: InputColumn) -> Vector:
+        """A column that is aggregated."""
+        return self.columns.input(column).take(self.layout.order)
 
     def candidates(self, symbol: Symbol) -> SymbolRows:
         if symbol not in self._candidates:

@@ -26,6 +26,7 @@ from optimizer.ir.query import (
     Query,
     ReturnAttribute,
     ReturnValue,
+    is_added,
 )
 from workloads import expressions as ex
 from workloads.errors import did_you_mean
@@ -71,7 +72,7 @@ class Occurrences:
     times: list[int] = field(default_factory=list)  # the first and the last tick, if told
 
     def __post_init__(self) -> None:
-        self._asked = [_asked(query) for query in self.workload.queries]
+        self._asked = [_asked(query) for query in self.workload.of_stream.queries]
         self._types = {type_ for asked in self._asked for type_ in asked.types}
         self._pairs = {pair for asked in self._asked for pair in asked.pairs}
 
@@ -254,7 +255,8 @@ def _asked(query: Query) -> _Asked:
     found: dict[TypeAttribute, None] = {}
     for event in parts:
         for predicate in event.symbol.predicates:
-            found.update({(event.symbol.type, node.name): None for node in _read(predicate)})
+            asked = (node for node in _read(predicate) if not is_added(node.name))
+            found.update({(event.symbol.type, node.name): None for node in asked})
     for node in (node for expression in _expressions(query) for node in _read(expression)):
         if node.alias in of_alias:
             found[of_alias[node.alias], node.name] = None

@@ -34,6 +34,7 @@ class TextCodes:
     def __init__(self, found: Callable[[], Iterable[str]]) -> None:
         self._found = found
         self._made: tuple[list[str], pa.Array] | None = None
+        self._changed: dict[tuple[str, tuple[int, ...]], tuple[npt.NDArray[np.int64], Mask]] = {}
 
     def _dictionary(self) -> tuple[list[str], pa.Array]:
         if self._made is None:
@@ -51,6 +52,35 @@ class TextCodes:
         """The codes of texts that are in the dictionary."""
         places = pc.index_in(texts.cast(pa.string()), value_set=self._dictionary()[1])
         return 2 * np.asarray(pc.fill_null(places, 0)).astype(np.int64) + 1
+
+    def changed(
+        self, name: str, constants: tuple[int, ...], codes: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], Mask]:
+        """The codes of what a function makes of texts, and where that is null.
+
+        The function is worked out once for the whole dictionary.
+        """
+        known = self._changed.get((name, constants))
+        if known is None:
+            found = apply(name, constants, self._dictionary()[1])
+            known = self.codes(found), np.asarray(pc.is_null(found))
+            self._changed[name, constants] = known
+        values, nulls = known
+        if not len(values):
+            return np.ones(len(codes), np.int64), np.ones(len(codes), bool)
+        places = np.minimum(codes // 2, len(values) - 1)
+        return values[places], nulls[places]
+
+    def distinct(
+        self, codes: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The distinct ones among codes, and the place of each code among them."""
+        present = np.zeros(2 * len(self._dictionary()[0]) + 2, np.bool_)
+        present[codes] = True
+        found = np.flatnonzero(present)
+        if len(found) == len(present):
+            return found, codes
+        return found, (np.cumsum(present) - 1)[codes]
 
     def texts(self, codes: npt.NDArray[np.int64], nulls: Mask | None = None) -> pa.Array:
         """The texts of codes."""
@@ -75,6 +105,8 @@ def apply(name: str, constants: Sequence[int], values: pa.Array) -> pa.Array:
             start = constants[0]
             stop = None if len(constants) == 1 else max(1, start + constants[1]) - 1
             return pc.utf8_slice_codeunits(values, max(1, start) - 1, stop)
+        case "slice":
+            return pc.utf8_slice_codeunits(values, *constants)
         case _:
             return _cased(name, values)
 

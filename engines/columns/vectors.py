@@ -40,16 +40,17 @@ class Vector:
     nulls: Mask | None = None
     bound: int = 0  # of integers: no value is larger than this, sign apart
     lists: ListValues | None = None
+    tick: int = 0  # of times: the nanoseconds that 1 stands for
 
     def take(self, rows: npt.NDArray[np.int64]) -> Vector:
         """The values at the given places."""
         nulls = None if self.nulls is None else self.nulls[rows]
-        return Vector(self.kind, self.values[rows], nulls, self.bound, self.lists)
+        return Vector(self.kind, self.values[rows], nulls, self.bound, self.lists, self.tick)
 
     def between(self, rows: slice) -> Vector:
         """The values of some rows that stand together."""
         nulls = None if self.nulls is None else self.nulls[rows]
-        return Vector(self.kind, self.values[rows], nulls, self.bound, self.lists)
+        return Vector(self.kind, self.values[rows], nulls, self.bound, self.lists, self.tick)
 
     def present(self) -> Mask:
         """Where there is a value."""
@@ -93,7 +94,7 @@ def broadcast(vector: Vector, size: int) -> Vector:
     if nulls is not None:
         nulls = np.broadcast_to(nulls, size)
     values = np.broadcast_to(vector.values, size)
-    return Vector(vector.kind, values, nulls, vector.bound, vector.lists)
+    return Vector(vector.kind, values, nulls, vector.bound, vector.lists, vector.tick)
 
 
 def boolean(values: Mask) -> Vector:
@@ -135,6 +136,19 @@ def negative(operand: Vector) -> Vector:
     return Vector(
         _number_kind(operand), np.asarray(-values, values.dtype), operand.nulls, operand.bound
     )
+
+
+def nanoseconds(operand: Vector, tick: int) -> Vector:
+    """Times in nanoseconds: timestamps, or numbers of ticks of so many."""
+    if operand.kind == "null":
+        return NULL
+    if operand.kind == "time":
+        most = max(
+            abs(int(v)) for v in (operand.values.min(initial=0), operand.values.max(initial=0))
+        )
+        assert operand.tick
+        tick, operand = operand.tick, Vector("int", operand.values, operand.nulls, most)
+    return compute("*", operand, number(tick))
 
 
 def compute(symbol: str, left: Vector, right: Vector) -> Vector:
@@ -269,6 +283,8 @@ def evaluate(
         case ex.Call():
             assert call is not None
             return call(expression)
+        case ex.Nanoseconds(operand, tick):
+            return nanoseconds(of(operand), tick)
         case ex.Negative(operand):
             return negative(of(operand))
         case ex.Arithmetic(symbol, left, right):
@@ -292,6 +308,8 @@ def evaluate(
             return boolean(~truth(of(operand)))
         case ex.Logical(connective, parts):
             return _logical(connective, [truth(of(part)) for part in parts])
+        case ex.DurationLiteral():
+            raise AssertionError("a duration is a number once a query is bound")
         case ex.Equivalence():
             raise AssertionError("an equivalence is a partition key once a query is bound")
 
@@ -332,10 +350,14 @@ def _function(name: str, constants: tuple[int, ...], operand: Vector, texts: Tex
     shape = operand.values.shape
     flat = operand.values.reshape(-1)
     absent = np.zeros(shape, bool) if operand.nulls is None else operand.nulls
-    distinct_values, numbers = np.unique(flat, return_inverse=True)
+    if operand.kind == "string" and name in ex.FUNCTIONS_TO_TEXTS:
+        codes, unknown = texts.changed(name, constants, flat)
+        return Vector("string", codes.reshape(shape), absent | unknown.reshape(shape))
     if operand.kind == "string":
+        distinct_values, numbers = texts.distinct(flat)
         given = texts.texts(distinct_values)
     elif operand.kind in ("int", "bool") and name == "text":
+        distinct_values, numbers = np.unique(flat, return_inverse=True)
         given = pa.array(distinct_values)
     elif name in ("text", "number"):
         return Vector("null", np.zeros(shape, bool), np.ones(shape, bool))
@@ -363,7 +385,7 @@ def _text_test(test: ex.TextTest, texts: TextCodes, operand: Vector, *fields: Ve
     together = np.logical_and if test.every else np.logical_or
     parts: list[Mask] = []
     if constant:
-        codes, numbers = np.unique(operand.values.reshape(-1), return_inverse=True)
+        codes, numbers = texts.distinct(operand.values.reshape(-1))
         plain = ex.TextTest(test.operator, test.operand, constant, test.every)
         parts.append(hold(plain, texts.texts(codes))[numbers].reshape(operand.values.shape))
     known = operand.present()

@@ -23,6 +23,7 @@ from engines.counting.letters import CountResult, value_columns, wanted_values
 from engines.counting.pane_tables import WindowSpan, cuts_of
 from kernels.folds import cpu as kernel
 from kernels.folds.cpu import NO_NULLS, NONE, Digits
+from optimizer.ir.aggregates import InputColumn
 from optimizer.ir.pattern import Symbol, positive_events
 from optimizer.ir.query import Query
 
@@ -202,16 +203,38 @@ def _running(numbers: Int64s) -> Int64s:
     return totals
 
 
-def _folds(panes: _Panes, columns: Columns, queries: Iterable[Query]) -> Mapping[str, _Folded]:
-    """Each attribute that queries aggregate, folded once."""
-    wanted: dict[str, set[str]] = {}
+def _folds(
+    panes: _Panes, columns: Columns, queries: Iterable[Query]
+) -> Mapping[InputColumn, _Folded | _Codes]:
+    """Each column that queries aggregate, folded once."""
+    wanted: dict[InputColumn, set[str]] = {}
     for query in queries:
-        for function, operand in wanted_values(query):
-            wanted.setdefault(operand.name, set()).add(function)
+        for part in wanted_values(query):
+            wanted.setdefault(part.column, set()).add(part.kind)
     return {
-        name: _Folded(panes, columns.vector(name), frozenset(functions))
-        for name, functions in wanted.items()
+        column: _Codes.of(panes, columns.input(column))
+        if "distinct" in kinds
+        else _Folded(panes, columns.input(column), frozenset(kinds))
+        for column, kinds in wanted.items()
     }
+
+
+@dataclass(frozen=True, eq=False)
+class _Codes:
+    """A number for the distinct values of events, in the order of panes; -1 for null."""
+
+    numbers: Int64s
+    row: Int64s  # pointers to them by pane
+
+    @staticmethod
+    def of(panes: _Panes, vector: Vector) -> _Codes:
+        found = np.where(vector.present(), vector.values, -1).astype(np.int64)
+        source = panes.events.source
+        return _Codes(found[source] if source.size else found, panes.row)
+
+    def distinct(self, low: Int64s, high: Int64s) -> Int64s:
+        """How many distinct values there are in ranges of panes."""
+        return kernel.range_distinct(self.numbers, self.row[low], self.row[high])
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,24 +265,27 @@ class _Rows:
     """What a query's rows are made of."""
 
     windows: _Windows
-    folded: Mapping[str, _Folded]
+    folded: Mapping[InputColumn, _Folded | _Codes]
 
 
 def _joined(queries: Sequence[Query], found: Sequence[_Rows], events: int) -> CountResult:
     """The rows of all queries, one after the other."""
     ends = np.cumsum([0, *(len(rows.windows.low) for rows in found)])
-    most = max(sum(2 if f == "sum" else 1 for f, _ in wanted_values(query)) for query in queries)
+    most = max(sum(2 if p.kind == "sum" else 1 for p in wanted_values(query)) for query in queries)
     values = np.empty((int(ends[-1]), most))
     for query, rows, start, end in zip(queries, found, ends[:-1], ends[1:], strict=True):
         places, (low, high) = value_columns(query), (rows.windows.low, rows.windows.high)
-        for function, operand in wanted_values(query):
-            at, folded = places[function, operand.alias, operand.name], rows.folded[operand.name]
-            if function == "sum":
+        for part in wanted_values(query):
+            at, folded = places[part], rows.folded[part.column]
+            if isinstance(folded, _Codes):
+                values[start:end, at] = folded.distinct(low, high)
+            elif part.kind == "sum":
                 values[start:end, at] = folded.sums(low, high)
                 values[start:end, at + 1] = folded.number(low, high)
             else:
-                column = folded.high if function == "max" else folded.low
-                values[start:end, at] = kernel.range_extremes(column, low, high, function == "max")
+                column = folded.high if part.kind == "max" else folded.low
+                least = part.kind == "max"
+                values[start:end, at] = kernel.range_extremes(column, low, high, least)
     counts = np.concatenate([rows.windows.counts for rows in found])
     return CountResult(
         ends,

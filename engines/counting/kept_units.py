@@ -34,7 +34,7 @@ def can_keep(plan: CountingPlan, unit: CountingUnit) -> bool:
     """Has the unit's engine a form that goes on from batch to batch, for its queries?"""
     match unit.engine:
         case "product" | "panes":
-            return all(term.reversible for term in plan.terms)
+            return plan.is_lasting and all(term.reversible for term in plan.terms)
         case "aseq" | "pretree" | "sem" | "chopconnect":
             chains = [chain_of(query) for query in plan.queries]
             plain = all(isinstance(chain, Chain) and not chain.gate for chain in chains)

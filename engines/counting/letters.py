@@ -20,24 +20,25 @@ from engines.counting.tables import Letters
 from kernels.groups import Groups, ResultRows, RowSegments, Spans
 from kernels.values import MAX, MIN, NUMBER, SUM
 from kernels.windows.cpu import most_of_letters
-from optimizer.ir.automaton import Machine, Symbols
+from optimizer.ir.aggregates import AggregatePart, InputColumn, aggregate_parts
+from optimizer.ir.automaton import Machine, Symbols, counted_readings
 from optimizer.ir.pattern import (
+    GroupWithout,
     Pattern,
     Symbol,
     alternatives,
+    count_readings,
     last_events,
     positive_events,
 )
 from optimizer.ir.query import Aggregation, Query, whole_ticks
-from workloads import expressions as ex
-from workloads.expressions import Attribute
 from workloads.syntax import Plus
 
 _KINDS = {
     "sum": (SUM, NUMBER),
-    "avg": (SUM, NUMBER),
     "min": (MIN,),
     "max": (MAX,),
+    "distinct": (NUMBER,),  # by folds alone
 }
 
 
@@ -58,13 +59,13 @@ class CountingPlan:
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.queries = tuple(queries)
-        self.choices = [alternatives(query.pattern) for query in self.queries]
+        self.choices = [counted_readings(query.pattern) for query in self.queries]
         shared: dict[Pattern, Machine] = {}
         for choice in itertools.chain.from_iterable(self.choices):
             if choice not in shared:
                 shared[choice] = Machine(choice)
         self.machines = [tuple(shared[choice] for choice in choices) for choices in self.choices]
-        self.inputs: dict[str, int] = {}
+        self.inputs: dict[InputColumn, int] = {}
         self.terms = [
             Term(machines, self._values(query), _triggers(query))
             for query, machines in zip(self.queries, self.machines, strict=True)
@@ -74,36 +75,30 @@ class CountingPlan:
 
     def _values(self, query: Query) -> tuple[Value, ...]:
         return tuple(
-            Value(kind, operand.alias, self.inputs.setdefault(operand.name, len(self.inputs)))
-            for function, operand in wanted_values(query)
-            for kind in _KINDS[function]
+            Value(kind, part.alias, self.inputs.setdefault(part.column, len(self.inputs)))
+            for part in wanted_values(query)
+            for kind in _KINDS[part.kind]
         )
 
+    @property
+    def is_lasting(self) -> bool:
+        """Do its inputs stay what they are whatever other events come?"""
+        return all(column.is_lasting for column in self.inputs)
 
-def wanted_values(query: Query) -> list[tuple[str, Attribute]]:
+
+def wanted_values(query: Query) -> list[AggregatePart]:
     """The distinct values that a query's aggregates and its HAVING need, counts apart."""
     assert isinstance(query.output, Aggregation)
-    found = [(a.function, a.operand) for a in query.output.items if a.operand is not None]
-    if query.output.having is not None:
-        found += [
-            (node.function, node.argument)  # type: ignore[misc]
-            for node in ex.walk(query.output.having)
-            if isinstance(node, ex.Call) and isinstance(node.argument, Attribute)
-        ]
-    distinct: dict[tuple[str, str, str], tuple[str, Attribute]] = {}
-    for function, operand in found:
-        kind = "sum" if function == "avg" else function
-        distinct[kind, operand.alias, operand.name] = (kind, operand)
-    return list(distinct.values())
+    return aggregate_parts(query.output)
 
 
-def value_columns(query: Query) -> dict[tuple[str, str, str], int]:
-    """Where a wanted value stands in a row: its first column, by kind, alias and attribute."""
-    found: dict[tuple[str, str, str], int] = {}
+def value_columns(query: Query) -> dict[AggregatePart, int]:
+    """Where a wanted value stands in a row: its first column."""
+    found: dict[AggregatePart, int] = {}
     column = 0
-    for function, operand in wanted_values(query):
-        found[function, operand.alias, operand.name] = column
-        column += len(_KINDS[function])
+    for part in wanted_values(query):
+        found[part] = column
+        column += len(_KINDS[part.kind])
     return found
 
 
@@ -432,8 +427,8 @@ def _runs(partition: Int64s) -> Int64s:
 def _inputs(plan: CountingPlan, columns: Columns, rows: Int64s) -> Float64s:
     """The aggregated attributes of the used events; NaN for null."""
     inputs = np.empty((len(plan.inputs), len(rows)), np.float64)
-    for name, i in plan.inputs.items():
-        vector = columns.vector(name).take(rows)
+    for column, i in plan.inputs.items():
+        vector = columns.input(column).take(rows)
         inputs[i] = vector.values.astype(np.float64)
         if vector.nulls is not None:
             inputs[i, vector.nulls] = np.nan
@@ -487,12 +482,14 @@ def bits_of_symbols(
     return np.array([
         max(
             sum(
-                most[e.symbol] if isinstance(e.quantifier, Plus) else bits[e.symbol]
+                most[e.symbol]
+                if isinstance(e.quantifier, Plus | GroupWithout)
+                else bits[e.symbol]
                 for e in positive_events(choice)
             )
             for choice in plan.choices[q]
         )
-        + math.log2(len(plan.choices[q]))
+        + math.log2(sum(map(count_readings, plan.choices[q])))
         for q in queries
     ])  # fmt: skip
 

@@ -57,6 +57,7 @@ from engines.limits import StateError
 from engines.program import CountingUnit, RunContext
 from engines.results.json_text import KeyTexts
 from kernels.groups import Groups, ResultRows
+from optimizer.ir.aggregates import InputColumn
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import Query
@@ -70,12 +71,12 @@ _PATIENCE = 16  # batches until counters that could not be kept are tried again
 class _Counter:
     """A unit that counts over the state, with tables that are kept while its letters stay."""
 
-    def __init__(self, unit: CountingUnit, inputs: Mapping[str, int], tick: int) -> None:
+    def __init__(self, unit: CountingUnit, inputs: Mapping[InputColumn, int], tick: int) -> None:
         self.spans = spans_of(unit.queries, tick)
         self.unit, self.plan, self.compiled = unit, CountingPlan(unit.queries), CompiledTables()
         self.symbols = frozenset(self.plan.symbols)
         # Where its values stand among those of all units.
-        self.inputs = np.array([inputs[name] for name in self.plan.inputs], np.int64)
+        self.inputs = np.array([inputs[column] for column in self.plan.inputs], np.int64)
 
     def read(self, new: RelevantEvents) -> int:
         """How many events of a batch it speaks of."""
@@ -381,7 +382,7 @@ class LiveCounter:
 
     @property
     def _inputs(self) -> list[str]:
-        return list(self._plan.inputs)
+        return list(map(str, self._plan.inputs))
 
     def _count(self, counter: _Counter, batch: _Arrived, limit: Int64s) -> CountResult:
         plan = counter.plan

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.account import Account
+from engines.columns.aggregate_inputs import PartResults, combined, counts_of
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
 from engines.columns.vectors import Vector, evaluate, truth
@@ -24,6 +25,7 @@ from engines.program import CountingUnit
 from engines.results.json_text import KeyTexts, encoded, with_fixed
 from engines.results.tables import aggregate_schema, coded_schema, one_text
 from kernels.groups import Spans
+from optimizer.ir.aggregates import COUNTS, AggregatePart
 from optimizer.ir.query import Aggregation, Query
 from workloads import expressions as ex
 
@@ -196,21 +198,25 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
     assert isinstance(output, Aggregation)
     columns = value_columns(query)
 
-    def result(function: str, operand: ex.Expression | None) -> Vector:
-        if not isinstance(operand, ex.Attribute):
-            if counted.exact[rows].all():
-                return Vector("int", counted.counts[rows].view(np.int64), None, 2**63 - 1)
-            return Vector("float", counted.approximate[rows])
-        kind = "sum" if function == "avg" else function
-        at = columns[kind, operand.alias, operand.name]
+    def part(of: AggregatePart) -> PartResults:
+        at = columns[of]
         values = counted.values[rows, at]
-        if kind != "sum":
-            return Vector("float", values, np.isinf(values))
+        if of.kind == "distinct":
+            return PartResults(Vector("float", values))
+        if of.kind != "sum":
+            return PartResults(Vector("float", values, np.isinf(values)))
         number = counted.values[rows, at + 1]
-        nulls = number == 0
-        if function == "avg":
-            values = values / np.where(nulls, 1.0, number)
-        return Vector("float", values, nulls)
+        return PartResults(Vector("float", values, number == 0), Vector("float", number))
+
+    def decoded(of: AggregatePart, numbers: Vector) -> Vector:
+        return places.columns.decoded(of.column, numbers)
+
+    def result(function: str, operand: ex.Expression | None) -> Vector:
+        if operand is not None:
+            return combined(function, operand, part, decoded)
+        if counted.exact[rows].all():
+            return Vector("int", counted.counts[rows].view(np.int64), None, 2**63 - 1)
+        return Vector("float", counted.approximate[rows])
 
     if output.having is not None:
         having = evaluate(
@@ -230,14 +236,17 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
     schema = coded_schema(aggregate_schema(places.columns.events.time_type))
     parts = []
     for item in output.items:
-        is_count = item.function == "count"
-        if is_count:
+        sure = pa.repeat(pa.scalar(True), size)
+        if item.operand is None:
             value = pa.array(counted.approximate[rows])
             whole = pa.array(counted.counts[rows].view(np.int64), mask=mask)
+            sure = pa.array(exact)
         else:
             found = result(item.function, item.operand)
             value = pa.array(found.values.astype(np.float64), mask=found.nulls)
             whole = pa.nulls(size, pa.int64())
+            if item.function in COUNTS:
+                whole, sure = counts_of(found)
         parts.append(
             pa.table(
                 {
@@ -248,7 +257,7 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
                     "aggregate": one_text(item.text, size),
                     "value": value,
                     "count": whole,
-                    "exact": pa.array(exact) if is_count else pa.repeat(pa.scalar(True), size),
+                    "exact": sure,
                 },
                 schema=schema,
             )

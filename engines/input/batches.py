@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from engines.input.event_table import (
     columns_hint,
     format_of,
     from_table,
+    is_list,
     list_files,
 )
 from engines.input.time_texts import time_type
@@ -42,6 +43,8 @@ from optimizer.ir.query import (
     Query,
     ReturnAlias,
     ReturnAttribute,
+    ReturnEvents,
+    ReturnValue,
 )
 from workloads import expressions as ex
 from workloads.errors import Diagnostic, WorkloadError
@@ -66,8 +69,8 @@ def named_columns(workload: BoundWorkload) -> set[str]:
     used = {name for name in (stream.time, stream.type, stream.sequence) if name is not None}
     for query in workload.queries:
         used |= set(_attributes(query))
-        for event in events(query.pattern):
-            condition = stream.types.get(event.symbol.type)
+        named = (*(event.symbol.type for event in events(query.pattern)), *query.window.of)
+        for condition in map(stream.types.get, named):
             if condition is not None:
                 used |= set(_names(condition))
     return used
@@ -79,7 +82,7 @@ def _needs_all(query: Query) -> bool:
         return True
     output = query.output
     return not isinstance(output, Aggregation) and any(
-        isinstance(item, ReturnAlias) for item in output.items
+        isinstance(item, ReturnAlias | ReturnEvents) for item in output.items
     )
 
 
@@ -96,19 +99,34 @@ def compared_columns(workload: BoundWorkload) -> set[str]:
 
 
 def check_compared(schema: pa.Schema, workload: BoundWorkload, path: str) -> None:
-    """Refuse columns that queries compare and whose values have no order, such as lists."""
+    """Refuse columns that queries compare and whose values have no order, such as maps.
+
+    A list is compared value by value, but there is no sum of lists, and an event has one type.
+    """
     compared = compared_columns(workload)
+    one_value = {workload.stream.type, *_aggregated(workload)}
     for column in schema:
         if column.name == workload.stream.type and pa.types.is_temporal(column.type):
             raise EventsError(
                 f"'{path}': the type column '{column.name}' has type {column.type}; store the "
                 "name of a type"
             )
-        if column.name in compared and not _is_comparable(column.type):
+        is_listed = is_list(column.type) and column.name not in one_value
+        kind = column.type.value_type if is_listed else column.type
+        if column.name in compared and not _is_comparable(kind):
             raise EventsError(
                 f"'{path}': the column '{column.name}' has type {column.type}, and queries compare "
                 "its values or divide the stream by them: store a number, a text, a truth value "
                 "or a time, or only return it"
+            )
+
+
+def _aggregated(workload: BoundWorkload) -> Iterator[str]:
+    for query in workload.queries:
+        if isinstance(query.output, Aggregation):
+            operands = (aggregate.operand for aggregate in query.output.items)
+            yield from (
+                name for operand in operands if operand is not None for name in _names(operand)
             )
 
 
@@ -132,6 +150,7 @@ def _is_comparable(kind: pa.DataType) -> bool:
 
 def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
     yield from query.key
+    yield from (column for key in query.tied_key for _, column in key.columns)
     for event in events(query.pattern):
         for predicate in event.symbol.predicates:
             yield from _names(predicate)
@@ -140,7 +159,7 @@ def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
     if isinstance(query.output, Aggregation):
         for aggregate in query.output.items:
             if aggregate.operand is not None:
-                yield aggregate.operand.name
+                yield from _names(aggregate.operand)
         if query.output.having is not None:
             yield from _names(query.output.having)
         return
@@ -148,7 +167,7 @@ def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
         if isinstance(item, ReturnAttribute):
             if returned:
                 yield item.attribute
-        elif not isinstance(item, ReturnAlias):
+        elif isinstance(item, ReturnValue):
             yield from _names(item.value)
 
 
@@ -300,12 +319,23 @@ class FileSource:
             pieces = file.read(schema, self._batch_rows)
             yield from checked(pieces, file.name, self._stream, self.faults, self._batch_rows)
 
+    def only(self, groups: Mapping[str, Sequence[int]]) -> None:
+        """Read only these row groups of Parquet files, which are given by the names of files."""
+        for file in self._files:
+            if isinstance(file, ParquetFile) and file.name in groups:
+                file.chosen = tuple(groups[file.name])
+
     @property
     def read(self) -> dict[str, int]:
-        """Bytes of the files, and how many of their row groups are read: all of them."""
-        groups = sum(file.row_groups for file in self._files if isinstance(file, ParquetFile))
-        size = sum(Path(file.name).stat().st_size for file in self._files)
-        return {"bytes": size, "row_groups": groups, "of": groups}
+        """Bytes and row groups that were read, of how many; of text the bytes of whole files."""
+        stored = [file for file in self._files if isinstance(file, ParquetFile)]
+        lines = [file for file in self._files if not isinstance(file, ParquetFile)]
+        size = sum(Path(file.name).stat().st_size for file in lines)
+        return {
+            "bytes": size + sum(file.bytes for file in stored),
+            "row_groups": sum(file.row_groups for file in stored),
+            "of": sum(file.all_groups for file in stored),
+        }
 
     def take_spent(self) -> int:
         """Nanoseconds of CPU that threads have read for since it was last asked."""
@@ -405,7 +435,7 @@ def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
         bad |= np.asarray(pc.is_null(column))
         column = pc.fill_null(column, 0)
     values = np.asarray(column)
-    low, high = _tick_range(kind)
+    low, high = tick_range(kind)
     outside = (values >= high) | (values <= low)
     if outside.any():
         values = np.where(outside, 0, values)
@@ -413,7 +443,7 @@ def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     return values.astype(np.int64, copy=False), bad
 
 
-def _tick_range(kind: pa.DataType) -> tuple[int, int]:
+def tick_range(kind: pa.DataType) -> tuple[int, int]:
     """The ticks between which times are: those of moments in years that calendars have."""
     low, high = -LARGEST_TICK, LARGEST_TICK
     if pa.types.is_date(kind):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -76,7 +78,8 @@ class ParquetFile:
             self.schema = schema.set(place, pa.field(stream.time, kind))
         self.keys, self._progress, self._stream = keys, progress, stream
         self.spent = 0  # nanoseconds of CPU, of the thread that reads ahead
-        self.row_groups = 0  # that have been read
+        self.chosen: tuple[int, ...] | None = None  # row groups that are to be read; None for all
+        self.row_groups = self.all_groups = self.bytes = 0  # that have been read, and are there
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_progress": untold}  # nobody listens where it is read elsewhere
@@ -92,17 +95,32 @@ class ParquetFile:
         try:
             # Page by page: a scan of a dataset would take a whole row group into memory.
             with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
-                rows = max(file.metadata.num_rows, 1)
-                groups = None if part is None else list(range(*part))
-                self.row_groups += file.num_row_groups if groups is None else len(groups)
-                # In one thread, whose time is known: there is another for what is done with it.
-                coming = file.iter_batches(batch_rows, groups, inside, use_threads=False)
-                for batch in _ahead(coming, self._spend):
-                    done += batch.num_rows
-                    self._progress(self.name, done / rows)
-                    table = self._with_keys(pa.Table.from_batches([batch]))
-                    table, rows_, faults = self._timed(table, schema)
-                    yield _cast(table, schema), rows_, faults
+                metadata = file.metadata
+                self.all_groups = file.num_row_groups
+                groups = list(range(*(part or (0, self.all_groups))))
+                if part is None and self.chosen is not None:
+                    groups = list(self.chosen)
+                self.row_groups += len(groups)
+                places = places_of(metadata, inside)
+                self.bytes += sum(bytes_of(metadata, group, places) for group in groups)
+                starts = _starts(metadata, groups)
+                rows = max(sum(metadata.row_group(group).num_rows for group in groups), 1)
+                for run, start in _runs(groups, starts):
+                    given = 0
+                    # In one thread, whose time is known: there is another for what is done with it.
+                    coming = file.iter_batches(batch_rows, run, inside, use_threads=False)
+                    for batch in _ahead(coming, self._spend):
+                        table = self._with_keys(pa.Table.from_batches([batch]))
+                        table, rows_, faults = self._timed(table, schema)
+                        # Rows are numbered as in the file, whatever of it is left out.
+                        left_out = 0 if part is not None else start + given - done
+                        faults = [replace(fault, row=fault.row + left_out) for fault in faults]
+                        given += batch.num_rows
+                        done += batch.num_rows
+                        self._progress(self.name, done / rows)
+                        yield _cast(table, schema), rows_ + left_out, faults
+                if not groups:
+                    self._progress(self.name, 1.0)
         except UNREADABLE as error:
             raise _unreadable(self.name, error, " as Parquet") from error
 
@@ -130,6 +148,46 @@ class ParquetFile:
             kind = self.schema.field(name).type
             table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
         return table
+
+
+def places_of(metadata: pq.FileMetaData, columns: Collection[str]) -> list[int]:
+    """The places that columns have in a file, with all that is inside of them."""
+    paths = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    return [
+        place
+        for place, path in enumerate(paths)
+        if path in columns or path.split(".")[0] in columns
+    ]
+
+
+def bytes_of(metadata: pq.FileMetaData, group: int, places: Iterable[int]) -> int:
+    """The bytes that the columns at some places have in a row group."""
+    found = metadata.row_group(group)
+    return sum(found.column(place).total_compressed_size for place in places)
+
+
+def _starts(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[int]:
+    """The number of rows before each row group."""
+    if not groups:
+        return []
+    before = list(
+        accumulate((metadata.row_group(g).num_rows for g in range(max(groups))), initial=0)
+    )
+    return [before[group] for group in groups]
+
+
+def _runs(groups: Sequence[int], starts: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """Row groups that follow each other, and the first row of each such run."""
+    run: list[int] = []
+    first = 0
+    for group, start in zip(groups, starts, strict=True):
+        if run and group != run[-1] + 1:
+            yield run, first
+            run = []
+        first = first if run else start
+        run.append(group)
+    if run:
+        yield run, first
 
 
 def _flat_type(kind: pa.DataType) -> pa.DataType:

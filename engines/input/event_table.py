@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from engines.input.text_bytes import PACKED
 from engines.input.time_texts import time_reader, time_type
 from engines.limits import BadRowError, EventsError
+from optimizer.ir.query import is_added
 from workloads.errors import UnsupportedError, did_you_mean
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
@@ -227,6 +228,8 @@ class Events:
             return found
         if name == "time":
             return self.table.column(self.time_column)
+        if is_added(name):  # until events are taken by key, any may be of a partition
+            return pa.chunked_array([pa.repeat(True, len(self))])
         if self.ignores_missing:
             return pa.chunked_array([pa.nulls(len(self))])
         raise EventsError(
@@ -236,6 +239,11 @@ class Events:
     def has(self, name: str) -> bool:
         """Is it the time, a column, or a field of a struct by its path?"""
         return name == "time" or top_column(name, self.table.schema) is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that events came with."""
+        return [name for name in self.table.column_names if not is_added(name)]
 
     def distinct(self, name: str) -> pa.Array:
         """The distinct values of a column; of one of lists, those in any of them."""
@@ -266,8 +274,8 @@ class Events:
             column = self.column(name)
             if pa.types.is_nested(column.type):
                 raise UnsupportedError(
-                    f"'{name}' is of type {column.type}: its values can be returned, and lists "
-                    "compared with values, but not be keys"
+                    f"column '{name}' has type {column.type}: its values can be returned, and "
+                    "lists compared with values, but not be keys"
                 )
             if pa.types.is_floating(column.type):
                 column = pc.add(column, 0.0)
@@ -379,6 +387,8 @@ def top_column(name: str, schema: pa.Schema) -> str | None:
 
 def _has_path(kind: pa.DataType, parts: Sequence[str]) -> bool:
     for part in parts:
+        if _is_list_of_structs(kind):
+            kind = kind.value_type
         place = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
         if place < 0:
             return False
@@ -386,15 +396,48 @@ def _has_path(kind: pa.DataType, parts: Sequence[str]) -> bool:
     return True
 
 
+def _is_list_of_structs(kind: pa.DataType) -> bool:
+    is_one = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(is_one and pa.types.is_struct(kind.value_type))
+
+
+def _field(column: pa.Array, parts: Sequence[str]) -> pa.Array:
+    """A field by its path; of structs in a list it is the list of theirs."""
+    for place, part in enumerate(parts):
+        if _is_list_of_structs(column.type):
+            inner = _field(pc.list_flatten(column), parts[place:])
+            sizes = pc.fill_null(pc.list_value_length(column), 0)
+            ends = np.concatenate([[0], np.cumsum(np.asarray(sizes))])
+            lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), inner)
+            return pc.if_else(pc.is_valid(column), lists, pa.scalar(None, lists.type))
+        column = pc.struct_field(column, part)
+    return column
+
+
 def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """A column, or a field of structs by its path; None where there is none such."""
+    """A column, or a field of structs by its path; None where there is none such.
+
+    A field of structs in a list is the list of their values.
+    """
     column = top_column(name, table.schema)
     if column is None:
         return None
     found = table.column(column)
     if column == name:
         return found
-    return _plain(pc.struct_field(found, name[len(column) + 1 :].split(".")))
+    path = name[len(column) + 1 :].split(".")
+    if not _passes_list(found.type, path):
+        return _plain(pc.struct_field(found, path))
+    chunks = [_field(chunk, path) for chunk in found.chunks]
+    return pa.chunked_array(chunks or [_field(found.combine_chunks(), path)])
+
+
+def _passes_list(kind: pa.DataType, parts: Sequence[str]) -> bool:
+    for part in parts:
+        if _is_list_of_structs(kind):
+            return True
+        kind = kind.field(part).type
+    return False
 
 
 def _kind(type_: pa.DataType) -> AttributeKind:

@@ -44,15 +44,15 @@ def untold(file: str, part: float) -> None:
     """Progress that nobody wants to hear of."""
 
 
-def arrow_reader(text: bytes) -> pa.BufferReader:
+def arrow_reader(text: bytes | pa.Buffer) -> pa.BufferReader:
     """The bytes in memory of Arrow's own, for its threads to read and to free.
 
     One of its threads may still hold a buffer when a parser has returned. A buffer that belongs to
     Python can be freed only by asking the interpreter, which ends the process if it is ending.
     """
     buffer = pa.allocate_buffer(len(text))
-    if text:
-        memoryview(buffer).cast("B")[:] = text
+    if len(text):
+        memoryview(buffer).cast("B")[:] = memoryview(text).cast("B")
     return pa.BufferReader(buffer)
 
 

@@ -104,6 +104,10 @@ class TimeSpan:
         self.first, self.last = low, high
         self.events += len(ticks)
 
+    def seconds(self, tick: int) -> float | None:
+        """The time from the first to the last, in ticks of so many nanoseconds."""
+        return (self.last - self.first) * tick / 1e9 if self.events else None
+
     def notes(self, kind: pa.DataType, stream: Stream) -> list[str]:
         """What is odd about their times."""
         if not self.events:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from engines.counting.letters import CountingPlan, wanted_values
 from engines.counting.live import LiveCounter
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
-from engines.limits import StateError, row_limit_reason
+from engines.limits import STOPPED_TOO, StateError, row_limit_reason
 from engines.live.state_bytes import from_bytes, to_bytes
 from engines.local.news import of_symbols
 from engines.local.run import SlicedRun, within_limit
@@ -28,7 +29,8 @@ from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.tables import Results, empty_results, joined_results
 from engines.statistics.running import RunningStatistics
 from optimizer.ir.pattern import events as components
-from optimizer.ir.query import Query
+from optimizer.ir.produced import chained_names
+from optimizer.ir.query import BoundWorkload, Query, is_cut_by_time, is_unbounded, unbounded_reason
 from workloads.errors import UnsupportedError
 
 
@@ -72,7 +74,11 @@ class LiveRun:
         self._gathered = gathered
         groups: dict[Hashable, list[CountingUnit]] = {}
         rest: list[Unit] = []
-        for unit in program.units:
+        chained = chained_names(program.workload.queries)
+        unchained = [q.name for q in program.workload.queries if q.name not in chained]
+        # Who makes events for others, or reads such, keeps the events of the stream instead.
+        rest += program.of_queries(chained).units
+        for unit in program.of_queries(unchained).units if chained else program.units:
             if isinstance(unit, CountingUnit) and continues(unit):
                 first = unit.queries[0]
                 groups.setdefault((first.key, first.window.is_count), []).append(unit)
@@ -83,16 +89,12 @@ class LiveRun:
             for units in groups.values()
         }
         self._rest = program.only(rest)
-        self._symbols = {
-            e.symbol for q in self._rest.workload.queries for e in components(q.pattern)
-        }
+        asked = self._rest.workload.of_stream
+        self._asked = self._rest.over(asked)
+        self._symbols = {e.symbol for q in asked.queries for e in components(q.pattern)}
         self._sliced = SlicedRun(self._rest, tick, self.context)
         if self._sliced.unbounded:
-            raise UnsupportedError(
-                f"query {self._sliced.unbounded[0]} cannot run over a live stream: its window is "
-                "counted in events, and a match in it is certain only when further events have "
-                "come, which may be never; use a window in time"
-            )
+            raise _unbounded_error(self._rest.workload, self._sliced.unbounded)
         self._has_rest = bool(rest)
         self._bytes: dict[str, int] = {}  # by group, as last saved
         self._kept: Events | None = None
@@ -139,7 +141,7 @@ class LiveRun:
 
     def _add_rest(self, events: Events, until: int | None) -> Results:
         if self._sliced.is_timed:
-            events = of_symbols(self._rest, events, self._symbols, self.context.account)
+            events = of_symbols(self._asked, events, self._symbols, self.context.account)
         kept = events if self._kept is None else appended(self._kept, events)
         reach = self._sliced.reach
         if until is None:
@@ -185,6 +187,8 @@ class LiveRun:
     def due(self) -> int | None:
         """The first time that may give rows, or let go of state, if no further event comes."""
         times = [group.due for group in self._counted.values()] + [self._rest_due()]
+        if self._start is not None:
+            times.append(self._sliced.due(self._start))
         return min((time for time in times if time is not None), default=None)
 
     def _rest_due(self) -> int | None:
@@ -211,7 +215,10 @@ class LiveRun:
             tables["kept"] = self._trimmed(self._kept.table)
         for name, events in self._sliced.carried_events().items():
             tables[f"carried/{name}"] = self._trimmed(events.table)
-        blob, sizes = to_bytes(tables, {"tick": self._tick, "start": self._start})
+        about: dict[str, Any] = {"tick": self._tick, "start": self._start}
+        if self._sliced.ends:
+            about["ends"] = self._sliced.ends
+        blob, sizes = to_bytes(tables, about)
         self._bytes = {name: sizes[f"counted/{name}"] for name in self._counted}
         self._bytes[_REST] = sum(sizes.values()) - sum(self._bytes.values())
         return blob
@@ -230,6 +237,10 @@ class LiveRun:
             )
         self.clear()
         self._start = about["start"]
+        self._sliced.ends = {
+            query: {key: (time, sequence) for key, (time, sequence) in ends.items()}
+            for query, ends in about.get("ends", {}).items()
+        }
         for name, group in self._counted.items():
             if f"counted/{name}" in tables:
                 group.restore(tables[f"counted/{name}"])
@@ -246,17 +257,21 @@ class LiveRun:
     @property
     def memory_bytes(self) -> int:
         """How many bytes `memory` takes, about."""
-        kept = 0 if self._kept is None else self._kept.table.nbytes
+        held = [*self._sliced.carried_events().values()]
+        held += [] if self._kept is None else [self._kept]
+        kept = sum(int(events.table.nbytes) for events in held)
         return kept + sum(group.memory_bytes for group in self._counted.values())
 
     def memory(self) -> tuple[Any, ...]:
         """All that it holds, counters that are kept too: for `recall` in the same process."""
         counted = [group.memory() for group in self._counted.values()]
-        return self._start, self._kept, self._bytes, counted, self._sliced.carried_events()
+        carried, ends = self._sliced.carried_events(), self._sliced.ends
+        return self._start, self._kept, self._bytes, counted, carried, deepcopy(ends)
 
     def recall(self, memory: tuple[Any, ...]) -> None:
         """Go on with what `memory` gave."""
-        self._start, self._kept, self._bytes, counted, carried = memory
+        self._start, self._kept, self._bytes, counted, carried, ends = memory
+        self._sliced.ends = ends
         for group, held in zip(self._counted.values(), counted, strict=True):
             group.recall(held)
         self._sliced.carry(carried)
@@ -264,12 +279,31 @@ class LiveRun:
     def clear(self) -> None:
         """Start afresh."""
         self._start, self._kept, self._bytes = None, None, {}
+        self._sliced.ends = {}
         for group in self._counted.values():
             group.clear()
         self._sliced.carry({})
 
     def _trimmed(self, table: pa.Table) -> pa.Table:
         return table.select(needed_columns(self._workload, table.column_names))
+
+
+def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> UnsupportedError:
+    """That a query needs all events at once, and why."""
+    queries = [workload.query(name) for name in names]
+    for query in queries:
+        if is_unbounded(query):
+            return UnsupportedError(
+                f"query {query.name} cannot run over a live stream: {unbounded_reason(query)}"
+            )
+    # A chain of which some query is cut by something else than time.
+    other = next(q for q in queries if not is_cut_by_time(q) or q.skips_past)
+    return UnsupportedError(
+        f"query {other.name} cannot run over a live stream: it makes events for other queries, or "
+        "reads such, and no stretch of time bounds what its matches depend on (situations, windows "
+        "counted in events, AFTER MATCH SKIP PAST LAST EVENT); leave INTO out, or run it over "
+        "stored events, with 'sheaf run'"
+    )
 
 
 def _in_few_pieces(events: Events) -> Events:
@@ -283,13 +317,14 @@ def continues(unit: CountingUnit) -> bool:
     """Can a unit be counted from batch to batch over a state of symbols?
 
     Not by engines whose queries have several windows or compare attributes, nor where simultaneous
-    events have to be paired: these keep their events instead.
+    events have to be paired or a key differs by component: these keep their events instead.
     """
-    if unit.engine in ("folds", "fenwick"):
+    if unit.engine in ("folds", "fenwick") or any(query.added_keys for query in unit.queries):
         return False
-    return not any(
-        m.has_conjunction for machines in CountingPlan(unit.queries).machines for m in machines
-    )
+    plan = CountingPlan(unit.queries)
+    if not plan.is_lasting:
+        return False
+    return not any(m.has_conjunction for machines in plan.machines for m in machines)
 
 
 def _name(query: Query) -> str:
@@ -300,15 +335,15 @@ def _name(query: Query) -> str:
 
 def _check_finite(queries: Sequence[Query], columns: Columns) -> None:
     for query in queries:
-        for _, operand in wanted_values(query):
-            vector = columns.vector(operand.name)
+        for part in wanted_values(query):
+            vector = columns.input(part.column)
             if vector.kind not in ("int", "bool", "null", "float"):
                 raise UnsupportedError(
-                    f"query {query.name} aggregates '{operand.name}', which is not a number"
+                    f"query {query.name} aggregates '{part.column}', which is not a number"
                 )
             if vector.kind == "float" and np.isinf(vector.values).any():
                 raise UnsupportedError(
-                    f"query {query.name} aggregates '{operand.name}', which has an infinite value; "
+                    f"query {query.name} aggregates '{part.column}', which has an infinite value; "
                     "leave such events out by a condition"
                 )
 
@@ -353,6 +388,9 @@ class LiveGenerations:
         context.given.clear()
         found = [run.add(events, until) for run in self._runs.values()]
         if limit is not None:
+            for name, why in list(context.ledger.stopped.items()):
+                if why.endswith(STOPPED_TOO):  # for this call, like what it reads
+                    del context.ledger.stopped[name]
             for name in context.given:
                 if context.ledger.stopped.get(name) == row_limit_reason(name, limit):
                     del context.ledger.stopped[name]

@@ -19,6 +19,7 @@ from engines.program import Program, Unit
 from optimizer.ir.pattern import (
     And,
     Event,
+    GroupWithout,
     Neg,
     Seq,
     Symbol,
@@ -67,13 +68,15 @@ def by_key(
 
 
 def _last_symbols(query: Query) -> frozenset[Symbol] | None:
+    if query.skips_past:
+        return None  # a row is of the slice in which it begins
     try:
         choices = alternatives(query.pattern)
     except TooLargeError:
         return None  # which is said when it runs
     for node in (node for choice in choices for node in walk(choice)):
         match node:
-            case Event(_, _, One() | Plus() | Exactly()) | Seq() | And() | Neg():
+            case Event(_, _, One() | Plus() | Exactly() | GroupWithout()) | Seq() | And() | Neg():
                 continue
             case _:
                 return None

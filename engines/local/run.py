@@ -18,8 +18,11 @@ from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
+from engines.local.carried import CarriedGroup, RankedGroup, SituationGroup
+from engines.local.chains import Chain, chains_in
+from engines.local.component_keys import by_component_keys
 from engines.local.news import LITTLE, KeyedProgram, by_key, events_of_news
-from engines.local.slices import Slice, SliceReach, appended, rows_between
+from engines.local.slices import Slice, SliceReach, appended, between, reach_of, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
 from engines.matching.compact.run import listed_matches
 from engines.matching.passes.run import pass_chunks
@@ -40,18 +43,23 @@ from engines.program import (
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.first_matches import first_matches
 from engines.results.json_text import KeyTexts
+from engines.results.picked_matches import picked_matches
+from engines.results.skipped_matches import LastEnds, matches_apart
 from engines.results.tables import Results
 from optimizer.engines import compact, counting_engine
+from optimizer.ir.aggregates import aggregate_parts
 from optimizer.ir.pattern import events as components
+from optimizer.ir.produced import chains_of, is_chain_cut_by_time
 from optimizer.ir.query import (
     Aggregation,
     Construction,
     Query,
+    is_about_situations,
+    is_cut_by_time,
     is_unbounded,
-    waits_for_window,
+    picks_matches,
 )
 from optimizer.trees.search import refusal
-from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.syntax import All
 
@@ -62,8 +70,8 @@ def run_events(program: Program, events: Events, context: RunContext | None = No
     `context` has what the batches before have left, where these events are one of several.
     """
     context = context or RunContext()
-    chunks = within_limit(event_chunks(program, events, context), context)
-    return collected(chunks, events.time_type)
+    found = apart(program, event_chunks(program, events, context), context)
+    return collected(within_limit(found, context), events.time_type)
 
 
 def event_chunks(program: Program, events: Events, context: RunContext) -> Iterator[RowChunk]:
@@ -71,11 +79,21 @@ def event_chunks(program: Program, events: Events, context: RunContext) -> Itera
 
     A query that the ledger has as stopped when it is asked for more gives no more.
     """
-    if len(events):
-        for part in program.separate():
-            columns = prepared(part, events, context)
-            yield from column_chunks(part, columns, context)
-            count_symbols(part, columns, context)
+    if not len(events):
+        return
+    for part in program.separate():
+        plain, chains = _unchained(part, events.tick)
+        if plain.units:
+            columns = prepared(plain, events, context)
+            yield from column_chunks(plain, columns, context)
+            count_symbols(plain, columns, context)
+        for chain_ in chains:
+            yield from chain_.chunks(Slice(events, None, None), context)
+
+
+def _unchained(program: Program, tick: int) -> tuple[Program, list[Chain]]:
+    """The queries of a program that neither read rows of others nor make such, and the chains."""
+    return chains_in(program, tick) if program.workload.is_chained else (program, [])
 
 
 def prepared(program: Program, events: Events, context: RunContext) -> Columns:
@@ -85,10 +103,24 @@ def prepared(program: Program, events: Events, context: RunContext) -> Columns:
 
 def column_chunks(program: Program, columns: Columns, context: RunContext) -> Iterator[RowChunk]:
     """The rows of a program over events that are prepared."""
+    for keys, part in program.by_partitions if len(columns.events) else ():
+        mine = columns
+        if keys:
+            with context.account.charge(program.ids.scan):
+                events = by_component_keys(columns.events, keys)
+            mine = Columns(part.workload, events, context.account, part.conditions)
+        yield from _run_chunks(part, mine, context)
+
+
+def _run_chunks(program: Program, columns: Columns, context: RunContext) -> Iterator[RowChunk]:
     if len(columns.events):
         found = _Run(program, columns, context).chunks()
         queries, outputs = program.workload.queries, program.outputs
-        yield from first_matches(found, queries, columns.events, context.account, outputs)
+        # What is picked of all matches at once is picked of those that do not overlap.
+        picking = [query for query in queries if picks_matches(query)]
+        found = matches_apart(found, picking, {}, None, context.account, outputs)
+        first = first_matches(found, queries, columns.events, context.account, outputs)
+        yield from picked_matches(first, queries, columns.events, context.account, outputs)
 
 
 def count_symbols(program: Program, columns: Columns, context: RunContext) -> None:
@@ -97,6 +129,22 @@ def count_symbols(program: Program, columns: Columns, context: RunContext) -> No
     account.count(program.conditions, number, number)
     for symbol, instances in columns.counts.items():
         account.count(ids.symbol(symbol), number, instances)
+
+
+def apart(
+    program: Program,
+    chunks: Iterator[RowChunk],
+    context: RunContext,
+    ends: LastEnds | None = None,
+    stop: int | None = None,
+) -> Iterator[RowChunk]:
+    """The rows of a slice without matches that overlap one before, where a query skips these.
+
+    Slices come in order; `ends` is where the matches of those before ended.
+    """
+    queries = [query for query in program.workload.queries if not picks_matches(query)]
+    ends = {} if ends is None else ends
+    return matches_apart(chunks, queries, ends, stop, context.account, program.outputs)
 
 
 def within_limit(chunks: Iterator[RowChunk], context: RunContext) -> Iterator[RowChunk]:
@@ -206,16 +254,13 @@ class _Run:
         none.
         """
         assert isinstance(query.output, Aggregation)
-        read = [item.operand for item in query.output.items if item.operand is not None]
-        names = {operand.name for operand in read}
-        if query.output.having is not None:
-            names |= ex.attributes(query.output.having)
-        for name in sorted(names):
-            vector = self.columns.vector(name)
+        columns = {part.column for part in aggregate_parts(query.output)}
+        for column in sorted(columns, key=str):
+            vector = self.columns.input(column)
             if vector.kind == "float" and np.isinf(vector.values).any():
-                return f"'{name}' has an infinite value"
+                return f"'{column}' has an infinite value"
             if vector.kind not in ("int", "bool", "null", "float"):
-                return f"'{name}' is not a number"
+                return f"'{column}' is not a number"
         return None
 
     def _arranged_for(self, unit: CountingUnit) -> ArrangedEvents:
@@ -302,64 +347,63 @@ def _names(queries: Iterable[Query]) -> str:
     return ", ".join(query.name for query in queries)
 
 
-@dataclass
-class _Ranked:
-    """Units of one key whose widest windows count as many events, and those that their next slice
-    reaches back to.
-    """
-
-    program: Program
-    key: tuple[str, ...]
-    size: int
-    carried: Events | None = None
-
-    @property
-    def name(self) -> str:
-        """What tells it from the others."""
-        return f"{self.size} events by {', '.join(self.key)}"
-
-
 class SlicedRun:
     """Takes the slices of a stream in order and gives the rows that are decided in each.
 
     `context` has what goes on from slice to slice: trees that changed, and the queries that were
-    stopped at a limit, whose rows of earlier slices stand.
+    stopped at a limit, whose rows of earlier slices stand. Where it begins in the midst of a
+    stream, at the time `begins`, the first slice has all earlier events that are needed.
     """
 
-    def __init__(self, program: Program, tick: int, context: RunContext | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        tick: int,
+        context: RunContext | None = None,
+        begins: int | None = None,
+    ) -> None:
         self._program, self.context = program, context or RunContext()
+        self._begins = begins
         timed: dict[SliceReach, list[Unit]] = {}
         ranked: dict[tuple[tuple[str, ...], int, str], list[Unit]] = {}
+        situated: dict[tuple[tuple[str, ...], str], list[Unit]] = {}
         unbounded: list[Unit] = []
-        for unit in program.units:
+        plain, chains = _unchained(program, tick)
+        self._chains = [each for each in chains if each.is_timed]
+        unbounded += [u for each in chains if not each.is_timed for u in each.program.units]
+        for unit in plain.units:
             first = unit.queries[0]
-            if not first.window.is_count:
-                timed.setdefault(reach_of(unit.queries, tick), []).append(unit)
-            elif any(map(is_unbounded, unit.queries)):
+            own = "" if program.sharing else first.name
+            if any(map(is_unbounded, unit.queries)):
                 unbounded.append(unit)
+            elif is_about_situations(first):
+                situated.setdefault((first.key, own), []).append(unit)
+            elif not first.window.is_count:
+                timed.setdefault(reach_of(unit.queries, tick), []).append(unit)
             else:
-                own = "" if program.sharing else first.name
                 size = max(query.window.size for query in unit.queries)
                 ranked.setdefault((first.key, size, own), []).append(unit)
         self._timed = {reach: program.only(units) for reach, units in timed.items()}
-        self._units = timed
-        self._ranked = [
-            _Ranked(program.only(units), key, size) for (key, size, _), units in ranked.items()
+        self._units, self._plain = timed, plain
+        self._carrying: list[CarriedGroup] = [
+            RankedGroup(program.only(units), key, size) for (key, size, _), units in ranked.items()
+        ]
+        self._carrying += [
+            SituationGroup(program.only(units), key, tick, own)
+            for (key, own), units in situated.items()
         ]
         self._unbounded = program.only(unbounded)
         self._kept: list[pa.Table] = []
+        self.ends: LastEnds = {}  # of the matches of slices before
 
     @cached_property
     def _keyed(self) -> dict[tuple[str, ...], KeyedProgram]:
-        return by_key(self._program, self._units)
+        return by_key(self._plain, self._units)
 
     @property
     def reach(self) -> SliceReach:
         """What slices must be cut for."""
-        return SliceReach(
-            max((reach.back for reach in self._timed), default=1),
-            max((reach.ahead for reach in self._timed), default=0),
-        )
+        return _widest([*self._timed, *(each.reach for each in self._chains)])
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -369,7 +413,7 @@ class SlicedRun:
     @property
     def is_timed(self) -> bool:
         """Are all windows in time, so that events that no query speaks of do not matter?"""
-        return not self._ranked and not self._unbounded.units
+        return not self._carrying and not self._unbounded.units
 
     @property
     def unbounded(self) -> tuple[str, ...]:
@@ -377,18 +421,23 @@ class SlicedRun:
         return tuple(query.name for query in self._unbounded.workload.queries)
 
     def carried(self) -> int:
-        """The events that windows counted in events take along to the next slice."""
-        sizes = (0 if group.carried is None else len(group.carried) for group in self._ranked)
+        """The events that are taken along to the next slice besides those in reach."""
+        sizes = (0 if group.carried is None else len(group.carried) for group in self._carrying)
         return max(sizes, default=0)
 
     def carried_events(self) -> dict[str, Events]:
-        """The same events, by key and window."""
-        return {group.name: group.carried for group in self._ranked if group.carried is not None}
+        """The same events, by the group that needs them."""
+        return {group.name: group.carried for group in self._carrying if group.carried is not None}
 
     def carry(self, events: Mapping[str, Events]) -> None:
         """Go on with what `carried_events` gave."""
-        for group in self._ranked:
+        for group in self._carrying:
             group.carried = events.get(group.name)
+
+    def due(self, start: int) -> int | None:
+        """The first time from `start` on at which what is carried gives rows, or is let go of."""
+        times = [group.due(start) for group in self._carrying]
+        return min((time for time in times if time is not None), default=None)
 
     def run(self, piece: Slice) -> Results:
         """The rows that are decided in a slice, all in memory."""
@@ -396,23 +445,32 @@ class SlicedRun:
 
     def chunks(self, piece: Slice) -> Iterator[RowChunk]:
         """The rows that are decided in a slice, as they are found."""
-        return within_limit(self.job(piece).chunks(self.context), self.context)
+        return self.given(self.job(piece).chunks(self.context), piece)
+
+    def given(self, found: Iterator[RowChunk], piece: Slice) -> Iterator[RowChunk]:
+        """Of the rows that were found in a slice those that are given; the slices come in order."""
+        kept = apart(self._program, found, self.context, self.ends, piece.stop)
+        return within_limit(kept, self.context)
 
     def job(self, piece: Slice) -> SliceJob:
         """What is to be run for a slice; the slices come in order, and may run in any."""
         if piece.start is None and piece.stop is None:
             self.context.is_whole = True  # nothing comes that trees could change for
             return SliceJob(piece, self._program, whole=[(self._program, piece.events)])
-        ranked = [(group.program, self._ranked_columns(group, piece)) for group in self._ranked]
+        carried = [(group.program, self._carried_columns(group, piece)) for group in self._carrying]
         whole = self._all_events(piece) if self._unbounded.units else []
-        return SliceJob(piece, self._program, self._timed, ranked, whole, self._keyed)
+        return SliceJob(piece, self._plain, self._timed, carried, whole, self._keyed, self._chains)
 
-    def _ranked_columns(self, group: _Ranked, piece: Slice) -> Columns:
-        events = piece.own if group.carried is None else appended(group.carried, piece.own)
+    def _carried_columns(self, group: CarriedGroup, piece: Slice) -> Columns:
+        if self._begins is not None and piece.start == self._begins:
+            events = between(piece.events, None, piece.stop)
+        else:
+            events = piece.own if group.carried is None else appended(group.carried, piece.own)
         columns = prepared(group.program, events, self.context)
         if len(events):
-            with self.context.account.charge(group.program.ids.partition(group.key, True)):
-                group.carried = _last_ranks(columns, group.key, group.size)
+            operator = group.program.ids.partition(group.key, group.is_ranked)
+            with self.context.account.charge(operator):
+                group.carried = group.kept(columns, piece.stop)
         return columns
 
     def _all_events(self, piece: Slice) -> list[tuple[Program, Events]]:
@@ -429,8 +487,8 @@ class SlicedRun:
 
 @dataclass(frozen=True)
 class SliceJob:
-    """What a program runs for a slice: parts of it with windows in time, by their reach; parts with
-    windows of events, over these; and parts of which all rows are decided now.
+    """What a program runs for a slice: parts of it with windows in time, by their reach; parts that
+    carry events, over these and the slice's; and parts of which all rows are decided now.
 
     `keyed` are the parts with windows in time once more, by key.
     """
@@ -438,18 +496,21 @@ class SliceJob:
     piece: Slice
     program: Program
     timed: Mapping[SliceReach, Program] = field(default_factory=dict)
-    ranked: Sequence[tuple[Program, Columns]] = ()
+    carried: Sequence[tuple[Program, Columns]] = ()
     whole: Sequence[tuple[Program, Events]] = ()
     keyed: Mapping[tuple[str, ...], KeyedProgram] = field(default_factory=dict)
+    chains: Sequence[Chain] = ()
 
     def chunks(self, context: RunContext) -> Iterator[RowChunk]:
         """The rows that are decided in the slice, as they are found."""
         context.since = self.piece.start
-        for chunk in chain(self._timed_chunks(context), self._ranked_chunks(context)):
+        for chunk in chain(self._timed_chunks(context), self._carried_chunks(context)):
             # Leaving out the other rows is the sinks' work.
             with context.account.charge(f"sink-{chunk.kind}"):
                 own = chunk.between(self.piece.start, self.piece.stop)
             yield own
+        for each in self.chains:
+            yield from each.chunks(self.piece, context)
         context.since = None
         for program, events in self.whole:
             yield from event_chunks(program, events, context)
@@ -466,8 +527,8 @@ class SliceJob:
             else:
                 yield from _sliced_chunks(keyed, self.piece, context)
 
-    def _ranked_chunks(self, context: RunContext) -> Iterator[RowChunk]:
-        for program, columns in self.ranked:
+    def _carried_chunks(self, context: RunContext) -> Iterator[RowChunk]:
+        for program, columns in self.carried:
             if len(columns.events):
                 yield from column_chunks(program, columns, context)
                 count_symbols(program, columns, context)
@@ -488,39 +549,29 @@ def _sliced_chunks(keyed: KeyedProgram, piece: Slice, context: RunContext) -> It
     count_symbols(keyed.program, columns, context)
 
 
-def reach_of(queries: Sequence[Query], tick: int) -> SliceReach:
-    """What queries with windows in time need of the events before and behind a slice."""
-    # Rounded up: a window that is no whole number of ticks is refused when the query runs.
-    widths = {query: -(-query.window.size // tick) for query in queries}
+def _widest(reaches: Sequence[SliceReach]) -> SliceReach:
     return SliceReach(
-        max(widths.values(), default=1),
-        max((width for query, width in widths.items() if waits_for_window(query)), default=0),
+        max((reach.back for reach in reaches), default=1),
+        max((reach.ahead for reach in reaches), default=0),
     )
 
 
 def reach_of_program(program: Program, tick: int) -> SliceReach:
-    """What the units of a program whose windows are in time reach of the events around a slice."""
-    timed = [q for q in program.workload.queries if not q.window.is_count]
-    return reach_of(timed, tick)
+    """What the units of a program that time cuts reach of the events around a slice."""
+    plain, chains = _unchained(program, tick)
+    timed = [q for q in plain.workload.queries if is_cut_by_time(q)]
+    return _widest([reach_of(timed, tick), *(each.reach for each in chains if each.is_timed)])
 
 
 def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     """The queries that need all events at once, however they are cut."""
-    return tuple(query.name for query in queries if is_unbounded(query))
-
-
-def _last_ranks(columns: Columns, key: tuple[str, ...], size: int) -> Events:
-    """Of each key, the events that a window of `size` with a later event can hold."""
-    events = columns.events
-    layout = columns.orders.layout(key, ranked=True, settled=False)
-    last = layout.position[layout.starts[1:] - 1]
-    rows = np.sort(layout.order[layout.position > last[layout.partition] - size])
-    return Events(
-        events.table.take(pa.array(rows)),
-        events.ticks[rows],
-        None if events.sequence is None else events.sequence[rows],
-        events.tick,
-        events.time_type,
-        events.time_column,
-        events.ignores_missing,
-    )
+    every = tuple(queries)
+    if not any(query.reads for query in every):
+        return tuple(query.name for query in every if is_unbounded(query))
+    chained = {
+        name
+        for chain_ in chains_of(every)
+        if not is_chain_cut_by_time([q for q in every if q.name in chain_])
+        for name in chain_
+    }
+    return tuple(q.name for q in every if is_unbounded(q) or q.name in chained)

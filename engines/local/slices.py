@@ -7,7 +7,7 @@ match's by its last event. So it comes exactly once, and is what it would be ove
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from engines.input.batches import Batch, Lateness
 from engines.input.event_table import Events, from_table
 from optimizer.cost.stages import SLICE_EVENTS
+from optimizer.ir.query import Query, waits_for_window
 from workloads.workload import Stream
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU library
@@ -28,6 +29,16 @@ class SliceReach:
 
     back: int = 1
     ahead: int = 0
+
+
+def reach_of(queries: Sequence[Query], tick: int) -> SliceReach:
+    """What queries with windows in time need of the events before and behind a slice."""
+    # Rounded up: a window that is no whole number of ticks is refused when the query runs.
+    widths = {query: -(-query.window.size // tick) for query in queries}
+    return SliceReach(
+        max(widths.values(), default=1),
+        max((width for query, width in widths.items() if waits_for_window(query)), default=0),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from queue import Full, Queue
 from typing import TYPE_CHECKING, Any, Self
 
 from engines.limits import Ledger
-from engines.local.run import SlicedRun, within_limit
+from engines.local.run import SlicedRun
 from engines.matching.trees.adaptive import AdaptivePlans, Trees
 from engines.program import Program, RunContext, RunOptions
 
@@ -89,7 +89,7 @@ class SliceThreads:
         """The rows of the slice that `ahead` gave last."""
         if not self._jobs:
             return self._run.chunks(piece)
-        return within_limit(self._taken(self._jobs.popleft()), self._run.context)
+        return self._run.given(self._taken(self._jobs.popleft()), piece)
 
     def cpu_nanoseconds(self) -> int:
         """The processor time of all threads so far."""

@@ -15,11 +15,13 @@ from engines.reference.values import Binding, Row, true
 from optimizer.ir.pattern import (
     And,
     Event,
+    GroupWithout,
     Neg,
     Pattern,
     Proj,
     Seq,
     Symbol,
+    events,
     positive_events,
 )
 from workloads import expressions as ex
@@ -117,11 +119,11 @@ class Matcher:
     def _window_of(self, kept: Binding) -> Region:
         """The window of a match that is returned: from last - w to first + w, both exclusive."""
         first, last = extent(kept)
-        opens, closes = last.position - self.width, first.position + self.width
+        opens, closes = last.position - self.width, first.opens + self.width
         return Region(
-            lambda e: e.position > opens,
+            lambda e: e.opens > opens,
             lambda e: e.position < closes,
-            lambda e: e.position > opens and e.key <= last.key,
+            lambda e: e.opens > opens and e.key <= last.key,
         )
 
     # --- enumeration ---------------------------------------------------------------------------
@@ -150,7 +152,7 @@ class Matcher:
         before = [e for part in parts[:i] for e in rows_of(part, bound)]
         for extended in self._bind(parts[i], bound, look):
             mine = rows_of(parts[i], extended)
-            if isinstance(node, And) or all(b.key < m.key for b in before for m in mine):
+            if isinstance(node, And) or all(b.before(m) for b in before for m in mine):
                 yield from self._bind_parts(node, parts, i + 1, extended, look)
 
     def _groups(self, event: Event, look: WindowView) -> Iterator[tuple[Row, ...]]:
@@ -162,34 +164,48 @@ class Matcher:
             case One():
                 yield from ((row,) for row in rows)
             case Plus():
-                yield from self._chains(rows, None)
+                yield from self._chains(rows, 1, None)
+            case GroupWithout(absent, least, most):
+                yield from (c for c in self._chains(rows, least, most) if self._unbroken(c, absent))
             case Exactly(count):
-                yield from self._chains(rows, count)
+                yield from self._chains(rows, count, count)
             case All():
                 keys = sorted({row.key for row in rows})
                 for first, last in itertools.combinations_with_replacement(keys, 2):
                     yield tuple(row for row in rows if first <= row.key <= last)
 
-    def _chains(self, rows: list[Row], length: int | None) -> Iterator[tuple[Row, ...]]:
-        """Choices of rows, each before the next, not wider than a window."""
+    def _chains(self, rows: list[Row], least: int, most: int | None) -> Iterator[tuple[Row, ...]]:
+        """Choices of so many rows, each before the next, not wider than a window."""
         stack: list[tuple[Row, ...]] = [(row,) for row in rows]
         while stack:
             self._step()
             chain = stack.pop()
-            if length is None or len(chain) == length:
+            if len(chain) >= least:
                 yield chain
-            if len(chain) != length:
+            if len(chain) != most:
                 first, last = chain[0], chain[-1]
                 stack += [
                     (*chain, row)
                     for row in rows
-                    if last.key < row.key and row.position - first.position < self.width
+                    if last.before(row) and row.position - first.opens < self.width
                 ]
+
+    def _unbroken(self, chain: tuple[Row, ...], absent: tuple[Pattern, ...]) -> bool:
+        """Is nothing of what must not be there between two events of a group?"""
+        symbols = [event.symbol for part in absent for event in events(part)]
+        return not any(
+            before.key < e.key < after.key
+            for before, after in itertools.pairwise(chain)
+            for symbol in symbols
+            for e in self.instances(symbol)
+        )
 
     def _fits(self, bound: Binding, look: WindowView) -> bool:
         self._step()
-        positions = [e.position for a in bound.keys() - look.skip for e in bound[a]]
-        return not positions or max(positions) - min(positions) < self.width
+        rows = [e for a in bound.keys() - look.skip for e in bound[a]]
+        if not rows:
+            return True
+        return max(e.position for e in rows) - min(e.opens for e in rows) < self.width
 
     def _agrees(self, event: Event, bound: Binding, look: WindowView) -> bool:
         """The conditions on the newest alias; those of E^n and ALL wait until all is bound."""
@@ -259,17 +275,40 @@ class Matcher:
             for part, gap in zip(parts, gaps, strict=True)
         )
 
+    def _occurrences(self, negation: Neg, scope: Binding, gap: Region) -> Iterator[Binding]:
+        """The matches of what is negated, where it must not be."""
+        for choice in alternatives(negation.part):
+            look = WindowView(gap, scope, existential(choice), open_groups(choice))
+            for found in self._bind(choice, {}, look):
+                if self._holds(choice, found, scope, gap):
+                    yield found
+
+    def blockers(
+        self, node: Pattern, bound: Binding, region: Region | None = None
+    ) -> Iterator[tuple[Neg, Binding]]:
+        """The negations that keep a binding from being a match, with what occurs of each."""
+        region = region or self._window_of(bound)
+        match node:
+            case Seq(parts):
+                gaps = [self._gap(parts, i, bound, region) for i in range(len(parts))]
+            case And(parts):
+                gaps = [Region(region.anywhere, region.anywhere, region.anywhere)] * len(parts)
+            case Proj(_, part):
+                yield from self.blockers(part, bound, region)
+                return
+            case _:
+                return
+        for part, gap in zip(parts, gaps, strict=True):
+            if isinstance(part, Neg):
+                yield from ((part, found) for found in self._occurrences(part, bound, gap))
+            else:
+                yield from self.blockers(part, bound, region)
+
     def _clear_leaf(self, leaf: Any, bound: Binding, outer: Binding, gap: Region) -> bool:
         scope = outer | bound
         match leaf:
-            case Neg(inner):
-                return not any(
-                    self._holds(choice, found, scope, gap)
-                    for choice in alternatives(inner)
-                    for found in self._bind(
-                        choice, {}, WindowView(gap, scope, existential(choice), open_groups(choice))
-                    )
-                )
+            case Neg():
+                return not any(True for _ in self._occurrences(leaf, scope, gap))
             case Event(symbol, alias, Exactly()):
                 between = (
                     e
@@ -293,9 +332,9 @@ class Matcher:
         after = next((rows for p in parts[i + 1 :] if (rows := rows_of(p, bound))), ())
 
         def opened(e: Row) -> bool:
-            return all(b.key < e.key for b in before) if before else region.opened(e)
+            return all(b.before(e) for b in before) if before else region.opened(e)
 
         def closed(e: Row) -> bool:
-            return all(e.key < a.key for a in after) if after else region.closed(e)
+            return all(e.before(a) for a in after) if after else region.closed(e)
 
         return Region(opened, closed, lambda e: opened(e) and closed(e))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 from optimizer.ir.pattern import (
     And,
@@ -18,17 +19,51 @@ from workloads.syntax import All
 
 
 def alternatives(pattern: Pattern) -> list[Pattern]:
-    """The pattern once for each choice of one part of every OR outside negations, flattened."""
+    """The pattern once for each choice of one part of every OR outside negations, flattened.
+
+    `E?` is read as OR(nothing, E), and `E*` as OR(nothing, E+).
+    """
+    return [_between_parts(choice) for choice in _choices(pattern)]
+
+
+NOTHING = Seq(())
+
+
+def _choices(pattern: Pattern) -> list[Pattern]:
     match pattern:
+        case Event(optional=True):
+            return [NOTHING, replace(pattern, optional=False)]
         case Event() | Neg():
             return [pattern]
         case Or(parts):
-            return [choice for part in parts for choice in alternatives(part)]
+            return [choice for part in parts for choice in _choices(part)]
         case Proj(keep, part):
-            return [Proj(keep, choice) for choice in alternatives(part)]
+            return [Proj(keep, choice) for choice in _choices(part)]
         case Seq(parts) | And(parts):
             kind = type(pattern)
-            return [_flat(kind, choice) for choice in itertools.product(*map(alternatives, parts))]
+            return [_flat(kind, choice) for choice in itertools.product(*map(_choices, parts))]
+
+
+def _between_parts(choice: Pattern) -> Pattern:
+    """Without the marks that have no part on one of their sides."""
+    match choice:
+        case Seq(parts):
+            occur = [not isinstance(part, Neg) for part in parts]
+            return Seq(
+                tuple(
+                    _between_parts(part)
+                    for i, part in enumerate(parts)
+                    if not isinstance(part, Neg)
+                    or not part.between
+                    or (any(occur[:i]) and any(occur[i:]))
+                )
+            )
+        case And(parts):
+            return And(tuple(map(_between_parts, parts)))
+        case Proj(keep, part):
+            return Proj(keep, _between_parts(part))
+        case _:
+            return choice
 
 
 def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
@@ -36,7 +71,7 @@ def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
     flat: list[Pattern] = []
     for part in parts:
         negations = isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
-        same = isinstance(part, kind) or negations
+        same = isinstance(part, kind) or negations or part == NOTHING
         flat += part.parts if same and isinstance(part, (Seq, And)) else (part,)
     return flat[0] if len(flat) == 1 and not isinstance(flat[0], Neg) else kind(tuple(flat))
 

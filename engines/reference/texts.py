@@ -24,6 +24,8 @@ def of_value(name: str, operand: Any, constants: tuple[int, ...]) -> Any:
             start = constants[0]
             end = start + constants[1] if len(constants) > 1 else len(operand) + 1
             return "".join(c for i, c in enumerate(operand, 1) if start <= i < end)
+        case "slice":
+            return operand[slice(constants[0], constants[1] if len(constants) > 1 else None)]
         case "text":
             return _text(operand)
         case _:

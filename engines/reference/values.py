@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -32,11 +33,26 @@ _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Row:
-    """An event: compared by identity, ordered by `key` (time, then sequence where there is one)."""
+    """An event: compared by identity, ordered by `key` (time, then sequence where there is one).
+
+    What a query made has a `start`: it is before what starts when it has ended.
+    """
 
     key: tuple[int, ...]
     position: int  # its time, or its rank for a window counted in events
     values: Mapping[str, Any]
+    start: int | None = None
+
+    @property
+    def opens(self) -> int:
+        """Where a window must begin before, to hold it."""
+        return self.position if self.start is None else self.start
+
+    def before(self, other: Row) -> bool:
+        """Has it ended when another starts?"""
+        if self.start is None and other.start is None:
+            return self.key < other.key
+        return self.key[0] < other.opens
 
 
 Binding = dict[str, tuple[Row, ...]]
@@ -44,6 +60,12 @@ Binding = dict[str, tuple[Row, ...]]
 
 def true(condition: ex.Expression, bound: Binding) -> bool:
     """A condition; for each event of a group that it speaks of event by event."""
+    looks_back = ex.prev_alias(condition)
+    if looks_back is not None:
+        return all(
+            holds_behind(condition, looks_back, e, before, bound)
+            for e, before in neighbours(bound[looks_back])
+        )
     if ex.has_group_call(condition):
         return bool(value(condition, bound))
     names = sorted(ex.aliases(condition))
@@ -51,6 +73,26 @@ def true(condition: ex.Expression, bound: Binding) -> bool:
         value(condition, {name: (row,) for name, row in zip(names, choice, strict=True)})
         for choice in itertools.product(*(bound[name] for name in names))
     )
+
+
+def neighbours(group: tuple[Row, ...]) -> Iterator[tuple[Row, Row]]:
+    """The events of a group that are not first, each with those of it just before."""
+    for e in group:
+        earlier = [other for other in group if other.key < e.key]
+        latest = max((other.key for other in earlier), default=None)
+        yield from ((e, other) for other in earlier if other.key == latest)
+
+
+def holds_behind(condition: ex.Expression, alias: str, e: Row, before: Row, bound: Binding) -> bool:
+    """A condition with `prev`, of an event of a component and the one just before it."""
+
+    def change(node: ex.Expression) -> ex.Expression:
+        if isinstance(node, ex.Call) and isinstance(node.argument, ex.Attribute):
+            return ex.Attribute(f"before {alias}", node.argument.name)
+        return node
+
+    two: Binding = {alias: (e,), f"before {alias}": (before,)}
+    return true(ex.transform(condition, change), bound | two)
 
 
 def value(
@@ -72,6 +114,8 @@ def value(
             return aggregate(expression)
         case ex.Call(function, ex.Attribute(alias, name)):
             return over([row.values[name] for row in in_order(bound[alias])], function)
+        case ex.Nanoseconds(operand, tick):
+            return nanoseconds(of(operand), tick)
         case ex.Negative(operand):
             return None if (number := of(operand)) is None else -number
         case ex.Arithmetic(symbol, left, right):
@@ -109,6 +153,17 @@ def value(
             raise AssertionError(f"not an expression of a bound query: {expression}")
 
 
+def nanoseconds(time: Any, tick: int) -> int | None:
+    """A time in nanoseconds: a timestamp or a day, or a number of ticks of so many."""
+    if isinstance(time, datetime):
+        since = time.replace(tzinfo=time.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        whole = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+        return whole + int(getattr(since, "nanoseconds", 0))
+    if isinstance(time, date):
+        return (time - date(1970, 1, 1)).days * 86_400 * 10**9
+    return None if time is None else time * tick
+
+
 def each(found: Any) -> list[Any]:
     """The values that a comparison looks at: those of a list, and no null."""
     return [one for one in (found if isinstance(found, list) else [found]) if one is not None]
@@ -130,11 +185,24 @@ def _float_sum(values: list[float]) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
+def _spread(function: str, known: list[Any]) -> float | None:
+    """The variance of a sample, or with `_pop` of all there are, or its root."""
+    number = len(known) if function.endswith("_pop") else len(known) - 1
+    if number == 0:
+        return None
+    exact = list(map(Fraction, known))
+    mean = sum(exact, Fraction(0)) / len(exact)
+    variance = float(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / number)
+    return math.sqrt(variance) if function.startswith("stddev") else variance
+
+
 def over(values: list[Any], function: str) -> Any:
     """An aggregate of values; nulls are skipped, and nothing gives null (but a count 0)."""
     known = [v for v in values if v is not None]
     if function == "count":
         return len(known)
+    if function == "count distinct":
+        return len(set(known))
     if not known:
         return None
     total = sum if all(isinstance(v, int) for v in known) else _float_sum
@@ -147,6 +215,8 @@ def over(values: list[Any], function: str) -> Any:
             return min(known)
         case "max":
             return max(known)
+        case "var" | "var_pop" | "stddev" | "stddev_pop":
+            return _spread(function, known)
         case "first":
             return known[0]
         case _:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 from typing import Literal as OneOf
 
 import numpy as np
@@ -16,6 +16,7 @@ from engines.account import Account
 from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
+from engines.input.event_table import Events
 from engines.results.json_text import (
     BoundAliases,
     RowNumbers,
@@ -36,7 +37,8 @@ from engines.results.tables import (
     plain,
     with_structs,
 )
-from optimizer.ir.query import Construction, Query
+from optimizer.ir.produced import ENDED, STARTED
+from optimizer.ir.query import Construction, Query, SituationPattern
 
 if TYPE_CHECKING:
     from engines.results.structs import MatchStructs
@@ -60,7 +62,9 @@ class RowChunk(ABC):
 
     @abstractmethod
     def decided(self) -> Rows:
-        """The ticks at which each row is decided: an aggregate's time, a match's last event."""
+        """The ticks at which each row is decided: an aggregate's time, a match's last event, or
+        its first where matches that overlap are skipped.
+        """
 
     @abstractmethod
     def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
@@ -91,21 +95,21 @@ class RowChunk(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateChunk(RowChunk):
-    """Rows of an aggregate query, which are a table already."""
+class TableChunk(RowChunk):
+    """Rows that are a table already."""
 
     query: str
     rows: pa.Table
-    kind: RowKind = "aggregates"
+    decided_by: ClassVar[str]  # the column that says when a row is decided
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
-    def take(self, rows: Rows) -> AggregateChunk:
-        return AggregateChunk(self.query, self.rows.take(pa.array(rows)))
+    def take(self, rows: Rows) -> Self:
+        return replace(self, rows=self.rows.take(pa.array(rows)))
 
     def decided(self) -> Rows:
-        times = self.rows.column("time")
+        times = self.rows.column(self.decided_by)
         if pa.types.is_date32(times.type):
             times = times.cast(pa.int32())
         ticks: Rows = times.cast(pa.int64()).to_numpy()
@@ -114,7 +118,15 @@ class AggregateChunk(RowChunk):
     def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
         yield self.rows
 
-    def head(self, number: int) -> AggregateChunk:
+
+@dataclass(frozen=True, eq=False)
+class AggregateChunk(TableChunk):
+    """Rows of an aggregate query."""
+
+    kind: RowKind = "aggregates"
+    decided_by = "time"
+
+    def head(self, number: int) -> Self:
         """The first windows as they were found, each with all of its aggregates."""
         if len(self) <= number:
             return self
@@ -167,8 +179,35 @@ class MatchChunk(RowChunk):
     def bound(self) -> tuple[int, Sequence[EventGroups]]:
         """How many single events each match has, and its groups."""
 
+    @property
+    def events(self) -> Events:
+        """The events that rows of the table are of."""
+        return self._events
+
     def decided(self) -> Rows:
-        return self.times()[1]
+        # Which of those that overlap is given is decided among those that begin together.
+        return self.times()[0 if self.of.skips_past else 1]
+
+    def spans(self) -> tuple[Rows, Rows, Rows]:
+        """Ticks at which each match starts, ends and is certain; an event may start before it ends.
+
+        That is so of events that other queries make.
+        """
+        start, end, time = self.times()
+        if not self.of.lasting or isinstance(self._output, SituationPattern):
+            return start, end, time
+        began, ended = (self._columns.vector(name).values for name in (STARTED, ENDED))
+        starts = self._events.ticks - (ended - began) // self._events.tick
+        for rows in self.aliases().values():
+            if not isinstance(rows, EventGroups):
+                start = np.minimum(start, np.where(rows >= 0, starts[rows], start))
+                continue
+            filled = np.flatnonzero(rows.sizes)
+            if len(filled):
+                least = np.minimum.reduceat(starts[rows.rows], rows.offsets[filled])
+                start = start.copy()
+                start[filled] = np.minimum(start[filled], least)
+        return start, end, time
 
     def texts(self) -> pa.Array:
         """Each match as JSON."""
@@ -192,20 +231,24 @@ class MatchChunk(RowChunk):
 
     def first(self, number: int) -> pa.Table:
         with self._account.charge(self._operator):
-            start, end, time = self.times()
+            start, end, time = self.spans()
             places = least_places(iter((self._key_ranks(), time, start, end)), len(self), number)
             chosen = self if len(places) == len(self) else self.take(places)
         tables = list(chosen.tables())
         schema = coded_schema(match_schema(self._events.time_type))
         return pa.concat_tables([schema.empty_table(), *tables])
 
+    def struct_column(self, structs: MatchStructs) -> pa.StructArray:
+        """Each match as the struct of its query."""
+        return structs.column(self.query, self._output, self.matched(), self._columns)
+
     def table(self, structs: MatchStructs | None = None) -> pa.Table:
         """All rows at once."""
-        schema, start, end, time = match_schema(self._events.time_type), *self.times()
+        schema, start, end, time = match_schema(self._events.time_type), *self.spans()
         if structs is None:
             found = self.texts()
         else:
-            found = structs.column(self.query, self._output, self.matched(), self._columns)
+            found = self.struct_column(structs)
             schema = with_structs(schema, found.type)
         columns = {
             "query": one_text(self.query, len(self)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +78,7 @@ def _too_many(
     """The chunks, with which of their matches end where more do than are wanted."""
     keys = ranked_codes(pa.chunked_array([chunk.keys() for chunk in chunks]))[1]
     last = [chunk.last_rows() for chunk in chunks]
-    ends = _moments(last, events)[np.concatenate(last)].astype(np.int64)
+    ends = moment_numbers(last, events)[np.concatenate(last)].astype(np.int64)
     place = (keys.astype(np.int64) + 1) * (int(ends.max()) + 1) + ends
     _, which, counts = np.unique(place, return_inverse=True, return_counts=True)
     over = (counts > limit.number)[which]
@@ -88,9 +89,9 @@ def _too_many(
 def _compared(chunks: list[MatchChunk], limit: MatchLimit, events: Events) -> list[MatchChunk]:
     """The matches that are among the first of their key and last moment, of at least one."""
     keys = ranked_codes(pa.chunked_array([chunk.keys() for chunk in chunks]))[1]
-    moments = _moments([rows for chunk in chunks for rows in _rows(chunk)], events)
+    moments = moment_numbers([rows for chunk in chunks for rows in event_rows(chunk)], events)
     ends = np.concatenate([moments[chunk.last_rows()] for chunk in chunks])
-    places = pa.concat_arrays([_places(chunk, limit, moments) for chunk in chunks])
+    places = pa.concat_arrays([match_places(chunk, limit.aliases, moments) for chunk in chunks])
     table = pa.table({"key": keys, "end": ends, "place": places})
     order = pc.sort_indices(table, sort_keys=[(n, "ascending") for n in table.column_names])
     order = order.to_numpy().astype(np.int64)
@@ -131,18 +132,23 @@ def _settled(
     same = pc.equal(places.take(pa.array(before)), places.take(pa.array(behind)))
     texts: dict[int, str] = {}
     chosen = set(kept.tolist())
+    unclear: list[list[int]] = []
     for start, size in zip(*(x[np.asarray(same)].tolist() for x in (starts, sizes)), strict=True):
         rows = order[start : start + size]
         mine = places.take(pa.array(rows))
-        tied = rows[np.asarray(pc.equal(mine, mine[number - 1]))]
-        room = len(chosen.intersection(tied.tolist()))
-        chosen.difference_update(tied.tolist())
-        _read(chunks, tied, texts)
-        chosen.update(sorted(tied.tolist(), key=texts.__getitem__)[:room])
+        unclear.append(rows[np.asarray(pc.equal(mine, mine[number - 1]))].tolist())
+    # All at once, as making a few texts takes about as long as making many.
+    read_texts(chunks, np.array(sorted(chain.from_iterable(unclear)), np.int64), texts)
+    for tied in unclear:
+        room = len(chosen.intersection(tied))
+        chosen.difference_update(tied)
+        chosen.update(sorted(tied, key=texts.__getitem__)[:room])
     return np.array(sorted(chosen), np.int64)
 
 
-def _read(chunks: list[MatchChunk], rows: npt.NDArray[np.int64], texts: dict[int, str]) -> None:
+def read_texts(
+    chunks: list[MatchChunk], rows: npt.NDArray[np.int64], texts: dict[int, str]
+) -> None:
     """Add the texts of some rows of all chunks."""
     start = 0
     for chunk in chunks:
@@ -153,13 +159,15 @@ def _read(chunks: list[MatchChunk], rows: npt.NDArray[np.int64], texts: dict[int
         start += len(chunk)
 
 
-def _rows(chunk: MatchChunk) -> list[npt.NDArray[np.int64]]:
+def event_rows(chunk: MatchChunk) -> list[npt.NDArray[np.int64]]:
     """The table's rows of the events of all matches."""
     columns = chunk.aliases().values()
     return [np.asarray(c.rows if isinstance(c, EventGroups) else c) for c in columns]
 
 
-def _moments(columns: Sequence[npt.NDArray[np.int64]], events: Events) -> npt.NDArray[np.uint32]:
+def moment_numbers(
+    columns: Sequence[npt.NDArray[np.int64]], events: Events
+) -> npt.NDArray[np.uint32]:
     """For each row of the table that is used, the number of its moment, from 1 on."""
     used = np.unique(np.concatenate(columns))
     sequence = np.zeros(len(used), np.int64) if events.sequence is None else events.sequence[used]
@@ -172,21 +180,23 @@ def _moments(columns: Sequence[npt.NDArray[np.int64]], events: Events) -> npt.ND
     return found
 
 
-def _places(chunk: MatchChunk, limit: MatchLimit, moments: npt.NDArray[np.uint32]) -> pa.Array:
+def match_places(
+    chunk: MatchChunk, aliases: Sequence[str], moments: npt.NDArray[np.uint32]
+) -> pa.Array:
     """Each match as bytes that compare as lists of moments do, component by component.
 
     A component's moments, the first byte first, end with a zero, which is before all of them.
     """
     columns = chunk.aliases()
-    lengths = np.full(len(chunk), len(limit.aliases), np.int64)
-    for alias in limit.aliases:
+    lengths = np.full(len(chunk), len(aliases), np.int64)
+    for alias in aliases:
         column = columns.get(alias)
         if column is not None:
             lengths += column.sizes if isinstance(column, EventGroups) else 1
     offsets = np.append(0, np.cumsum(lengths))
     found = np.zeros(int(offsets[-1]), ">u4")
     ends = offsets[:-1].copy()
-    for alias in limit.aliases:
+    for alias in aliases:
         column = columns.get(alias)
         if isinstance(column, EventGroups):
             sizes = np.asarray(column.sizes)

@@ -24,7 +24,10 @@ from optimizer.ir.query import (
     Query,
     ReturnAlias,
     ReturnAttribute,
+    ReturnEvents,
     ReturnValue,
+    is_added,
+    key_name,
 )
 from workloads import expressions as ex
 
@@ -51,6 +54,11 @@ def json_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def json_text(value: Any) -> str:
     """One value, or an object of values, as JSON text."""
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def plain_value(value: Any) -> Any:
+    """A value, or an object of values, as JSON has it."""
+    return _plain(value)
 
 
 def joined(*parts: pa.Array | str) -> pa.Array:
@@ -306,14 +314,49 @@ def returned_items(
                     known.names.append(attribute)
             case ReturnValue(expression, name):
                 items[name] = expression
+            case ReturnEvents(aliases, name):
+                items[name] = ReturnedEvents(list_alias(aliases), list(every))
     return items
+
+
+def list_alias(aliases: tuple[str, ...]) -> str:
+    """What a list of the events of components is called among aliases, none of which it can be."""
+    return json_text(aliases)
+
+
+def with_lists(output: Construction, bound: BoundAliases) -> BoundAliases:
+    """Matches with the lists that are returned of their events, and with groups of no event."""
+    bound = _with_empty_groups(output, bound)
+    lists = {item.aliases for item in output.items if isinstance(item, ReturnEvents)}
+    if not lists:
+        return bound
+    columns = dict(bound.columns)
+    for aliases in lists:
+        events = [bound.columns[alias] for alias in aliases if alias in bound.columns]
+        rows = np.array([e for e in events if not isinstance(e, EventGroups)], np.int64)
+        offsets = np.arange(bound.size + 1, dtype=np.int64) * len(rows)
+        columns[list_alias(aliases)] = EventGroups(offsets, rows.T.reshape(-1))
+    return bound._replace(columns=columns)
+
+
+def _with_empty_groups(output: Construction, bound: BoundAliases) -> BoundAliases:
+    absent = [alias for alias in output.empty_groups if alias not in bound.columns]
+    if not absent:
+        return bound
+    empty = EventGroups(np.zeros(bound.size + 1, np.int64), np.zeros(0, np.int64))
+
+    def value(expression: ex.Expression) -> Vector:
+        return bound.value(ex.without_groups(expression, absent))
+
+    return BoundAliases(bound.size, {**bound.columns, **dict.fromkeys(absent, empty)}, value)
 
 
 def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> pa.Array:
     """The returned items of each match; those of absent aliases left out."""
+    bound = with_lists(output, bound)
     items = {
         name: item
-        for name, item in returned_items(output, columns.events.table.column_names).items()
+        for name, item in returned_items(output, columns.events.names).items()
         if not isinstance(item, ReturnedEvents) or item.alias in bound.columns
     }
     objects = _texts(
@@ -325,7 +368,7 @@ def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> 
         if isinstance(wanted, ReturnedEvents):
             pieces.append(objects.pop(0))
         else:
-            pieces.append(_in_turn(_value_texts(wanted, bound, columns)))
+            pieces.append(_in_turn(value_texts(wanted, bound, columns)))
     return put_together([*pieces, "}"] if pieces else ["{}"], bound.size)
 
 
@@ -360,8 +403,9 @@ def object_texts(rows: RowNumbers, names: Sequence[str], events: Events) -> pa.A
     taken = pa.array(rows)
     pieces: list[pa.Array | str] = []
     for name in names:
-        pieces.append(("," if pieces else "{") + json_text(name) + ":")
-        pieces.append(json_column(events.whole(name).take(taken)))
+        pieces.append(("," if pieces else "{") + json_text(key_name(name)) + ":")
+        values = events.whole(name).take(taken)
+        pieces.append(values if is_added(name) else json_column(values))
     return joined(*pieces, "}")
 
 
@@ -412,9 +456,11 @@ def distinct_rows(columns: list[RowNumbers], length: int) -> tuple[RowNumbers, l
     return used, [place[column] for column in columns]
 
 
-def _value_texts(expression: ex.Expression, bound: BoundAliases, columns: Columns) -> pa.Array:
+def value_texts(expression: ex.Expression, bound: BoundAliases, columns: Columns) -> pa.Array:
     if not ex.aliases(expression) <= bound.columns.keys():
         return repeated("null", bound.size)
+    if isinstance(expression, ex.Literal):
+        return repeated(json_text(expression.value), bound.size)
     vector = broadcast(bound.value(expression), bound.size)
     if vector.kind == "object":
         present = vector.present()

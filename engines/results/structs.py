@@ -17,20 +17,33 @@ import pyarrow.compute as pc
 from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.vectors import broadcast
-from engines.input.event_table import from_table
+from engines.input.event_table import Events, from_table
 from engines.limits import ResultsError
 from engines.results.json_text import (
     BoundAliases,
     ReturnedEvents,
     RowNumbers,
+    list_alias,
     returned_items,
     returned_values,
+    with_lists,
 )
-from engines.results.tables import match_schema, with_structs
+from engines.results.tables import aggregate_schema, match_schema, with_structs
 from optimizer.ir.pattern import positive_events
-from optimizer.ir.query import BoundWorkload, Construction, Query
+from optimizer.ir.produced import START
+from optimizer.ir.query import (
+    BoundWorkload,
+    Construction,
+    Query,
+    ReturnEvents,
+    ReturnValue,
+    RowPattern,
+    SituationPattern,
+)
+from optimizer.ir.situations import ReturnEdge
 from workloads import expressions as ex
 from workloads import syntax as sx
+from workloads.errors import UnsupportedError
 
 RETURNED = b"sheaf.returned"  # where the metadata of a schema has the names that queries return
 
@@ -54,7 +67,8 @@ class MatchStructs:
         self, query: str, output: Construction, bound: BoundAliases, columns: Columns
     ) -> pa.StructArray:
         """Matches of a query as its structs."""
-        items = returned_items(output, columns.events.table.column_names)
+        items = returned_items(output, columns.events.names)
+        bound = with_lists(output, bound)
         found = []
         for field in self.queries[query]:
             item = items[field.name]
@@ -62,7 +76,7 @@ class MatchStructs:
                 found.append(_events(item, field.type, bound, columns))
             else:
                 try:
-                    found.append(_values(item, field.type, bound, columns))
+                    found.append(value_column(item, field.type, bound, columns))
                 except (pa.ArrowInvalid, OverflowError) as error:
                     raise ResultsError(
                         f"query {query}: '{field.name}' has values beyond 64 bits, which a struct "
@@ -102,11 +116,16 @@ def match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | 
     another is, of each of them, under `QUERY_NAME`.
     """
     events = from_table(schema.empty_table(), workload.stream)
-    kinds = {field.name: _stored(field.type) for field in events.table.schema}
-    kinds.setdefault("time", kinds[events.time_column])
-    names = events.table.column_names
+    kinds = produced_kinds(workload, events.table.schema, events)
+    names = events.names
+    for query in workload.queries:
+        if isinstance(query.output, RowPattern):
+            raise UnsupportedError(
+                f"query {query.name}: the measures of MATCH_RECOGNIZE are written as JSON, as "
+                "their types depend on the rows; leave out --match struct"
+            )
     queries = {
-        query.name: _struct(query, query.output, names, kinds)
+        query.name: _struct(query, query.output, names, kinds, events.time_type)
         for query in workload.queries
         if isinstance(query.output, Construction)
     }
@@ -134,13 +153,48 @@ def match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | 
         if isinstance(query.output, Construction):
             own = places.get(query.name, {})
             returned[query.name] = {
-                own.get(name, name): (
-                    name,
-                    item.names if isinstance(item, ReturnedEvents) else None,
-                )
-                for name, item in returned_items(query.output, names).items()
+                own.get(name, name): (name, attributes)
+                for name, attributes in _returned(query.output, names).items()
             }
     return MatchStructs(queries, places, pa.struct(list(fields.items())), returned)
+
+
+def produced_kinds(
+    workload: BoundWorkload, schema: pa.Schema, events: Events
+) -> dict[str, pa.DataType]:
+    """The types in which attributes are returned: of columns, and of what queries make (INTO)."""
+    kinds = {field.name: _stored(field.type) for field in schema}
+    kinds.setdefault("time", kinds.get(events.time_column, events.time_type))
+    if workload.produced:
+        kinds.setdefault(START, events.time_type)
+    queries = {query.name: query for query in workload.queries}
+    for made in workload.produced:
+        if made.query not in queries:
+            continue
+        output = queries[made.query].output
+        found: pa.StructType = pa.struct(
+            {name: aggregate_schema(events.time_type).field(name).type for name in _ROW_FIELDS}
+        )
+        if isinstance(output, Construction):
+            found = _struct(queries[made.query], output, schema.names, kinds, events.time_type)
+        for field in made.fields:
+            if field.path is not None and field.name not in kinds:
+                kind = found
+                for part in field.path:
+                    kind = kind.field(part).type
+                kinds[field.name] = kind
+    return kinds
+
+
+_ROW_FIELDS = ("aggregate", "value", "count", "exact")  # of an aggregate that queries read
+
+
+def one_struct(query: Query, kinds: Mapping[str, pa.DataType], events: Events) -> MatchStructs:
+    """The struct of one query's matches."""
+    assert isinstance(query.output, Construction)
+    names = events.names
+    struct = _struct(query, query.output, names, kinds, events.time_type)
+    return MatchStructs({query.name: struct}, {}, struct, {})
 
 
 # --- types ----------------------------------------------------------------------------------------
@@ -153,16 +207,56 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _struct(
-    query: Query, output: Construction, names: Sequence[str], kinds: Mapping[str, pa.DataType]
+def _returned(output: Construction, names: Sequence[str]) -> dict[str, list[str] | None]:
+    """What RETURN gives by name: the attributes of events, or the edges of a situation; or None."""
+    if isinstance(output, SituationPattern):
+        return {
+            name: [i.edge for i in items if isinstance(i, ReturnEdge)]
+            if items[0].name is None
+            else None
+            for name, items in output.temporal.fields().items()
+        }
+    return {
+        name: list(item.names) if isinstance(item, ReturnedEvents) else None
+        for name, item in returned_items(output, names).items()
+    }
+
+
+def _situations_struct(
+    output: SituationPattern, kinds: Mapping[str, pa.DataType], time_type: pa.DataType
 ) -> pa.StructType:
+    values = {i.name: i.value for i in output.items if isinstance(i, ReturnValue)}
+    fields: list[tuple[str, pa.DataType]] = []
+    for name, items in output.temporal.fields().items():
+        if name in values:
+            fields.append((name, _value_type(values[name], kinds)))
+        elif items[0].name is not None:
+            fields.append((name, time_type))
+        else:
+            edges = [i.edge for i in items if isinstance(i, ReturnEdge)]
+            fields.append((name, pa.struct([(edge, time_type) for edge in edges])))
+    return pa.struct(fields)
+
+
+def _struct(
+    query: Query,
+    output: Construction,
+    names: Sequence[str],
+    kinds: Mapping[str, pa.DataType],
+    time_type: pa.DataType,
+) -> pa.StructType:
+    if isinstance(output, SituationPattern):
+        return _situations_struct(output, kinds, time_type)
     groups = {
         e.alias for e in positive_events(query.pattern) if not isinstance(e.quantifier, sx.One)
     }
+    groups |= {list_alias(i.aliases) for i in output.items if isinstance(i, ReturnEvents)}
     fields: list[tuple[str, pa.DataType]] = []
     for name, item in returned_items(output, names).items():
         if isinstance(item, ReturnedEvents):
-            kind = pa.struct([(attribute, kinds[attribute]) for attribute in item.names])
+            kind = pa.struct(
+                [(attribute, kinds.get(attribute, pa.string())) for attribute in item.names]
+            )
             fields.append((name, pa.list_(kind) if item.alias in groups else kind))
         else:
             fields.append((name, _value_type(item, kinds)))
@@ -174,10 +268,20 @@ def _value_type(expression: ex.Expression, kinds: Mapping[str, pa.DataType]) -> 
     match expression:
         case ex.Literal(float()) | ex.Arithmetic("/") | ex.Call("avg"):
             return pa.float64()
-        case ex.Literal() | ex.Call("count"):
+        case ex.Literal(bool()):
+            return pa.bool_()
+        case ex.Literal(str() | None):
+            return pa.string()
+        case ex.Literal() | ex.Call("count" | "suppressed"):
             return pa.int64()
+        case ex.Function("length") | ex.Nanoseconds():
+            return pa.int64()
+        case ex.Function("number"):
+            return pa.float64()
+        case ex.Function():
+            return pa.string()
         case ex.Attribute(_, name):
-            kind = kinds[name]
+            kind = kinds.get(name, pa.string())
             return pa.int64() if pa.types.is_integer(kind) else kind
         case ex.Arithmetic(_, left, right):
             sides = {_value_type(left, kinds), _value_type(right, kinds)}
@@ -239,11 +343,13 @@ def _attributes(rows: RowNumbers, kind: pa.StructType, columns: Columns) -> pa.S
     return pa.StructArray.from_arrays(found, fields=list(kind))
 
 
-def _values(
+def value_column(
     expression: ex.Expression, kind: pa.DataType, bound: BoundAliases, columns: Columns
 ) -> pa.Array:
     if not ex.aliases(expression) <= bound.columns.keys():
         return pa.nulls(bound.size, kind)
+    if isinstance(expression, ex.Literal):
+        return pa.repeat(pa.scalar(expression.value, kind), bound.size)
     vector = broadcast(bound.value(expression), bound.size)
     if vector.kind == "object":  # may be beyond 64 bits: taken one by one
         return pa.array(vector.values.tolist(), kind, mask=vector.nulls)

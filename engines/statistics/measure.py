@@ -48,7 +48,7 @@ def measure(
     many it were. Selectivities that are given with the workload stay; a predicate for which the
     stream has no pair, or that aggregates over a group, is not estimated.
     """
-    workload = normalize_workload(workload)  # of which plans are made
+    workload = normalize_workload(workload).of_stream  # of which plans are made
     random = np.random.default_rng(seed)
     chosen, span = _stretches(events, max_events, random)
     if span == 0:
@@ -59,8 +59,7 @@ def measure(
     columns = Columns(workload, chosen)
     symbols = {c.symbol for query in workload.queries for c in components(query.pattern)}
     counts = {
-        name: int(np.count_nonzero(columns.instances(Symbol(name))))
-        for name in sorted({symbol.type for symbol in symbols})
+        name: columns.number(Symbol(name)) for name in sorted({symbol.type for symbol in symbols})
     }
     joint = _Joint(columns, random, max_pairs)
     estimates = joint.estimates(workload.queries)
@@ -165,7 +164,8 @@ def sample_files(
         return EventSample(bound, measure(bound, events), notes, faults)
     try:
         events = from_table(pa.concat_tables(tables), bound.stream, path)
-        known = measure(bound, events, max_events=rows, max_pairs=SAMPLED_PAIRS)
+        # All that was read: to pick some of it would be to copy every column.
+        known = measure(bound, events, max_events=max(rows, taken), max_pairs=SAMPLED_PAIRS)
     except EventsError:
         return EventSample(bound, None, notes, faults)
     if 0 < part < 1 and known.events is not None and known.span is not None:
@@ -210,9 +210,9 @@ def _local(columns: Columns, symbols: set[Symbol], counts: dict[str, int]) -> di
         if not symbol.predicates or not total:
             continue
         for predicate in symbol.predicates:
-            alone = columns.instances(Symbol(symbol.type, (predicate,)))
-            found[local_text(symbol, predicate)] = int(np.count_nonzero(alone)) / total
-        found[str(symbol)] = int(np.count_nonzero(columns.instances(symbol))) / total
+            alone = columns.number(Symbol(symbol.type, (predicate,)))
+            found[local_text(symbol, predicate)] = alone / total
+        found[str(symbol)] = columns.number(symbol) / total
     return found
 
 

@@ -46,7 +46,7 @@ class RunningStatistics:
         max_pairs: int = 4_000,
     ) -> None:
         # What the author gave is not what was seen.
-        self._workload = replace(workload, statistics=NO_STATISTICS)
+        self._workload = replace(workload.of_stream, statistics=NO_STATISTICS)
         self._seed, self._max_events, self._max_pairs = seed, max_events, max_pairs
         self._found: list[Statistics] = []
         self._events, self._span = 0, 0.0

@@ -141,6 +141,14 @@ def range_extremes(
     return found
 
 
+def range_distinct(numbers: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """How many distinct numbers from 0 on each range has; both ends of ranges only go up."""
+    found = np.empty(len(low), np.int64)
+    most = int(numbers.max()) + 1 if len(numbers) else 0
+    _range_distinct(numbers, low, high, np.zeros(most, np.int64), found)
+    return found
+
+
 def rounded_sums(sums: np.ndarray, digits: Digits) -> np.ndarray:
     """The doubles nearest to numbers whose digits are given, (digit, number)."""
     found = np.empty(sums.shape[1])
@@ -158,6 +166,7 @@ def warm() -> None:
     for slide in (0, 1):
         low, high, _ = window_ranges(run, run[:1], run[:1], run[:1], 1, slide)
     range_extremes(found.low, low, high, False)
+    range_distinct(np.zeros(1, np.int64), low, high)
     rounded_sums(found.sums, digits)
 
 
@@ -403,6 +412,28 @@ def _range_extremes(
         while head < tail and queue[head] < low[w]:
             head += 1
         found[w] = values[queue[head]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _range_distinct(
+    numbers: np.ndarray, low: np.ndarray, high: np.ndarray, held: np.ndarray, found: np.ndarray
+) -> None:
+    """`held` is how often the range so far has each number."""
+    first = behind = distinct = 0
+    for w in range(low.size):
+        while behind < high[w]:
+            number = numbers[behind]
+            if number >= 0:
+                distinct += held[number] == 0
+                held[number] += 1
+            behind += 1
+        while first < low[w]:
+            number = numbers[first]
+            if number >= 0:
+                held[number] -= 1
+                distinct -= held[number] == 0
+            first += 1
+        found[w] = distinct
 
 
 @numba.njit(cache=True, nogil=True)

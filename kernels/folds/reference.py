@@ -93,6 +93,13 @@ def range_extremes(
     return np.array([best(values[start:stop].tolist()) for start, stop in ranges], np.float64)
 
 
+def range_distinct(numbers: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """As `kernels.folds.cpu.range_distinct`."""
+    ranges = zip(low.tolist(), high.tolist(), strict=True)
+    found = [len({n for n in numbers[start:stop].tolist() if n >= 0}) for start, stop in ranges]
+    return np.array(found, np.int64)
+
+
 def rounded_sums(sums: np.ndarray, digits: Digits) -> np.ndarray:
     """As `kernels.folds.cpu.rounded_sums`."""
     unit = Fraction(2) ** digits.exponent

@@ -5,10 +5,20 @@ All findings of all queries are collected before anything is raised.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from optimizer.bind.chains import (
+    ChainOrder,
+    chain_order,
+    check_lasting,
+    check_reading,
+    of_own_types,
+    produced_events,
+)
 from optimizer.bind.conditions import (
     canonical,
     check_condition,
@@ -16,21 +26,33 @@ from optimizer.bind.conditions import (
     ordered_unique,
     tied_attributes,
 )
-from optimizer.bind.outputs import bound_output
-from optimizer.bind.patterns import check_places, collect_components
-from optimizer.bind.scope import QueryScope
-from optimizer.bind.windows import bound_slide, bound_window
-from optimizer.ir import pattern as ir
+from optimizer.bind.expected_rows import check_tests
+from optimizer.bind.funnels import check_conditions, with_exclusions
+from optimizer.bind.latest import check_selection, component_keys
+from optimizer.bind.marks import PatternBuilder, check_marks, has_strict_gaps
+from optimizer.bind.neighbours import check_prev
+from optimizer.bind.outputs import bound_output, with_picks
+from optimizer.bind.patterns import check_places, collect_components, with_any_type
+from optimizer.bind.recognition import bound_statement
+from optimizer.bind.scope import ProducedEvents, QueryScope
+from optimizer.bind.situations import bound_situations, check_source
+from optimizer.bind.strategies import check_strategy, stream_with_any
+from optimizer.bind.windows import bound_join, bound_slide, bound_window, check_window_clauses
 from optimizer.ir.pattern import innermost, scopes
+from optimizer.ir.produced import TYPE
 from optimizer.ir.query import (
     BoundWorkload,
+    ComponentKey,
     Query,
+    is_about_situations,
 )
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import Diagnostic, QueryError, WorkloadError, in_file
 from workloads.loading import read_workload
-from workloads.workload import AttributeKind, Workload
+from workloads.situations.syntax import Situations
+from workloads.sql.statement import Statement
+from workloads.workload import AttributeKind, Stream, Workload
 
 # A suggestion is looked for among all names there are, which takes time where these are many.
 MAX_SUGGESTIONS = 100
@@ -55,25 +77,73 @@ def bind(
     findings: list[Diagnostic] | None = None,
 ) -> BoundWorkload:
     """Bind every query of a workload; raises `WorkloadError` with all findings."""
-    found = list(findings or [])
-    bound: list[Query] = []
+    if findings:
+        return _bind(workload, columns, findings)
+    # Loading, planning and running each ask for it, and thousands of rules take seconds.
+    for known, of, bound in tuple(_BOUND):
+        if known is workload and of == columns:
+            return bound
+    bound = _bind(workload, columns, [])
+    _BOUND.append((workload, None if columns is None else dict(columns), bound))
+    return bound
+
+
+_BOUND: deque[tuple[Workload, Mapping[str, AttributeKind] | None, BoundWorkload]] = deque(maxlen=4)
+
+
+def _bind(
+    workload: Workload, columns: Mapping[str, AttributeKind] | None, findings: list[Diagnostic]
+) -> BoundWorkload:
+    found = list(findings)
+    by_place: dict[int, list[Diagnostic]] = {}
+    bound: dict[int, Query] = {}
+    produced: dict[str, ProducedEvents] = {}
     places = workload.places or (None,) * len(workload.queries)
-    for query, place in zip(workload.queries, places, strict=True):
-        binder = _Binder(workload.stream, columns, query, len(found) < MAX_SUGGESTIONS)
+    order = ChainOrder(tuple(range(len(workload.queries))), {})
+    if any(query.into is not None for query in workload.queries):
+        order = chain_order(workload)
+    for number in order.places:
+        query, place = workload.queries[number], places[number]
+        suggests = len(found) + sum(map(len, by_place.values())) < MAX_SUGGESTIONS
+        binder = _Binder(workload.stream, columns, query, suggests, produced=dict(produced))
+        if number in order.errors:
+            binder.report(order.errors[number])
+        if isinstance(query.output, Situations):
+            check_source(binder, workload.name)
         try:
             result = binder.bind()
         except QueryError as error:
             binder.report(error)
             result = None
+        if result is not None and result.into is not None and not binder.errors:
+            made = produced_events(binder, result, produced)
+            if made is not None:
+                produced[made.type.name] = made
         if result is not None and not binder.errors:
-            bound.append(result)
-        found += [
+            bound[number] = result
+        by_place[number] = [
             in_file(error.diagnostic(query.text, query.name, query.number), workload.file, place)
             for error in binder.errors
         ]
+    found += [finding for number in sorted(by_place) for finding in by_place[number]]
+    if workload.tests:
+        found += check_tests(workload, bound.values())
     if found:
         raise WorkloadError(found)
-    return BoundWorkload(workload.name, workload.stream, tuple(bound), workload.statistics)
+    queries = tuple(bound[number] for number in sorted(bound))
+    stream = _with_produced(stream_with_any(workload.stream, queries), produced)
+    types = tuple(made.type for made in produced.values())
+    return BoundWorkload(workload.name, stream, queries, workload.statistics, types)
+
+
+def _with_produced(stream: Stream, produced: Iterable[str]) -> Stream:
+    """The stream with the types that queries make, where no column of types tells of them."""
+    if stream.type is not None:
+        return stream
+    made: dict[str, ex.Expression] = {
+        name: ex.Comparison("=", ex.Attribute("", TYPE), ex.Literal(name)) for name in produced
+    }
+    return replace(stream, types={**stream.types, **made}) if made else stream
 
 
 class _Binder(QueryScope):
@@ -81,36 +151,89 @@ class _Binder(QueryScope):
 
     def bind(self) -> Query | None:
         query = self.query
-        if query.strategy == "latest":
-            raise QueryError(
-                "STRATEGY LATEST is not there yet",
-                query.strategy_span,
-                "ANY, NEXT and STRICT are",
-            )
+        if isinstance(query.output, Statement):
+            return bound_statement(query, self.stream, self.columns)
+        if isinstance(query.output, Situations):
+            found = bound_situations(self, query.output)
+            if found is not None and self.reads:
+                check_reading(self, found.key)
+            return self._chained(found)
+        if isinstance(query.output, sx.Funnel):
+            self.query = query = with_exclusions(self, query.output)
+            if self.errors:
+                return None
+        query = self.query = replace(query, pattern=with_any_type(query.pattern, self.stream.types))
         collect_components(self, query.pattern)
         check_places(self, query.pattern)
+        check_marks(self, query.pattern)
+        check_strategy(self)
         if self.errors:
             # Conditions would only repeat what is wrong with the pattern's names.
             return None
-        bare = _build(query.pattern, {})
-        self.scopes = scopes(bare)
+        self.bare = PatternBuilder(marked=False).build(query.pattern)
+        self.scopes = scopes(self.bare)
         key, conditions = self._where()
+        tied = component_keys(self, key)
         window = bound_window(self)
         slide = bound_slide(self, window)
-        output = bound_output(self)
+        join = bound_join(self)
+        check_window_clauses(self)
+        output = with_picks(self, bound_output(self), key)
+        if self.reads:
+            check_reading(self, key)
         if self.errors:
             return None
         local, general = self._split(conditions)
-        return Query(
+        local = self._in_partitions(local, tied)
+        check_conditions(self, general)
+        optional = any(component.optional for component in self.components.values())
+        builder = PatternBuilder(local, general, optional=optional)
+        pattern = builder.build(query.pattern)
+        check_selection(self, pattern, general)
+        if self.errors:
+            return None
+        made = Query(
             name=cast(str, query.name),
-            pattern=_build(query.pattern, local),
-            conditions=general,
+            pattern=pattern,
+            conditions=ordered_unique([*general, *builder.copied]),
             key=key,
             window=window,
             output=output,
             slide=slide,
             strategy=query.strategy,
+            tied_key=tied,
+            join=join,
+            from_first=query.from_first,
+            empty_rows=query.empty_rows,
+            skips_past=tuple(self.components) if query.skip == "past last event" else (),
         )
+        return self._chained(made)
+
+    def _chained(self, query: Query | None) -> Query | None:
+        """With what it makes for other queries, and reads of them."""
+        if query is None:
+            return None
+        # The numbers of a sequence are the stream's: of two events at one time, one of which is
+        # made by a query, neither is before the other.
+        numbered = self.stream.sequence is not None and not is_about_situations(query)
+        lasting = (name for name in self.reads if self.produced[name].type.lasts or numbered)
+        query = replace(query, into=self.query.into, reads=self.reads, lasting=tuple(lasting))
+        if query.reads and not is_about_situations(query):
+            query = of_own_types(query, self.stream)
+        if query.lasting:
+            check_lasting(self, query)
+        return query
+
+    def _in_partitions(
+        self, local: dict[str, tuple[ex.Expression, ...]], tied: tuple[ComponentKey, ...]
+    ) -> dict[str, tuple[ex.Expression, ...]]:
+        """The predicates of each alias, with those that its partition asks for."""
+        if self.query.strategy == "latest" or not tied:
+            return local
+        return {
+            alias: ordered_unique([*local.get(alias, ()), *(k.membership(alias) for k in tied)])
+            for alias in self.components
+        }
 
     # --- conditions ----------------------------------------------------------------------------
 
@@ -125,12 +248,15 @@ class _Binder(QueryScope):
                 continue
             try:
                 self.check_names(part)
+                part = self.without_durations(part)
                 check_condition(part, self.kinds)
                 kept.append(part)
             except QueryError as error:
                 self.report(error)
-        if not self.errors:
-            tied, kept = tied_attributes(_build(self.query.pattern, {}), kept)
+        # What has no event between must not depend on how equalities are written.
+        strict = self.query.strategy == "strict" or has_strict_gaps(self.query.pattern)
+        if not self.errors and not strict:
+            tied, kept = tied_attributes(self.bare, kept)
             key += [name for name in tied if name not in key]
         for part in kept:
             try:
@@ -151,11 +277,18 @@ class _Binder(QueryScope):
             for alias in sorted(ex.aliases(condition))
             if not isinstance(self.components[alias].quantifier, sx.One)
         ]
-        self.check_calls(condition)
-        if ex.has_group_call(condition):
+        calls = [node for node in ex.walk(condition) if isinstance(node, ex.Call)]
+        looks_back = any(call.function == ex.PREV for call in calls)
+        if looks_back:
+            check_prev(self, condition)
+        else:
+            self.check_calls(condition)
+        if ex.has_group_call(condition) and not looks_back:
             self.check_group_values(condition, condition.span)
         elif len(groups) > 1:
-            filtered = [g for g in groups if not isinstance(self.components[g].quantifier, sx.Plus)]
+            filtered = [
+                g for g in groups if isinstance(self.components[g].quantifier, sx.Exactly | sx.All)
+            ]
             if filtered:
                 raise QueryError(
                     f"the groups {groups[0]} and {groups[1]} are tied event by event",
@@ -185,17 +318,3 @@ class _Binder(QueryScope):
             else:
                 general.append(canonical(condition))
         return {a: ordered_unique(c) for a, c in local.items()}, ordered_unique(general)
-
-
-def _build(pattern: sx.Pattern, local: dict[str, tuple[ex.Expression, ...]]) -> ir.Pattern:
-    match pattern:
-        case sx.Component():
-            symbol = ir.Symbol(pattern.type, local.get(pattern.name, ()))
-            return ir.Event(symbol, pattern.name, pattern.quantifier)
-        case sx.Negation(part):
-            return ir.Neg(_build(part, local))
-        case sx.Operation(operator, parts):
-            built = tuple(_build(part, local) for part in parts)
-            if operator == "SEQ":
-                return ir.Seq(built)
-            return ir.And(built) if operator == "AND" else ir.Or(built)

@@ -48,6 +48,10 @@ def canonical(expression: ex.Expression) -> ex.Expression:
         case ex.TextTest(test, operand, patterns, every, negated):
             known = tuple(p if isinstance(p, ex.Literal) else canonical(p) for p in patterns)
             return canonical_node(ex.TextTest(test, canonical(operand), known, every, negated))
+        case ex.Nanoseconds(operand, tick):
+            return ex.Nanoseconds(canonical(operand), tick)
+        case ex.DurationLiteral(amount, unit):
+            return ex.DurationLiteral(amount, unit)
         case ex.Call(function, argument):
             return ex.Call(function, None if argument is None else canonical(argument))
         case ex.Attribute(alias, name):
@@ -182,8 +186,14 @@ class KindChecker:
                         self._expect(side, "number", f"'{operator}'")
                 case ex.Negative(operand):
                     self._expect(operand, "number", "'-'")
-                case ex.Call(function, ex.Attribute() as argument) if function in ("sum", "avg"):
-                    self._expect(argument, "number", function)
+                case ex.DurationLiteral():
+                    raise QueryError(
+                        "a duration stands where none is taken",
+                        node.span,
+                        "WHERE and RETURN take them, such as b.time - a.time < 5 s",
+                    )
+                case ex.Call("sum" | "avg" as function, argument) if argument is not None:
+                    self.check_number(argument, function)
                 case ex.Logical(_, parts):
                     for part in parts:
                         _expect_condition(part)
@@ -192,6 +202,10 @@ class KindChecker:
                 case _:
                     pass
 
+    def check_number(self, expression: ex.Expression, user: str) -> None:
+        """Raise where something that takes numbers gets another value."""
+        self._expect(expression, "number", user)
+
     def kind(self, expression: ex.Expression) -> str | None:
         """The kind of a value, or None where nothing is known about it."""
         match expression:
@@ -199,12 +213,16 @@ class KindChecker:
                 return _literal_kind(value)
             case ex.Attribute(_, name):
                 return self._known.get(name)
-            case ex.Arithmetic() | ex.Negative():
+            case ex.Arithmetic() | ex.Negative() | ex.Nanoseconds():
                 return "number"
-            case ex.Call("count" | "sum" | "avg") | ex.Function("length" | "number"):
+            case ex.Call("count" | "count distinct" | "sum" | "avg") | ex.Function(
+                "length" | "number"
+            ):
                 return "number"
             case ex.Function():
                 return "string"
+            case ex.Call("var" | "stddev" | "var_pop" | "stddev_pop"):
+                return "number"
             case ex.Call(_, argument) if argument is not None:
                 return self.kind(argument)
             case _:
@@ -233,6 +251,8 @@ class KindChecker:
             self._known[expression.name] = wanted
 
     def _why(self, expression: ex.Expression, kind: str) -> str | None:
+        if kind == "time" and isinstance(expression, ex.Attribute):
+            return "times go with durations, such as b.time - a.time < 5 s"
         if isinstance(expression, ex.Attribute):
             return f"'{expression.name}' is a {kind} by its declaration or by an earlier use"
         return None

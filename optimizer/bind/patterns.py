@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
+from dataclasses import replace
 
 from optimizer.bind.scope import QueryScope, some_names
+from optimizer.ir.pattern import ANY_TYPE
 from workloads import syntax as sx
 from workloads.errors import QueryError
+
+
+def with_any_type(pattern: sx.Pattern, types: Container[str]) -> sx.Pattern:
+    """The pattern with `ANY a` as components of any event; unless the stream has such a type."""
+    match pattern:
+        case sx.Component():
+            return _of_any_type(pattern, types)
+        case sx.Negation(part):
+            return replace(pattern, part=with_any_type(part, types))
+        case sx.Operation(_, parts):
+            return replace(pattern, parts=tuple(with_any_type(part, types) for part in parts))
+        case sx.Join(left, right):
+            return replace(
+                pattern,
+                left=replace(left, component=_of_any_type(left.component, types)),
+                right=replace(right, component=_of_any_type(right.component, types)),
+            )
+
+
+def _of_any_type(component: sx.Component, types: Container[str]) -> sx.Component:
+    if component.type.upper() != "ANY" or component.type in types:
+        return component
+    return replace(component, type=ANY_TYPE, alias=component.name)
 
 
 def collect_components(scope: QueryScope, pattern: sx.Pattern) -> None:
     found = _components(pattern)
     uses = Counter(component.type for component in found)
     for component in found:
-        _check_type(scope, component)
+        check_type(scope, component)
         if component.alias is None and uses[component.type] > 1:
             scope.report(
                 QueryError(
@@ -35,14 +61,21 @@ def collect_components(scope: QueryScope, pattern: sx.Pattern) -> None:
             scope.components[component.name] = component
 
 
-def _check_type(scope: QueryScope, component: sx.Component) -> None:
-    if component.type not in scope.stream.types and scope.stream.closed:
+def check_type(scope: QueryScope, component: sx.Component) -> None:
+    if component.type == ANY_TYPE:
+        return
+    known = {**scope.stream.types, **scope.produced}
+    if component.type not in known and scope.stream.closed:
         scope.report(
             QueryError(
                 f"unknown type '{component.type}'",
                 component.span,
-                scope.suggestion(component.type, scope.stream.types)
-                or f"the stream declares {some_names(scope.stream.types)}",
+                scope.suggestion(component.type, known)
+                or (
+                    f"the stream declares {some_names(known)}"
+                    if known
+                    else "name the column of types under stream.type"
+                ),
             )
         )
 
@@ -59,11 +92,66 @@ def check_places(scope: QueryScope, pattern: sx.Pattern) -> None:
         )
     else:
         _check_parts(scope, pattern, inside=None)
+        _check_required(scope, pattern)
+
+
+def _check_required(scope: QueryScope, pattern: sx.Pattern) -> None:
+    """A pattern, a part of an AND or OR, and a negation has something that is not optional."""
+    if _is_optional(pattern):
+        what = "the component" if isinstance(pattern, sx.Component) else "every part of it"
+        scope.report(
+            QueryError(
+                f"{what} is optional, and nothing at all would match",
+                pattern.span,
+                "at least one part must be something that occurs: 'E' for 'E?', 'E+' for 'E*'",
+            )
+        )
+        return
+    match pattern:
+        case sx.Negation(part):
+            _check_required(scope, part)
+        case sx.Operation("OR", parts):
+            for part in parts:
+                _check_required(scope, part)
+        case sx.Operation(operator):
+            for part in _written_flat(pattern, operator):
+                if not isinstance(part, sx.Component):
+                    _check_required(scope, part)
+        case _:
+            pass
+
+
+def _is_optional(pattern: sx.Pattern) -> bool:
+    match pattern:
+        case sx.Component():
+            return pattern.optional
+        case sx.Operation("SEQ" | "AND", parts):
+            positive = [part for part in parts if not _is_negative(part)]
+            return bool(positive) and all(map(_is_optional, positive))
+        case _:
+            return False
+
+
+def _written_flat(pattern: sx.Pattern, operator: str) -> list[sx.Pattern]:
+    """The parts of an operation, those of the same operation inside of it in their place."""
+    if isinstance(pattern, sx.Operation) and pattern.operator == operator:
+        return [flat for part in pattern.parts for flat in _written_flat(part, operator)]
+    return [pattern]
 
 
 def _check_parts(scope: QueryScope, pattern: sx.Pattern, inside: str | None) -> None:
     if not isinstance(pattern, sx.Operation):
         return
+    for part in pattern.parts:
+        inner = part.part if isinstance(part, sx.Negation) else part
+        if isinstance(inner, sx.Join):
+            scope.report(
+                QueryError(
+                    "a JOIN stands inside of another pattern",
+                    inner.span,
+                    f"a JOIN is a whole pattern; in {pattern.operator} write AND(…)",
+                )
+            )
     positive = [p for p in pattern.parts if not _is_negative(p)]
     only_negations = pattern.operator == "AND" and inside in ("SEQ", "AND") and not positive
     if not positive and not only_negations:
@@ -105,6 +193,8 @@ def _components(pattern: sx.Pattern) -> list[sx.Component]:
             return _components(part)
         case sx.Operation(_, parts):
             return [found for part in parts for found in _components(part)]
+        case sx.Join(left, right):
+            return [left.component, right.component]
 
 
 def _is_negative(pattern: sx.Pattern) -> bool:

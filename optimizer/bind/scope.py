@@ -7,20 +7,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer.bind.conditions import KindChecker
+from optimizer.bind.durations import without_durations
 from optimizer.ir.pattern import Scope
+from optimizer.ir.produced import START, ProducedType
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError, Span, did_you_mean
-from workloads.workload import AttributeKind, Stream
+from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
 MAX_SUGGESTIONS_OF_QUERY = 10
+
+
+@dataclass(frozen=True)
+class ProducedEvents:
+    """The events that a query makes, and the kinds of their fields as far as they are known."""
+
+    type: ProducedType
+    kinds: Mapping[str, AttributeKind]
 
 
 @dataclass
 class QueryScope:
     """The components of a query by alias, with their scopes and the kinds of their attributes.
 
-    Findings are collected in `errors`.
+    `produced` are the events that other queries make, by type. Findings are collected in `errors`.
     """
 
     stream: Stream
@@ -30,9 +40,25 @@ class QueryScope:
     errors: list[QueryError] = field(default_factory=list)
     components: dict[str, sx.Component] = field(default_factory=dict)
     scopes: dict[str, Scope] = field(default_factory=dict)
+    produced: Mapping[str, ProducedEvents] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.kinds = KindChecker({**self.stream.attributes, **(self.columns or {})})
+        kinds = {**self.stream.attributes, **(self.columns or {})}
+        for made in self.produced.values():
+            kinds |= {name: kind for name, kind in made.kinds.items() if name not in kinds}
+        if self.produced:
+            kinds.setdefault(START, kinds.get(self.stream.time, "int"))
+        if self.stream.time in kinds:
+            kinds.setdefault("time", kinds[self.stream.time])
+        self._times = frozenset(name for name, kind in kinds.items() if kind == "time")
+        self._names = frozenset(self.columns or self.stream.attributes)
+        self.kinds = KindChecker(kinds)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The types that other queries make and this one names."""
+        named = {component.type for component in self.components.values()}
+        return tuple(sorted(named & self.produced.keys()))
 
     def report(self, error: QueryError) -> None:
         self.errors.append(error)
@@ -63,6 +89,20 @@ class QueryScope:
                 case _:
                     pass
 
+    def without_durations(self, expression: ex.Expression) -> ex.Expression:
+        """An expression with durations, and the times beside them, in nanoseconds."""
+        if not ex.has_duration(expression):
+            return expression
+        return without_durations(expression, self._is_time, NANOSECONDS[self.stream.unit])
+
+    def _is_time(self, attribute: ex.Attribute) -> bool:
+        """Is it the event's time, or another timestamp?"""
+        name = attribute.name
+        own = name == self.stream.time or (name == "time" and name not in self._names)
+        component = self.components.get(attribute.alias)
+        made = component is not None and component.type in self.produced
+        return own or name in self._times or (made and name == START)
+
     def alias_hint(self, alias: str) -> str:
         for component in self.components.values():
             if component.type == alias and component.alias is not None:
@@ -71,6 +111,17 @@ class QueryScope:
         return suggestion or f"the pattern has {some_names(self.components)}"
 
     def check_attribute(self, node: ex.Attribute) -> None:
+        component = self.components.get(node.alias)
+        if component is not None and (made := self.produced.get(component.type)) is not None:
+            fields = {*made.type.names, "time", START}
+            if node.name not in fields:
+                raise QueryError(
+                    f"'{component.type}' has no field '{node.name}'",
+                    node.span,
+                    self.suggestion(node.name, fields)
+                    or f"query {made.type.query} gives it {some_names(sorted(fields))}",
+                )
+            return
         known: set[str] | None = None
         if self.stream.missing_columns == "ignore":
             return
@@ -92,6 +143,12 @@ class QueryScope:
         for node in ex.walk(expression):
             if not isinstance(node, ex.Call):
                 continue
+            if node.function == ex.PREV:
+                raise QueryError(
+                    "prev stands in conditions only: it is of each event of a group",
+                    node.span,
+                    "use it in WHERE; return the group to see its events in order",
+                )
             if node.function not in ex.GROUP_FUNCTIONS:
                 raise QueryError(
                     f"unknown function '{node.function}'; known are "

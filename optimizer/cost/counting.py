@@ -34,14 +34,15 @@ from optimizer.cost.substrings import (
     words_of,
 )
 from optimizer.cost.unit_costs import Operations
-from optimizer.ir.automaton import Symbols
+from optimizer.ir.automaton import Symbols, counted_readings
 from optimizer.ir.pattern import (
     And,
+    GroupWithout,
     Neg,
     Pattern,
     Seq,
     Symbol,
-    alternatives,
+    count_readings,
     events,
     last_events,
     parts_of,
@@ -109,7 +110,7 @@ class CountedQueries:
     @cached_property
     def choices(self) -> list[tuple[Pattern, ...]]:
         """The OR-free alternatives of each query."""
-        return [tuple(alternatives(query.pattern)) for query in self.queries]
+        return [counted_readings(query.pattern) for query in self.queries]
 
     @cached_property
     def words(self) -> list[tuple[Word, ...] | None]:
@@ -167,10 +168,13 @@ class CountedQueries:
             max(
                 _MANY_BITS
                 if any(
-                    isinstance(e.quantifier, Plus) and arrivals.most(e.symbol) >= 50
+                    isinstance(e.quantifier, Plus | GroupWithout) and arrivals.most(e.symbol) >= 50
                     for e in positive_events(choice)
                 )
-                else arrivals.bits([e.symbol for e in positive_events(choice)], len(choices))
+                else arrivals.bits(
+                    [e.symbol for e in positive_events(choice)],
+                    count_readings(choice) * len(choices),
+                )
                 for choice in choices
             )
             for choices, arrivals in zip(self.choices, self.each, strict=True)
@@ -291,7 +295,7 @@ def _is_reversible(group: CountedQueries, q: int) -> bool:
 def _is_plain_machine(choices: Sequence[Pattern]) -> bool:
     """Neither groups nor negations: all components are single and bound by a match."""
     return all(
-        not any(isinstance(e.quantifier, Plus) for e in positive_events(choice))
+        not any(isinstance(e.quantifier, Plus | GroupWithout) for e in positive_events(choice))
         and len(list(events(choice))) == len(list(positive_events(choice)))
         for choice in choices
     )

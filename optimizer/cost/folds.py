@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from optimizer.cost.counting import CountedQueries, events_per_pane
 from optimizer.cost.unit_costs import Operations
+from optimizer.ir.aggregates import aggregate_parts
 from optimizer.ir.pattern import Symbol, positive_events
 from optimizer.ir.query import Aggregation, Query
 from optimizer.statistics.statistics import Statistics
-from workloads import expressions as ex
 
 
 def folds(queries: Sequence[Query], statistics: Statistics) -> Operations:
@@ -43,9 +43,6 @@ def folds(queries: Sequence[Query], statistics: Statistics) -> Operations:
 
 
 def _attributes(query: Query) -> frozenset[str]:
-    """What a query aggregates."""
+    """The columns that a query aggregates."""
     assert isinstance(query.output, Aggregation)
-    parts: list[ex.Expression] = [i.operand for i in query.output.items if i.operand is not None]
-    if query.output.having is not None:
-        parts.append(query.output.having)
-    return frozenset(name for part in parts for name in ex.attributes(part))
+    return frozenset(str(part.column) for part in aggregate_parts(query.output))

@@ -5,7 +5,7 @@ windows reach.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 from typing import NamedTuple
@@ -24,13 +24,14 @@ from optimizer.ir.query import (
     is_unbounded,
     waits_for_window,
 )
-from optimizer.ir.read_columns import columns_of, constant_attribute
+from optimizer.ir.read_columns import columns_of, conditions_with_type, constant_attribute
 from optimizer.plan.groups import CountingGroup, Group, PassGroup, StepwiseGroup
 from optimizer.plan.plan import CONSTRUCTING, Operator
 from optimizer.statistics.statistics import MissingStatisticError, Statistics
 from workloads import expressions as ex
 from workloads.syntax import All, One
 
+_WITNESS = 0.05  # of a look-up: an event of the few that the rarest condition of a symbol leaves
 SLICE_EVENTS = 500_000  # of a slice; a stream that has no more is not cut
 
 
@@ -50,13 +51,13 @@ class ReachClass(NamedTuple):
 def class_of(queries: Sequence[Query]) -> ReachClass:
     """The class of queries that run as one group."""
     first = queries[0]
+    if any(map(is_unbounded, queries)):
+        return ReachClass(unbounded=True)
     if not first.window.is_count:
         return ReachClass(
             max(query.window.size for query in queries),
             max((q.window.size for q in queries if waits_for_window(q)), default=0),
         )
-    if any(map(is_unbounded, queries)):
-        return ReachClass(unbounded=True)
     return ReachClass(events=max(query.window.size for query in queries), key=first.key)
 
 
@@ -169,6 +170,7 @@ class Stages:
     groups: Sequence[Group]
     statistics: Statistics
     events_in_a_second: float | None = None
+    _read_names: dict[str, frozenset[str]] = field(default_factory=dict)  # by query
 
     @cached_property
     def queries(self) -> dict[str, Query]:
@@ -261,7 +263,9 @@ class Stages:
         (group,) = (group for group in self.groups if name in group.queries)
         workload = replace(self.workload, queries=(self.queries[name],))
         part = group if len(group.queries) == 1 else replace(group, queries=(name,))
-        return Stages(self.operators, workload, (part,), self.statistics, self.rate)
+        found = Stages(self.operators, workload, (part,), self.statistics, self.rate)
+        found._type_names, found._read_names = self._type_names, self._read_names
+        return found
 
     def classes(self) -> list[PreparedEvents]:
         """The events of a long stream that are prepared together, and who reads them.
@@ -328,16 +332,22 @@ class Stages:
 
     def tested(self, classes: Sequence[PreparedEvents]) -> Operations:
         """What it takes to tell the symbols of events: each attribute is looked up once for all
-        conditions that compare it with constants, and each other condition is evaluated once."""
+        conditions that compare it with constants, and each other condition is evaluated once. Of
+        symbols that speak of texts, attributes are looked up and hardly any event is looked at."""
         long = NONE
         for prepared in classes:
             groups = [group for members, _ in prepared.readers for group in members]
             asked = [self.queries[name] for group in groups for name in group.queries]
             tested = {s for query in asked for s in _symbols(query) if self._is_tested(s)}
-            attributes, others = self.conditions_of(tested)
+            types = self.workload.stream.types
+            indexed = {s for s in tested if ex.speak_of_texts(conditions_with_type(s, types))}
+            attributes, others = self.conditions_of(tested - indexed)
+            for symbol in indexed:
+                attributes.update(*map(ex.attributes, conditions_with_type(symbol, types)))
+            looked = len(attributes) + len(others) + _WITNESS * len(indexed)
             long += Operations(
                 text_columns=self.rate * len(self._texts(asked)),
-                tested=self.rate * (len(attributes) + len(others)),
+                tested=self.rate * looked,
                 numbered=self.rate * bool(tested),
             ).times(prepared.visits)
             for members, visits in prepared.readers:
@@ -346,20 +356,29 @@ class Stages:
 
     def _texts(self, queries: Sequence[Query]) -> set[str]:
         """The columns of texts that conditions read."""
-        stream = self.workload.stream
-        expressions: list[ex.Expression] = [c for c in stream.types.values() if c is not None]
-        for query in queries:
-            expressions += _expressions(query)
-        names = frozenset().union(*map(ex.attributes, expressions))
-        return {name for name in names if stream.attributes.get(name) == "string"}
+        kinds = self.workload.stream.attributes
+        names = self._type_names.union(*map(self._names_of, queries))
+        return {name for name in names if kinds.get(name) == "string"}
+
+    @cached_property
+    def _type_names(self) -> frozenset[str]:
+        """What the conditions of types read."""
+        types = self.workload.stream.types.values()
+        return frozenset().union(*(ex.attributes(c) for c in types if c is not None))
+
+    def _names_of(self, query: Query) -> frozenset[str]:
+        """What the expressions of a query read."""
+        if query.name not in self._read_names:
+            found = map(ex.attributes, _expressions(query))
+            self._read_names[query.name] = frozenset().union(*found)
+        return self._read_names[query.name]
 
     def conditions_of(self, symbols: Iterable[Symbol]) -> tuple[set[str], set[ex.Expression]]:
         """The attributes that are compared with constants, and the conditions of any other sort."""
         attributes: set[str] = set()
         others: set[ex.Expression] = set()
         for symbol in symbols:
-            condition = self.workload.stream.types.get(symbol.type)
-            for test in (*symbol.predicates, *(() if condition is None else (condition,))):
+            for test in conditions_with_type(symbol, self.workload.stream.types):
                 for part in ex.conjuncts(test):
                     name = constant_attribute(part)
                     if name is None:

@@ -7,6 +7,7 @@ from math import log2
 
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.unit_costs import Operations
+from optimizer.ir.aggregates import aggregate_parts
 from optimizer.ir.automaton import state_graph
 from optimizer.ir.chain import Chain, compared_chain_of
 from optimizer.ir.pattern import Symbol
@@ -106,4 +107,4 @@ def _values(query: object) -> int:
     """How many numbers a query carries beside its count."""
     output = getattr(query, "output", None)
     assert isinstance(output, Aggregation)
-    return sum(2 for item in output.items if item.operand is not None)
+    return 2 * len(aggregate_parts(output))

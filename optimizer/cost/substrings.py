@@ -12,21 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.ir.automaton import Symbols, state_graph
+from optimizer.ir.aggregates import aggregate_parts
+from optimizer.ir.automaton import Symbols, counted_readings, state_graph
 from optimizer.ir.pattern import (
     Event,
     Neg,
     Pattern,
     Seq,
     Symbol,
-    alternatives,
 )
 from optimizer.ir.query import Aggregation, Query, Window
 from optimizer.statistics.statistics import KeyStatistics, Statistics
-from workloads import expressions as ex
 from workloads.syntax import One
 
-_WEIGHTS = {"sum": 2, "avg": 2, "min": 1, "max": 1}  # numbers that are carried: a sum has its count
+# Numbers that are carried: a sum has its count.
+_WEIGHTS = {"sum": 2, "min": 1, "max": 1, "distinct": 1}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def word_of(choice: Pattern, output: Aggregation | None = None) -> Word | None:
     places: dict[str, int] = {}
     for part in choice.parts if isinstance(choice, Seq) else (choice,):
         match part:
-            case Event(symbol, alias, One()):
+            case Event(symbol, alias, One(), False):
                 places[alias] = len(symbols)
                 symbols.append(symbol)
                 gaps.append(frozenset())
@@ -61,29 +61,19 @@ def word_of(choice: Pattern, output: Aggregation | None = None) -> Word | None:
                 gaps[-1] |= {symbol}
             case _:
                 return None
-    wanted = _wanted(output) if output is not None else ()
+    wanted = aggregate_parts(output) if output is not None else ()
     values = {
-        (places[operand.alias], f"{function} {operand.name}", _WEIGHTS[function])
-        for function, operand in wanted
-        if operand.alias in places
+        (places[part.alias], f"{part.kind} {part.column}", _WEIGHTS[part.kind])
+        for part in wanted
+        if part.alias in places
     }
     return Word(tuple(symbols), tuple(gaps), tuple(sorted(values)))
-
-
-def _wanted(output: Aggregation) -> Iterator[tuple[str, ex.Attribute]]:
-    """The values that an output needs, counts apart."""
-    for item in output.items:
-        if item.operand is not None:
-            yield item.function, item.operand
-    for node in ex.walk(output.having) if output.having is not None else ():
-        if isinstance(node, ex.Call) and isinstance(node.argument, ex.Attribute):
-            yield node.function, node.argument
 
 
 def words_of(query: Query) -> tuple[Word, ...] | None:
     """A query's alternatives as words, or None where one of them is none."""
     output = query.output if isinstance(query.output, Aggregation) else None
-    found = [word_of(choice, output) for choice in alternatives(query.pattern)]
+    found = [word_of(choice, output) for choice in counted_readings(query.pattern)]
     words = tuple(word for word in found if word is not None)
     return words if len(words) == len(found) else None
 

@@ -9,13 +9,13 @@ from operator import add, attrgetter, mul
 from typing import Any
 from typing import Literal as OneOf
 
+from optimizer.ir.pattern import GroupWithout, Quantifier
 from workloads.errors import SheafError
 from workloads.syntax import (
     All,
     Exactly,
     One,
     Plus,
-    Quantifier,
 )
 
 VERSION = 3
@@ -391,7 +391,7 @@ def groups(model: JoinCosts, quantifier: Quantifier, candidates: float, sides: i
     match quantifier:
         case One():
             return candidates
-        case Plus():
+        case Plus() | GroupWithout():
             chosen: float = 2.0 ** min(candidates, MAX_CHOICES) - 1
             return chosen
         case All():
@@ -411,7 +411,7 @@ def _random_groups(quantifier: Quantifier, most: float, in_gap: bool) -> float:
     match quantifier:
         case One():
             return most / 2 if in_gap else most
-        case Plus():
+        case Plus() | GroupWithout():
             # 2^N has the mean exp(N's mean).
             capped = min(most, MAX_CHOICES * math.log(2))
             return math.expm1(capped) / capped - 1 if in_gap else math.expm1(capped)
@@ -452,7 +452,7 @@ def group_size(quantifier: Quantifier, candidates: float) -> float:
     match quantifier:
         case One():
             return 1.0
-        case Plus():
+        case Plus() | GroupWithout():
             return max(1.0, candidates / 2)
         case All():
             return max(1.0, candidates)

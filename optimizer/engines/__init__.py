@@ -14,10 +14,17 @@ from optimizer.engines import (
     deferred_trees,
     fenwick,
     folds,
+    frames,
+    funnels,
+    joins,
+    latest,
     panes,
     pretree,
     product,
+    rowpattern,
+    selection,
     sem,
+    situations,
     stepwise,
     trees,
 )
@@ -40,7 +47,8 @@ def _passing(*modules: PassEngine) -> tuple[PassEngine, ...]:
 # Of equal costs, the first one is taken.
 COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds, fenwick)
 CONSTRUCTING = _constructing(trees, deferred_trees, stepwise, compact)
-PASSING = _passing()  # the first that takes a query runs it
+# The first that takes a query runs it.
+PASSING = _passing(latest, joins, funnels, frames, rowpattern, situations, selection)
 ENGINES: tuple[Engine, ...] = (*COUNTING, *CONSTRUCTING, *PASSING)
 
 __all__ = [

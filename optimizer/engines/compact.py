@@ -23,6 +23,8 @@ def refusal(query: Query) -> str | None:
     """Why its matches cannot be listed without trying in vain."""
     if not isinstance(query.output, Construction):
         return "it aggregates its matches"
+    if query.special_windows is not None:
+        return query.special_windows
     if query.strategy != "any":
         return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     if query.conditions:

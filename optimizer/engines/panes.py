@@ -8,7 +8,7 @@ from optimizer.cost.counting import CountedQueries, Lengths
 from optimizer.cost.counting import panes as operations_of
 from optimizer.cost.unit_costs import Operations
 from optimizer.engines.spec import Device, Segments, Steps, Stretch, longest_common, words_of
-from optimizer.ir.automaton import countable
+from optimizer.ir.automaton import countable_by_counters
 from optimizer.ir.query import Query
 
 NAME = "panes"
@@ -37,7 +37,7 @@ def refusal(query: Query) -> str | None:
         return "it has no slide, and panes are stretches of time between slides"
     if query.window.is_count:
         return "its window counts events, and panes are stretches of time"
-    return countable(query)
+    return countable_by_counters(query)
 
 
 def refusal_together(queries: Sequence[Query]) -> str | None:

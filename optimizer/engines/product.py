@@ -16,7 +16,7 @@ from optimizer.engines.spec import (
     one_setting,
     words_of,
 )
-from optimizer.ir.automaton import countable
+from optimizer.ir.automaton import countable_by_counters
 from optimizer.ir.query import Query
 
 NAME = "product"
@@ -43,7 +43,7 @@ APART = False
 
 def refusal(query: Query) -> str | None:
     """Why its matches cannot be counted."""
-    return countable(query)
+    return countable_by_counters(query)
 
 
 def refusal_together(queries: Sequence[Query]) -> str | None:

@@ -13,8 +13,7 @@ from optimizer.engines.aseq import has_counter as has_counter
 from optimizer.engines.pretree import computed_once as computed_once
 from optimizer.engines.pretree import counts_once as counts_once
 from optimizer.engines.spec import Device, one_setting
-from optimizer.ir.automaton import Machine, countable
-from optimizer.ir.pattern import alternatives
+from optimizer.ir.automaton import Machine, countable_by_counters, counted_readings
 from optimizer.ir.query import Query
 
 NAME = "sem"
@@ -41,10 +40,10 @@ APART = False
 @lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def refusal(query: Query) -> str | None:
     """Why its matches cannot be counted, or not from the events that they begin with."""
-    reason = countable(query)
+    reason = countable_by_counters(query)
     if reason is not None:
         return reason
-    for choice in alternatives(query.pattern):
+    for choice in counted_readings(query.pattern):
         if any(kind != "tail" for kind, _ in Machine(choice).watched):
             return (
                 "what it negates looks back to the opening of the window, which the counters of an "

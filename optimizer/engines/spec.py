@@ -81,6 +81,9 @@ class PassEngine(Engine, Protocol):
     `together` are one group, and share the pass.
     """
 
+    def done_once(self, queries: Sequence[Query]) -> str:
+        """What the pass does once for several queries, for people."""
+
     def cost(self, queries: Sequence[Query], statistics: Statistics) -> float:
         """What the pass takes, in nanoseconds for a second of stream."""
 
@@ -93,7 +96,7 @@ def one_setting(queries: Sequence[Query]) -> str | None:
     differ = [
         name
         for name, values in (
-            ("key", {query.key for query in queries}),
+            ("key", {(query.key, query.added_columns) for query in queries}),
             ("kind of window", {query.window.is_count for query in queries}),
         )
         if len(values) > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer.engines.spec import Device
-from optimizer.ir.query import Query
+from optimizer.ir.query import Query, is_about_situations
 
 NAME = "stepwise"
 LABEL = "joining one component after the other"
@@ -21,9 +21,18 @@ DEVICES: tuple[Device, ...] = ("cpu",)
 
 
 def refusal(query: Query) -> str | None:
-    """None: it takes every query, as long as all its matches count."""
-    if query.strategy != "any":
-        return f"STRATEGY {query.strategy.upper()} runs on --engine oracle only"
+    """None: it takes every query whose matches count by themselves."""
+    if query.special_windows is not None:
+        return query.special_windows
+    if is_about_situations(query):
+        return "it is about situations, which are derived in order"
+    if query.strategy == "latest":
+        return "of its matches only those of STRATEGY LATEST count"
+    if query.strategy == "strict":
+        return (
+            "STRATEGY STRICT takes no ALL E, and in an AND only single events: write E+, or an OR "
+            "of the sequences that it stands for; --engine oracle takes all"
+        )
     return None
 
 

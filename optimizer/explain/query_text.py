@@ -92,7 +92,10 @@ def _said(operator: Operator) -> str:
             return f"{operator.kind} {detail['pattern']}; {operator.state}"
         case "output":
             limit = f" LIMIT {detail['limit']}" if "limit" in detail else ""
-            return f"output {', '.join(detail['gives'])}{limit}"
+            picks = f" {detail['picks']}" if "picks" in detail else ""
+            return f"output {', '.join(detail['gives'])}{limit}{picks}"
+        case "into":
+            return f"into {detail['type']}: rows as events for {', '.join(detail['readers'])}"
         case "sink":
             return f"sink {detail['rows']}"
 
@@ -138,13 +141,12 @@ def query_facts(plan_text: PlanText, name: str) -> dict[str, Any]:
     For another query of the same plan, the same `plan_text` saves most of the work.
 
     `cost` is what the operators of the query take: `own` those that it has for itself, `part` those
-    as well as its part of those that it shares, in equal parts.
+    as well as its part of those that it shares, in equal parts, `spared` what others pay of these.
     """
     plan, ways = plan_text.plan, plan_text.ways
     _check_name(plan, name)
     output, group = ways.outputs[name], ways.groups[name]
     detail = output.detail
-    used = [(o.cost, len(ways.queries[o.id])) for o in ways.of(name)]
     texts = plan.document.get("queries", ()) if plan.document else ()
     text = texts[plan.queries.index(name)] if len(texts) == len(plan.queries) else ""
     chosen = set(plan.chosen)
@@ -162,8 +164,7 @@ def query_facts(plan_text: PlanText, name: str) -> dict[str, Any]:
         "together": [other for other in group.queries if other != name],
         "why": group.why,
         "cost": {
-            "own": sum(cost for cost, users in used if users == 1),
-            "part": sum(cost / users for cost, users in used),
+            **_cost(ways, name),
             "all": sum(o.cost for o in plan.operators),
             "unit": plan.cost.unit,
         },
@@ -181,4 +182,38 @@ def query_facts(plan_text: PlanText, name: str) -> dict[str, Any]:
             if name in c.queries and c.id not in chosen
         ],
         "obstacles": obstacles_of(plan, name),
+    }
+
+
+def query_table(plan_text: PlanText) -> list[dict[str, Any]]:
+    """A row for each query of a plan: what it costs, what others pay of its way, and who they are.
+
+    `cost` is as in `query_facts`.
+    """
+    plan, ways = plan_text.plan, plan_text.ways
+    rows = []
+    for name in plan.queries:
+        output, group = ways.outputs[name], ways.groups[name]
+        sharing = {user for _, users in plan_text.shares[name] for user in users} - {name}
+        rows.append(
+            {
+                "name": name,
+                "pattern": output.detail["pattern"],
+                "engine": label(group.engine),
+                "rows": output.rows,
+                "cost": _cost(ways, name),
+                "with": [other for other in plan.queries if other in sharing],
+            }
+        )
+    return rows
+
+
+def _cost(ways: QueryOperators, name: str) -> dict[str, float]:
+    """What the operators of a query take: its own, its part, and what others pay of them."""
+    used = [(o.cost, len(ways.queries[o.id])) for o in ways.of(name)]
+    part = sum(cost / users for cost, users in used)
+    return {
+        "own": sum(cost for cost, users in used if users == 1),
+        "part": part,
+        "spared": sum(cost for cost, _ in used) - part,
     }

@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 
 from optimizer.ir.pattern import Or, print_pattern
-from optimizer.ir.query import BoundWorkload, Query, Window
+from optimizer.ir.query import (
+    BoundWorkload,
+    ComponentKey,
+    Query,
+    Window,
+    is_about_situations,
+    is_funnel,
+)
+from optimizer.plan.window_texts import shown_pattern
 from optimizer.rewrite.body import Body, disjuncts
 from optimizer.rewrite.driver import RuleStep
 from optimizer.rewrite.normalize import NormalForm, normalize
@@ -33,7 +41,11 @@ def explain_query(normalized: NormalForm) -> str:
     The steps to the form in which it is planned and run come first; the others only explain it.
     """
     query = normalized.query
-    lines = [f"QUERY {print_name(query.name)}", *_body(Body(query.pattern, query.conditions), "  ")]
+    lines = [f"QUERY {print_name(query.name)}"]
+    if is_about_situations(query) or is_funnel(query):
+        lines += _wrapped([shown_pattern(query)], "  ")
+    else:
+        lines += _body(Body(query.pattern, query.conditions), "  ")
     lines += [f"  {line}" for line in _frame(query)]
     planned = len(normalized.planning.trace)
     lines += _steps(normalized.trace[:planned], 1)
@@ -75,10 +87,22 @@ def _text(value: str) -> str:
 
 
 def _frame(query: Query) -> list[str]:
-    key = f"PARTITION BY {', '.join(map(print_name, query.key))}" if query.key else ""
-    within = f"WITHIN {_amount(query.window, query.window.size)}"
+    parts = [*map(print_name, query.key), *(_tied(key) for key in query.tied_key)]
+    key = f"PARTITION BY {', '.join(parts)}" if parts else ""
+    within = "" if query.window.is_endless else f"WITHIN {_within(query.window)}"
     slide = "" if query.slide is None else f"SLIDE {_amount(query.window, query.slide)}"
     return [" ".join(filter(None, [key, within, slide]))]
+
+
+def _tied(key: ComponentKey) -> str:
+    columns = ", ".join(f"{alias}.{column}" for alias, column in key.columns)
+    return f"({columns}) AS {print_name(key.name)}{' OPTIONAL' if key.optional else ''}"
+
+
+def _within(window: Window) -> str:
+    if window.is_inclusive:
+        return f"{_amount(window, window.size - 1)} INCLUSIVE"
+    return _amount(window, window.size)
 
 
 def _amount(window: Window, size: int) -> str:

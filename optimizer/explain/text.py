@@ -10,6 +10,7 @@ from functools import cached_property
 from math import fsum
 
 from optimizer.engines import engine, label
+from optimizer.explain.access_text import access_text
 from optimizer.plan.groups import CountingGroup, Group
 from optimizer.plan.lineage import QueryOperators, SharedSteps, computed_once
 from optimizer.plan.plan import Operator, Plan
@@ -85,7 +86,17 @@ def tested_text(tests: Sequence[Operator], plan: Plan) -> str:
     if len(tests) > 1:
         return f"{' of '.join(parts)}, tested for each of {many:,} queries"
     together = f" for {many:,} queries" if many > 1 else ""
-    return f"{' of '.join(parts)}, tested in one pass{together}"
+    return f"{' of '.join(parts)}, tested in one pass{together}{_texts_text(tests[0])}"
+
+
+def _texts_text(tests: Operator) -> str:
+    """`; 12 atomic ones, asked for 40 times, each once on every distinct value of 3 attributes`."""
+    texts = tests.detail.get("of_texts")
+    if texts is None:
+        return ""
+    atoms, times = counted(texts["conditions"], "atomic one"), counted(texts["asked"], "time")
+    attributes = counted(texts["attributes"], "attribute")
+    return f"; {atoms}, asked for {times}, each once on every distinct value of {attributes}"
 
 
 def counted(number_: int, noun: str) -> str:
@@ -249,6 +260,8 @@ class PlanText:
         if plan.assumed:
             assumed = self._some(list(plan.assumed))
             yield f"assumed   {assumed}; give statistics or events to do better"
+        if plan.access:
+            yield f"access    {access_text(plan.access)}"
         for note in plan.notes:
             yield f"note      {note}"
         for sentence in row_warnings(plan):
@@ -545,7 +558,10 @@ def _within(output: Operator) -> str:
 
 
 def _pattern(output: Operator) -> str:
-    return f"{output.detail['pattern']}, {_within(output)} → {output.detail['rows']}"
+    pattern = str(output.detail["pattern"])
+    within = "" if pattern.startswith(("JOIN(", "LEFT JOIN(")) else f", {_within(output)}"
+    into = f" INTO {output.detail['into']}" if "into" in output.detail else ""
+    return f"{pattern}{within} → {output.detail['rows']}{into}"
 
 
 def _alone(output: Operator, group: Group) -> str:

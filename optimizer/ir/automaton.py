@@ -18,21 +18,29 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from optimizer.ir.aggregates import aggregated_values
 from optimizer.ir.pattern import (
     And,
     Event,
+    GroupWithout,
     Neg,
+    Or,
     Pattern,
     Proj,
     Seq,
     Symbol,
     alternatives,
+    count_readings,
     events,
+    has_optional,
+    in_sequence,
     positive_events,
     walk,
 )
 from optimizer.ir.query import Aggregation, Query
 from workloads.errors import UnsupportedError
+from workloads.expressions import Call, aliases
+from workloads.printing import print_aggregate
 from workloads.syntax import One, Plus
 
 MachineState: TypeAlias = Hashable
@@ -61,21 +69,34 @@ class MachineStep(NamedTuple):
 
 @dataclass(frozen=True)
 class _Leaf:
-    """One event, or a group `E+` whose last event is chosen when it is used."""
+    """One event, or a group `E+` whose last event is chosen when it is used.
+
+    Nothing of `absent` may occur between two events of the group. It has at least `least`, and at
+    most `most` where that is given; a state is how many there are, as far as it matters.
+    """
 
     symbol: Symbol
     alias: str
-    plus: bool
+    absent: Symbols = frozenset()
+    least: int = 1
+    most: int | None = 1
     start: MachineState = "waiting"
 
     def steps(self, state: MachineState, present: Symbols) -> Iterator[MachineStep]:
-        if state != "done":
+        if state == "done":
+            return
+        number = 1 + (state if isinstance(state, int) else 0)
+        if number >= self.least:
             yield MachineStep(self.symbol, self.alias, "done")
-            if self.plus:
-                yield MachineStep(self.symbol, self.alias, "open")
+        if self.most is None:
+            # Once there are enough but one, it does not matter how many there are.
+            yield MachineStep(self.symbol, self.alias, min(number, max(self.least - 1, 1)))
+        elif number < self.most:
+            yield MachineStep(self.symbol, self.alias, number)
 
     def stay(self, state: MachineState, present: Symbols) -> MachineState | None:
-        return state
+        is_open = state not in ("waiting", "done")
+        return None if is_open and self.absent & present else state
 
     def is_fresh(self, state: MachineState) -> bool:
         return state == "waiting"
@@ -85,58 +106,89 @@ class _Leaf:
 
 
 class _Place(NamedTuple):
-    """Where a sequence stands: at a part, in its state, with the trackers of the gap before it."""
+    """Where a sequence stands: at a part, in its state, with the trackers of the gap before it.
+
+    `behind` is the part before that gap, where something is tracked in it: parts between the two
+    that are optional are absent.
+    """
 
     part: int
     inner: MachineState
     trackers: tuple[MachineState, ...] = ()
+    behind: int = -1
 
 
 @dataclass(frozen=True)
 class _Sequence:
-    """Parts one after the other; `gaps[i]` are the negations between part i and part i + 1."""
+    """Parts one after the other; `gaps[i]` are the negations between part i and part i + 1.
+
+    Which optional parts are absent is chosen when the part before them is whole, so that a match
+    is still one path. Beside optional parts at either end there is no negation in a gap.
+    """
 
     parts: tuple[_Node, ...]
     gaps: tuple[tuple[Tracker, ...], ...]
     gate: tuple[int, ...]  # watched negations before the first part
     tail: tuple[int, ...]  # watched negations after the last part
+    optional: tuple[bool, ...]
 
     @property
     def start(self) -> _Place:
         return _Place(0, self.parts[0].start)
 
     def steps(self, state: _Place, present: Symbols) -> Iterator[MachineStep]:
-        i, inner, trackers = state
-        if i == len(self.parts):
+        if state.part == len(self.parts):
             return
-        part = self.parts[i]
-        fresh = part.is_fresh(inner)
-        if fresh and any(t.found(s) for t, s in zip(self._gap(i), trackers, strict=True)):
+        if state == self.start:
+            for i in self._next(-1):
+                yield from self._steps_at(_Place(i, self.parts[i].start), present, self.gate)
             return
-        for step in part.steps(inner, present):
-            passed = step.passed + (self.gate if fresh and i == 0 else ())
+        part = self.parts[state.part]
+        gap = zip(self._gap(state), state.trackers, strict=True)
+        if not part.is_fresh(state.inner) or not any(t.found(s) for t, s in gap):
+            yield from self._steps_at(state, present, ())
+
+    def _steps_at(
+        self, state: _Place, present: Symbols, gate: tuple[int, ...]
+    ) -> Iterator[MachineStep]:
+        i, part = state.part, self.parts[state.part]
+        for step in part.steps(state.inner, present):
+            passed = step.passed + gate
             if not part.is_done(step.target):
                 yield step._replace(target=_Place(i, step.target), passed=passed)
-            elif i + 1 < len(self.parts):
-                gap = tuple(t.start for t in self.gaps[i])
-                target = _Place(i + 1, self.parts[i + 1].start, gap)
+                continue
+            for j in self._next(i):
+                if j == len(self.parts):
+                    begun = step.begun + self.tail
+                    yield step._replace(target=_Place(j, None), passed=passed, begun=begun)
+                    continue
+                target = _Place(j, self.parts[j].start, behind=i)
+                trackers = tuple(t.start for t in self._gap(target))
+                target = target._replace(trackers=trackers, behind=i if trackers else -1)
                 yield step._replace(target=target, passed=passed)
-            else:
-                begun = step.begun + self.tail
-                yield step._replace(target=_Place(i + 1, None), passed=passed, begun=begun)
 
-    def _gap(self, i: int) -> tuple[Tracker, ...]:
-        return self.gaps[i - 1] if i > 0 else ()
+    def _next(self, i: int) -> Iterator[int]:
+        """The parts that can come next behind a part, past optional ones; the end too."""
+        for j in range(i + 1, len(self.parts) + 1):
+            yield j
+            if j < len(self.parts) and not self.optional[j]:
+                return
+
+    def _gap(self, state: _Place) -> list[Tracker]:
+        """The negations between a part and the one behind it: with those of gaps joined to it."""
+        if state.behind < 0:
+            return []
+        return [tracker for gap in self.gaps[state.behind : state.part] for tracker in gap]
 
     def stay(self, state: _Place, present: Symbols) -> _Place | None:
-        i, inner, trackers = state
-        if i == len(self.parts):
+        if state.part == len(self.parts):
             return state
-        stepped = self.parts[i].stay(inner, present)
-        if not trackers:
-            return None if stepped is None else _Place(i, stepped)
-        moved = tuple(t.step(s, present) for t, s in zip(self._gap(i), trackers, strict=True))
-        return None if stepped is None or None in moved else _Place(i, stepped, moved)
+        stepped = self.parts[state.part].stay(state.inner, present)
+        gap = zip(self._gap(state), state.trackers, strict=True)
+        moved = tuple(t.step(s, present) for t, s in gap)
+        if stepped is None or None in moved:
+            return None
+        return state._replace(inner=stepped, trackers=moved)
 
     def is_fresh(self, state: _Place) -> bool:
         return state.part == 0 and self.parts[0].is_fresh(state.inner)
@@ -199,7 +251,9 @@ class Machine:
             e.symbol for node in walk(pattern) if isinstance(node, Neg) for e in events(node)
         )
         self.components = sum(1 for _ in positive_events(pattern))
-        self.has_plus = any(isinstance(e.quantifier, Plus) for e in positive_events(pattern))
+        self.has_plus = any(
+            isinstance(e.quantifier, Plus | GroupWithout) for e in positive_events(pattern)
+        )
         self.has_conjunction = any(isinstance(node, And) for node in walk(pattern))
         self.start = Position(
             self._root.start,
@@ -248,8 +302,12 @@ class Machine:
 
     def _node(self, pattern: Pattern) -> _Node:
         match pattern:
-            case Event(symbol, alias, quantifier) if isinstance(quantifier, (One, Plus)):
-                return _Leaf(symbol, alias, isinstance(quantifier, Plus))
+            case Event(symbol, alias, One()):
+                return _Leaf(symbol, alias)
+            case Event(symbol, alias, Plus()):
+                return _Leaf(symbol, alias, most=None)
+            case Event(symbol, alias, GroupWithout() as group):
+                return _Leaf(symbol, alias, frozenset(group.symbols), group.least, group.most)
             case Event():
                 raise UncountableError(
                     "a group of n events, or of all, is constructed to be counted"
@@ -279,7 +337,8 @@ class Machine:
         nodes = tuple(self._node(part) for part in positive)
         tail = tuple(self._watched("tail", part) for part in groups[-1])
         gaps = tuple(tuple(Tracker(part.part) for part in group) for group in groups[1:-1])
-        return _Sequence(nodes, gaps, gate, tail)
+        optional = tuple(isinstance(part, Event) and part.optional for part in positive)
+        return _Sequence(nodes, gaps, gate, tail, optional)
 
     def _watched(self, kind: str, negation: Neg) -> int:
         self.watched.append((kind, Tracker(negation.part)))
@@ -430,21 +489,89 @@ def _reached(size: int, edges: Iterable[tuple[int, int]]) -> list[int]:
     return [bits.bit_count() for bits in found]
 
 
+@lru_cache(maxsize=16_384)
+def counted_readings(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns that machines are made of: optional parts are passed over by its steps.
+
+    Where a machine cannot, each choice of what is absent is a pattern of its own.
+    """
+    if has_optional(pattern):
+        parts = in_sequence(pattern)
+        if _can_pass_over(parts):
+            return (Seq(parts),)
+    return alternatives(pattern)
+
+
+def _can_pass_over(parts: tuple[Pattern, ...]) -> bool:
+    """Is all that is optional a component of a sequence, and no negation beside it at an end?"""
+    if any(has_optional(part) for part in parts if not isinstance(part, Event)):
+        return False
+    if any(isinstance(node, Or) for part in parts for node in walk(part)):
+        return False
+    places = [i for i, part in enumerate(parts) if not isinstance(part, Neg)]
+    required = [i for i in places if not (isinstance(p := parts[i], Event) and p.optional)]
+    ends = (*parts[places[0] : required[0]], *parts[required[-1] + 1 : places[-1] + 1])
+    return not any(isinstance(part, Neg) for part in ends)
+
+
+MAX_READINGS = 4  # of a counted query with optional parts: past that one machine passes over them
+
+
+def is_passed_over(query: Query) -> bool:
+    """Are optional parts left to the machine that counts the query?
+
+    Each as a reading of its own, queries of few share steps with others, and more engines take
+    them; of many there would be twice as many with each further part.
+    """
+    if not isinstance(query.output, Aggregation) or not has_optional(query.pattern):
+        return False
+    if len(counted_readings(query.pattern)) > 1 or count_readings(query.pattern) <= MAX_READINGS:
+        return False
+    return countable(query) is None
+
+
 @lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def countable(query: Query) -> str | None:
     """None if the query can be counted without constructing its matches, else why not."""
     if not isinstance(query.output, Aggregation):
         return "it returns matches"
+    single = isinstance(query.pattern, Event) and isinstance(query.pattern.quantifier, One)
+    if (reason := uncountable_value(query.output)) is not None and not single:
+        return reason
+    if query.special_windows is not None:
+        return query.special_windows
+    if query.lasting:
+        return f"events of {query.lasting[0]} may start before they end"
     if query.strategy != "any":
         return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     if query.conditions:
         return "its conditions tie different events to each other"
     try:
-        counters = sum(map(_counters, alternatives(query.pattern)))
+        counters = sum(map(_counters, counted_readings(query.pattern)))
     except UnsupportedError as error:
         return str(error)
     if counters > MAX_COUNTERS:
         return f"counting it takes more than {MAX_COUNTERS:,} counters"
+    return None
+
+
+@lru_cache(maxsize=16_384)
+def countable_by_counters(query: Query) -> str | None:
+    """The same, where nothing but counts, sums, minima and maxima is carried along."""
+    if isinstance(query.output, Aggregation):
+        return uncountable_value(query.output) or countable(query)
+    return countable(query)
+
+
+def uncountable_value(output: Aggregation) -> str | None:
+    """Why the matches of a sequence have to be known one by one for what is aggregated."""
+    for function, operand in aggregated_values(output):
+        if len(aliases(operand)) > 1:
+            return (
+                f"{print_aggregate(Call(function, operand))} is of values of different components"
+            )
+        if function == "count distinct":
+            return "COUNT(DISTINCT …) has to tell values from each other"
     return None
 
 
@@ -459,7 +586,7 @@ def _counters(choice: Pattern) -> int:
 
 def is_sequence(choice: Pattern) -> bool:
     """Is it a sequence of single events, between which only single events are negated?"""
-    return all(
+    return not has_optional(choice) and all(
         isinstance(part.part if isinstance(part, Neg) else part, Event)
         and isinstance((part.part if isinstance(part, Neg) else part).quantifier, One)  # type: ignore[union-attr]
         for part in (choice.parts if isinstance(choice, Seq) else (choice,))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from optimizer.ir.automaton import Symbols, countable
+from optimizer.ir.automaton import Symbols, countable_by_counters, uncountable_value
 from optimizer.ir.pattern import (
     Event,
     Neg,
@@ -60,7 +60,7 @@ class Chain:
 @lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def chain_of(query: Query) -> Chain | str:
     """The query as a chain, or why it is none."""
-    reason = countable(query)
+    reason = countable_by_counters(query)
     return _sequence(query) if reason is None else reason
 
 
@@ -69,6 +69,10 @@ def compared_chain_of(query: Query) -> Chain | str:
     """The query as a chain whose only conditions compare neighbours, or why it is none."""
     if not isinstance(query.output, Aggregation):
         return "it returns matches"
+    if (reason := uncountable_value(query.output)) is not None:
+        return reason
+    if query.special_windows is not None:
+        return query.special_windows
     if query.strategy != "any":
         return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
     if not query.conditions:

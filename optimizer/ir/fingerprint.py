@@ -24,14 +24,24 @@ from optimizer.bind.conditions import canonical
 from optimizer.ir.pattern import (
     And,
     Event,
+    GroupWithout,
     Neg,
     Or,
     Pattern,
     Proj,
+    Quantifier,
     Seq,
     events,
+    print_without,
 )
-from optimizer.ir.query import Query
+from optimizer.ir.query import (
+    Construction,
+    Funnel,
+    Query,
+    RowPattern,
+    SituationPattern,
+    picks_matches,
+)
 from workloads import expressions as ex
 from workloads.expressions import Expression
 from workloads.printing import print_expression
@@ -40,7 +50,6 @@ from workloads.syntax import (
     Exactly,
     One,
     Plus,
-    Quantifier,
 )
 
 _MAX_TRIALS = 24  # spellings compared; alike components are almost always interchangeable
@@ -63,8 +72,22 @@ def fingerprint(query: Query) -> str:
     """
     unit = "events" if query.window.is_count else "ns"
     window = f"within {query.window.size} {unit}"
+    if query.join is not None or query.has_own_clock:
+        window += f" {query.window} {query.join} {query.from_first} {query.empty_rows}"
     key = "key " + ", ".join(sorted(query.key))
     strategy = [] if query.strategy == "any" else [f"strategy {query.strategy}"]
+    strategy += [f"key of components {key.columns} {key.optional}" for key in query.tied_key]
+    if query.skips_past:
+        strategy.append("skip past last event")
+    if isinstance(query.output, Construction) and picks_matches(query):
+        strategy.append(f"suppress {query.output.suppress} keep {query.output.keep}")
+    if isinstance(query.output, RowPattern):
+        strategy.append(repr(query.output.recognition))  # whose values say all that it matches
+    if isinstance(query.output, Funnel):
+        clause = query.output.funnel  # whose steps are called as they are
+        strategy.append(f"funnel {clause.strict} {clause.exclusions} {clause.by} {clause.gives}")
+    if isinstance(query.output, SituationPattern):
+        strategy.append(str(query.output.temporal))
     spelled = _alternatives(query.pattern, query.conditions)
     return _digest("\n".join([window, key, *strategy, *spelled]))
 
@@ -207,9 +230,11 @@ def _tree(pattern: Pattern, labels: Labels, order: Labels | None = None) -> str:
     """The pattern under the given labels; parts that have no order are sorted by `order`."""
     match pattern:
         case Event(symbol, alias, quantifier):
-            return f"{symbol}{_mark(quantifier)} {labels[alias]}"
-        case Neg(part):
-            return "!" + _tree(part, labels, order)
+            absent = "?" if pattern.optional else ""
+            return f"{symbol}{_mark(quantifier)}{absent} {labels[alias]}"
+        case Neg(part, until):
+            sign = "UNTIL " if until else "!between " if pattern.between else "!"
+            return sign + _tree(part, labels, order)
         case Proj(keep, part):
             kept = sorted(labels[a] for a in keep if a in labels)
             return f"Proj{kept}({_tree(part, labels, order)})"
@@ -231,6 +256,8 @@ def _mark(quantifier: Quantifier) -> str:
             return f"^{count}"
         case All():
             return " ALL"
+        case GroupWithout():
+            return print_without(quantifier)
         case _:
             assert_never(quantifier)
 
@@ -268,7 +295,8 @@ def _whereabouts(pattern: Pattern, path: str = "") -> Iterator[tuple[Event, str]
     """Each component, with its symbol and its place as far as that has an order."""
     match pattern:
         case Event(symbol, _, quantifier):
-            yield pattern, f"{path}/{symbol}{_mark(quantifier)}"
+            absent = "?" if pattern.optional else ""
+            yield pattern, f"{path}/{symbol}{_mark(quantifier)}{absent}"
         case Neg(part):
             yield from _whereabouts(part, path + "/!")
         case Proj(keep, part):

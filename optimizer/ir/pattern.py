@@ -8,14 +8,14 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from workloads.errors import TooLargeError
 from workloads.expressions import Expression
 from workloads.printing import print_component, print_expression
-from workloads.syntax import ONE, All, Quantifier
+from workloads.syntax import ONE, All, Exactly, One, Plus
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,70 @@ class Symbol:
     predicates: tuple[Expression, ...] = ()
 
     def __str__(self) -> str:
-        inner = " AND ".join(print_expression(p) for p in self.predicates)
-        return f"{self.type}[{inner}]" if inner else self.type
+        return _symbol_text(self)
+
+    @property
+    def shown(self) -> str:
+        """The same for people, as a query would have it."""
+        return str(replace(self, type="ANY")) if self.type == ANY_TYPE else str(self)
+
+
+@lru_cache(1 << 14)
+def _symbol_text(symbol: Symbol) -> str:
+    """What statistics and operators are known by: a plan of many rules asks for it often."""
+    inner = " AND ".join(print_expression(p) for p in symbol.predicates)
+    return f"{symbol.type}[{inner}]" if inner else symbol.type
+
+
+ANY_TYPE = "*"  # every event is an instance of it; no query can write it
+ANY = Symbol(ANY_TYPE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWithout:
+    """A group `E+` with negations of single events that hold between any two of its members.
+
+    `E:+` has one, of any event; `E{n,m}` has none, and n to m members. Without a `most` there may
+    be any number.
+    """
+
+    absent: tuple[Pattern, ...]
+    least: int = 1
+    most: int | None = None
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """What may not lie between two members."""
+        return tuple(event.symbol for part in self.absent for event in events(part))
+
+
+Quantifier: TypeAlias = One | Plus | Exactly | All | GroupWithout
+
+
+def group_sizes(quantifier: Quantifier) -> tuple[int, int | None]:
+    """How many events it takes at least, and at most; None where there is no limit."""
+    match quantifier:
+        case One():
+            return 1, 1
+        case Exactly(count):
+            return count, count
+        case GroupWithout(_, least, most):
+            return least, most
+        case _:
+            return 1, None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The leaf: one event, or a group of them, of a symbol, bound to an alias."""
+    """The leaf: one event, or a group of them, of a symbol, bound to an alias.
+
+    An `optional` one may be bound to nothing; its neighbours are then each other.
+    """
 
     symbol: Symbol
     alias: str
     quantifier: Quantifier = ONE
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +118,15 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Neg:
-    """`!P`, a part of a `Seq` or `And` only."""
+    """`!P`, a part of a `Seq` or `And` only.
+
+    What `UNTIL P` says is one too, last in a `Seq`: it drops what waits for its key. What a mark
+    says is about a gap `between` two parts: beside optional parts there may be none.
+    """
 
     part: Pattern
+    until: bool = False
+    between: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +148,8 @@ NEVER = Or(())
 def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
     """The direct sub-patterns."""
     match pattern:
-        case Event():  # first, as most nodes are leaves
-            return ()
+        case Event(quantifier=quantifier):  # first, as most nodes are leaves
+            return quantifier.absent if isinstance(quantifier, GroupWithout) else ()
         case Seq(parts) | And(parts) | Or(parts):
             return parts
         case Neg(part) | Proj(_, part):
@@ -106,10 +165,12 @@ def with_parts(pattern: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
             return And(parts)
         case Or():
             return Or(parts)
-        case Neg():
-            return Neg(parts[0])
+        case Neg(_, until, between):
+            return Neg(parts[0], until, between)
         case Proj(keep):
             return Proj(keep, parts[0])
+        case Event(_, _, GroupWithout() as group):
+            return replace(pattern, quantifier=replace(group, absent=parts))
         case Event():
             return pattern
 
@@ -147,7 +208,7 @@ def rename(pattern: Pattern, names: dict[str, str]) -> Pattern:
 
     def change(node: Pattern) -> Pattern:
         if isinstance(node, Event):
-            return Event(node.symbol, names.get(node.alias, node.alias), node.quantifier)
+            return replace(node, alias=names.get(node.alias, node.alias))
         if isinstance(node, Proj):
             return Proj(frozenset(names.get(a, a) for a in node.keep), node.part)
         return node
@@ -160,7 +221,12 @@ def print_pattern(pattern: Pattern) -> str:
     match pattern:
         case Event(symbol, alias, quantifier):
             shown = None if alias == symbol.type and not symbol.predicates else alias
-            return print_component(str(symbol), shown, quantifier).replace('"', "")
+            if isinstance(quantifier, GroupWithout):
+                sign = print_without(quantifier, pattern.optional)
+                text = f"{symbol.shown}{sign}"
+                return text if shown is None else f"{text} {shown}"
+            printed = print_component(symbol.shown, shown, quantifier, pattern.optional)
+            return printed.replace('"', "")
         case Seq(parts):
             return f"SEQ({', '.join(map(print_pattern, parts))})"
         case And(parts):
@@ -169,10 +235,26 @@ def print_pattern(pattern: Pattern) -> str:
             return "NEVER"
         case Or(parts):
             return f"OR({', '.join(map(print_pattern, parts))})"
-        case Neg(part):
-            return "!" + print_pattern(part)
+        case Neg(part, until):
+            return ("UNTIL " if until else "!") + print_pattern(part)
         case Proj(keep, part):
             return f"Proj[{', '.join(sorted(keep))}] {print_pattern(part)}"
+
+
+def print_without(group: GroupWithout, optional: bool = False) -> str:
+    """What stands behind the type of such a group: `:+`, `:^3`, `{2,4}`, or `+{!B, !C}`."""
+    if group.least == 1 and group.most is None:
+        number = "*" if optional else "+"
+    elif group.least == group.most and group.absent and not optional:
+        number = f"^{group.least}"
+    else:
+        least = 0 if optional else group.least
+        number = f"{{{least},{'' if group.most is None else group.most}}}"
+    if group.symbols == (ANY,):
+        return f":{number}"
+    if not group.absent:
+        return number
+    return f"{number}{{{', '.join(f'!{symbol.shown}' for symbol in group.symbols)}}}"
 
 
 Scope = tuple[int, ...]  # the path of negations from the root; () for what a match binds
@@ -209,17 +291,50 @@ MAX_ALTERNATIVES = 4096
 
 @cache
 def alternatives(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The pattern for each choice of a part of every OR outside negations, written flat."""
-    if _count(pattern) > MAX_ALTERNATIVES:
+    """The pattern for each choice of a part of every OR outside negations, written flat.
+
+    An optional component is a choice between nothing and it.
+    """
+    if count_readings(pattern) > MAX_ALTERNATIVES:
         raise TooLargeError(
-            f"its ORs can be read in more than {MAX_ALTERNATIVES:,} ways; split the query into "
-            "several"
+            f"its ORs and optional parts can be read in more than {MAX_ALTERNATIVES:,} ways; split "
+            "the query into several"
         )
-    return tuple(_alternatives(pattern))
+    found = _alternatives(pattern)
+    return tuple(map(_with_gaps, found) if has_optional(pattern) else found)
+
+
+def has_optional(pattern: Pattern) -> bool:
+    """May one of its components be bound to nothing?"""
+    return any(isinstance(node, Event) and node.optional for node in walk(pattern))
+
+
+_NOTHING = Seq(())  # what an optional component is read as besides
+
+
+def _with_gaps(pattern: Pattern) -> Pattern:
+    """A reading without what marks say of gaps that it does not have."""
+    match pattern:
+        case Seq(parts):
+            places = [i for i, part in enumerate(parts) if not isinstance(part, Neg)]
+            kept = [
+                replace(part, between=False) if isinstance(part, Neg) else _with_gaps(part)
+                for i, part in enumerate(parts)
+                if not (isinstance(part, Neg) and part.between) or places[0] < i < places[-1]
+            ]
+            return kept[0] if len(kept) == 1 else Seq(tuple(kept))
+        case And(parts):
+            return And(tuple(map(_with_gaps, parts)))
+        case Proj(keep, part):
+            return Proj(keep, _with_gaps(part))
+        case _:
+            return pattern
 
 
 def _alternatives(pattern: Pattern) -> list[Pattern]:
     match pattern:
+        case Event(optional=True):
+            return [replace(pattern, optional=False), _NOTHING]
         case Event() | Neg():
             return [pattern]
         case Or(parts):
@@ -232,16 +347,19 @@ def _alternatives(pattern: Pattern) -> list[Pattern]:
             return [_flat(And, c) for c in itertools.product(*map(_alternatives, parts))]
 
 
-def _count(pattern: Pattern) -> int:
+def count_readings(pattern: Pattern) -> int:
+    """How many alternatives it has."""
     match pattern:
-        case Event() | Neg():
+        case Event():
+            return 2 if pattern.optional else 1
+        case Neg():
             return 1
         case Or(parts):
-            return sum(map(_count, parts))
+            return sum(map(count_readings, parts))
         case Proj(_, part):
-            return _count(part)
+            return count_readings(part)
         case Seq(parts) | And(parts):
-            return math.prod(map(_count, parts))
+            return math.prod(map(count_readings, parts))
 
 
 def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
@@ -249,12 +367,20 @@ def _flat(kind: type[Seq] | type[And], parts: tuple[Pattern, ...]) -> Pattern:
     flat: list[Pattern] = []
     for part in parts:
         negations = isinstance(part, And) and all(isinstance(p, Neg) for p in part.parts)
-        if isinstance(part, Seq | And) and (isinstance(part, kind) or negations):
+        within = isinstance(part, kind) or negations or part == _NOTHING
+        if isinstance(part, Seq | And) and within:
             flat += part.parts
         else:
             flat.append(part)
     single = len(flat) == 1 and not isinstance(flat[0], Neg)
     return flat[0] if single else kind(tuple(flat))
+
+
+def in_sequence(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The parts of a SEQ, those of one inside of it in their place; any other pattern itself."""
+    if isinstance(pattern, Seq):
+        return tuple(flat for part in pattern.parts for flat in in_sequence(part))
+    return (pattern,)
 
 
 def unkept(pattern: Pattern) -> frozenset[str]:
@@ -293,7 +419,8 @@ def waits(pattern: Pattern) -> bool:
             return isinstance(quantifier, All)
         case Seq(parts):
             nested = any(waits(p) for p in parts if not isinstance(p, Event))
-            return nested or isinstance(parts[-1], Neg) or waits(parts[-1])
+            last = [p for p in parts if not (isinstance(p, Neg) and p.until)][-1]
+            return nested or isinstance(last, Neg) or waits(last)
         case And(parts):
             return any(map(waits, parts))
         case Proj(_, part):

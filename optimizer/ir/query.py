@@ -2,29 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 from typing import Literal as OneOf
-from typing import NamedTuple
 
-from optimizer.ir.pattern import Pattern, Proj, alternatives, events, waits, walk
+from optimizer.ir.funnels import FunnelClause
+from optimizer.ir.pattern import (
+    Pattern,
+    Proj,
+    alternatives,
+    events,
+    has_optional,
+    waits,
+    walk,
+)
+from optimizer.ir.recognition import Recognition
+from optimizer.ir.situations import Temporal
 from workloads.errors import TooLargeError, UnsupportedError
-from workloads.expressions import Attribute, Expression, aliases
-from workloads.syntax import Strategy
+from workloads.expressions import Attribute, Call, Comparison, Expression, Literal, aliases
+from workloads.imported_rules import RefusedRule
+from workloads.syntax import Kept, Strategy
 from workloads.workload import NO_STATISTICS, Statistics, Stream
 
-AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
+if TYPE_CHECKING:
+    from optimizer.ir.produced import ProducedType
+
+AggregateFunction = OneOf[
+    "count",
+    "count distinct",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "first",
+    "last",
+    "var",
+    "stddev",
+    "var_pop",
+    "stddev_pop",
+]
+
+
+ENDLESS = 2**62  # the size of a window that nothing bounds
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`WITHIN`: a size in nanoseconds, or in events."""
+    """`WITHIN`: a size in nanoseconds, or in events.
+
+    With `session` it is the gap that ends a session. Of a window in events only those of the types
+    `of` are counted; all where none is named.
+    """
 
     size: int
     is_count: bool = False
+    session: bool = False
+    of: tuple[str, ...] = ()
+    is_inclusive: bool = False  # a tick more than the size, which has a nanosecond more for it
+
+    @property
+    def is_endless(self) -> bool:
+        """Is there no WITHIN, so that a match may be as long as the stream?"""
+        return self.size == ENDLESS
+
+    @property
+    def is_timed(self) -> bool:
+        """Is it a stretch of time, so that no more of the stream is needed at once?"""
+        return not self.is_count and not self.is_endless
 
     def ticks(self, tick: int) -> int:
         """The size in ticks of `tick` nanoseconds each; a count stays as it is."""
-        return self.size if self.is_count else whole_ticks(self.size, tick, "window")
+        if self.is_count or self.is_endless:
+            return self.size
+        if self.is_inclusive:
+            return whole_ticks(self.size - 1, tick, "window") + 1
+        return whole_ticks(self.size, tick, "window")
 
 
 def whole_ticks(nanoseconds: int, tick: int, what: str) -> int:
@@ -39,10 +91,10 @@ def whole_ticks(nanoseconds: int, tick: int, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`SUM(a.x)`; `operand` is None for `COUNT(*)`, `text` is how it was written."""
+    """`SUM(a.x * a.y)`; `operand` is None for `COUNT(*)`, `text` is how it was written."""
 
     function: AggregateFunction
-    operand: Attribute | None
+    operand: Expression | None
     text: str
 
 
@@ -55,6 +107,18 @@ class Aggregation:
 
     items: tuple[Aggregate, ...]
     having: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel(Aggregation):
+    """What a funnel gives; `items` are the attributes that it reads of the first step's event."""
+
+    clause: FunnelClause | None = None
+
+    @property
+    def funnel(self) -> FunnelClause:
+        assert self.clause is not None
+        return self.clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +145,15 @@ class ReturnValue:
     name: str
 
 
-ReturnItem = ReturnAlias | ReturnAttribute | ReturnValue
+@dataclass(frozen=True, slots=True)
+class ReturnEvents:
+    """`RETURN [a, b] AS events`: a list of whole events, of single components, in this order."""
+
+    aliases: tuple[str, ...]
+    name: str
+
+
+ReturnItem = ReturnAlias | ReturnAttribute | ReturnValue | ReturnEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +173,50 @@ class Construction:
 
     items: tuple[ReturnItem, ...]
     limit: MatchLimit | None = None
+    suppress: int | None = None  # nanoseconds behind a match in which others of its key are not
+    keep: tuple[Kept, ...] = ()  # of all matches, in the order in which they come
+    empty_groups: tuple[str, ...] = ()  # aliases of groups that are a list where they are absent
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWindows:
+    """The windows of a join's two sides; `outer`: left events without partner are rows too."""
+
+    left: Window
+    right: Window
+    outer: bool = False
+
+    @property
+    def is_count(self) -> bool:
+        """Is one of them counted in events?"""
+        return self.left.is_count or self.right.is_count
+
+
+@dataclass(frozen=True, slots=True)
+class RowPattern(Construction):
+    """What MATCH_RECOGNIZE gives; `items` are the columns that it reads.
+
+    What it matches depends on all rows of a partition before.
+    """
+
+    clause: Recognition | None = None
+
+    @property
+    def recognition(self) -> Recognition:
+        assert self.clause is not None
+        return self.clause
+
+
+@dataclass(frozen=True, slots=True)
+class SituationPattern(Construction):
+    """What a query about situations gives; `items` are the values that it reads of their events."""
+
+    clause: Temporal | None = None
+
+    @property
+    def temporal(self) -> Temporal:
+        assert self.clause is not None
+        return self.clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +229,57 @@ class FixedAttribute:
 
 
 @dataclass(frozen=True, slots=True)
+class ComponentKey:
+    """A key of which each component has a column of its own, by alias; results call it `name`."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    optional: bool = False  # null is a value like others
+
+    def column(self, alias: str) -> str:
+        """The column of a component."""
+        return dict(self.columns)[alias]
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns that components name, each once."""
+        return tuple(sorted({column for _, column in self.columns}))
+
+    # Engines take an event once for each value that it has in one of these columns. Then the key
+    # is a column that they add, and that a component's own column has the value is a condition on
+    # the event alone.
+
+    @property
+    def added_column(self) -> str:
+        """The column that has the value under which an event is taken."""
+        # A dot would be read as a path into a struct.
+        columns = ", ".join(self.read_columns).replace(".", "/")
+        return f"{_ADDED}{self.name}({columns})" + ("?" if self.optional else "")
+
+    def member_column(self, column: str) -> str:
+        """The column that says whether that value is the one of a component's own column."""
+        return f"{self.added_column} is {column.replace('.', '/')}"
+
+    def membership(self, alias: str) -> Expression:
+        """What an event must satisfy to be taken for a component."""
+        name = self.member_column(self.column(alias))
+        return Comparison("=", Attribute("", name), Literal(True))
+
+
+_ADDED = "#key:"  # no column of events begins with it
+
+
+def is_added(name: str) -> bool:
+    """Is it a column that a key by component adds?"""
+    return name.startswith(_ADDED)
+
+
+def key_name(name: str) -> str:
+    """What results call an attribute of a key."""
+    return name[len(_ADDED) : name.rindex("(")] if is_added(name) else name
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """One bound query.
 
@@ -122,6 +289,10 @@ class Query:
 
     `key` are the attributes that partition the stream. Those of `fixed_key`, in ascending order of
     place, are part of the key of each result too, but every component asks for their one value.
+    `tied_key` are keys besides that differ by component; in results they come last.
+
+    Its rows are events of the type `into`. It `reads` events of types that other queries make; of
+    those that are `lasting` an event may start before it ends.
     """
 
     name: str
@@ -133,19 +304,78 @@ class Query:
     slide: int | None = None  # nanoseconds, or events for a count window
     fixed_key: tuple[FixedAttribute, ...] = ()
     strategy: Strategy = "any"  # which of the matches count
+    tied_key: tuple[ComponentKey, ...] = ()
+    join: JoinWindows | None = None  # of a pattern `And` of two events; `window` is the wider
+    from_first: bool = False  # windows begin with each partition's first event
+    empty_rows: bool = False  # windows without a match give a row too
+    # A match that overlaps an earlier one does not count: the components by whose moments matches
+    # are compared that begin and end alike. Empty: all count.
+    skips_past: tuple[str, ...] = ()
+    into: str | None = None
+    reads: tuple[str, ...] = ()
+    lasting: tuple[str, ...] = ()
+
+    @property
+    def added_keys(self) -> tuple[ComponentKey, ...]:
+        """The keys by component for which events are taken once for each value.
+
+        STRATEGY LATEST, which keeps what waits by key, reads each component's column by itself.
+        """
+        return () if self.strategy == "latest" else self.tied_key
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """The columns by which its events are parted besides its key."""
+        return tuple(key.added_column for key in self.added_keys)
 
     @property
     def is_triggered(self) -> bool:
         """Is it evaluated at each event that can end a match?"""
-        return isinstance(self.output, Aggregation) and self.slide is None
+        return isinstance(self.output, Aggregation) and self.slide is None and not is_funnel(self)
+
+    @property
+    def has_own_clock(self) -> bool:
+        """Do its windows follow another clock than the time or the rank of events?"""
+        window = self.window
+        return window.session or bool(window.of) or self.from_first or self.empty_rows
+
+    @property
+    def is_rewritten(self) -> bool:
+        """May rules rewrite it? They keep every match, and not which of them count, nor what else
+        there is in a window.
+        """
+        if isinstance(self.output, SituationPattern | Funnel):
+            return False
+        plain = self.strategy == "any" and self.join is None and not self.has_own_clock
+        return plain and not has_optional(self.pattern)
+
+    @property
+    def special_windows(self) -> str | None:
+        """What its windows are, where they are none of one width in time or in events."""
+        if isinstance(self.output, Funnel):
+            return "it is a funnel, of which the level of each key is asked"
+        if self.join is not None:
+            return "each side of its JOIN has its own window"
+        if self.window.session:
+            return "its windows are sessions"
+        if self.window.of:
+            return f"its windows count events of {', '.join(self.window.of)}"
+        if self.from_first:
+            return "its windows begin with each partition's first event"
+        return "windows without a match give rows too" if self.empty_rows else None
+
+    @property
+    def is_timed(self) -> bool:
+        """Does its window bound how far apart in time events are that matter to each other?"""
+        return self.window.is_timed and not self.has_own_clock
 
     @property
     def result_key(self) -> tuple[tuple[str, str | None], ...]:
         """The attributes of the key as results have it, in order, each with its value if fixed."""
-        found: list[tuple[str, str | None]] = [(name, None) for name in self.key]
+        found: list[tuple[str, str | None]] = [(key_name(name), None) for name in self.key]
         for fixed in self.fixed_key:
             found.insert(fixed.place, (fixed.name, fixed.value))
-        return tuple(found)
+        return (*found, *((key.name, None) for key in self.tied_key))
 
 
 @dataclass(frozen=True)
@@ -156,6 +386,21 @@ class BoundWorkload:
     stream: Stream
     queries: tuple[Query, ...]
     statistics: Statistics = NO_STATISTICS
+    produced: tuple[ProducedType, ...] = ()  # the types of events that queries make
+    # Rules that were not taken as queries; those who only know of queries need not.
+    refused: tuple[RefusedRule, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def is_chained(self) -> bool:
+        """Does a query read rows of another?"""
+        return any(query.reads for query in self.queries)
+
+    @property
+    def of_stream(self) -> BoundWorkload:
+        """The workload with what its queries ask of the stream's own events, and nothing more."""
+        from optimizer.ir.produced import of_stream
+
+        return of_stream(self) if self.is_chained else self
 
     def query(self, name: str) -> Query:
         """The query of that name."""
@@ -180,6 +425,12 @@ def waits_for_window(query: Query) -> bool:
     """Can events after a match's last decide whether it is one?"""
     if not isinstance(query.output, Construction):
         return False
+    if query.join is not None:
+        return query.join.outer
+    if query.skips_past:
+        return True  # one that began earlier may end later
+    if isinstance(query.output, SituationPattern):
+        return False  # it ends when it is certain
     if any(isinstance(node, Proj) for node in walk(query.pattern)):
         return True
     try:
@@ -188,6 +439,75 @@ def waits_for_window(query: Query) -> bool:
         return True  # which is said when it runs
 
 
+def is_about_situations(query: Query) -> bool:
+    """Has it a clause DEFINE?"""
+    return isinstance(query.output, SituationPattern)
+
+
+def is_cut_by_time(query: Query) -> bool:
+    """Do the events of some stretch before a time tell all that matches from then on depend on?
+
+    Not of situations, not of funnels, and not where a match counts by those before it.
+    """
+    if is_about_situations(query) or is_funnel(query):
+        return False
+    return query.is_timed and not query.skips_past
+
+
+def is_funnel(query: Query) -> bool:
+    """Does it ask how far each key comes?"""
+    return isinstance(query.output, Funnel)
+
+
+SUPPRESSED = Call("suppressed", None)  # how many matches were left out for one
+
+
+def picks_matches(query: Query) -> bool:
+    """Are only some of its matches given, by the order in which they come?"""
+    output = query.output
+    return isinstance(output, Construction) and bool(output.suppress is not None or output.keep)
+
+
 def is_unbounded(query: Query) -> bool:
     """Does it need all events at once? The next event of a key may never come."""
+    if picks_matches(query) or is_funnel(query):
+        return True
+    own_clock = query.has_own_clock or (query.join is not None and query.join.is_count)
+    if query.window.is_endless or own_clock:
+        return True
     return query.window.is_count and (query.slide is not None or waits_for_window(query))
+
+
+def unbounded_reason(query: Query) -> str:
+    """Why it needs all events at once, and what to write instead."""
+    if isinstance(query.output, RowPattern):
+        return (
+            "which rows MATCH_RECOGNIZE matches depends on all rows of the partition before and, "
+            "with a greedy pattern, behind; run it over stored events, with 'sheaf run'"
+        )
+    if is_funnel(query):
+        return (
+            "how far a key comes, and what its steps come to, is known when all events are; run "
+            "it over stored events, with 'sheaf run' or a job of mode batch"
+        )
+    if picks_matches(query):
+        return (
+            "which of its matches SUPPRESS and KEEP give depends on all matches before; leave them "
+            "out, or run it over stored events, with 'sheaf run'"
+        )
+    if query.window.is_endless:
+        return (
+            "it has no window, so that its state would grow with the stream; add WITHIN (in EQL: "
+            "with maxspan=…)"
+        )
+    if query.has_own_clock:
+        return f"{query.special_windows}, which nothing bounds; use a window in time"
+    if query.join is not None:
+        return (
+            "a side of its JOIN is counted in events, which may lie back any time; give both sides "
+            "a window in time"
+        )
+    return (
+        "its window is counted in events, and a match in it is certain only when further events "
+        "have come, which may be never; use a window in time"
+    )

@@ -100,13 +100,18 @@ class CompactGroup(StepwiseGroup):
 
 @dataclass(frozen=True)
 class PassGroup:
-    """Queries that are answered in one pass over the events of each partition, in order."""
+    """Queries that are answered in one pass over the events of each partition, in order.
+
+    Of `shared`, each has the queries that read one part of a pattern that is joined once, and at
+    which of its names each of them has it.
+    """
 
     queries: tuple[str, ...]
     engine: str  # of `optimizer.engines.PASSING`
     why: str
     cost: Cost | None = None
     device: Device = "cpu"
+    shared: tuple[Mapping[str, tuple[int, ...]], ...] = ()
 
 
 Group: TypeAlias = (
@@ -139,7 +144,8 @@ def group_document(group: Group) -> dict[str, Any]:
         case StepwiseGroup():
             plain["tree"] = group.tree or {}
         case PassGroup():
-            pass
+            if group.shared:
+                plain["shared"] = [dict(places) for places in group.shared]
         case TreeGroup() | DeferredGroup():
             if len(group.queries) == 1:
                 plain["tree"] = group.trees[group.queries[0]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from optimizer.ir.pattern import Event, Position, Symbol
+from optimizer.ir.pattern import Event, GroupWithout, Position, Quantifier, Symbol
 from optimizer.ir.query import Window
 from optimizer.trees import KSeq, Tree
 from optimizer.trees.tree import Side, bound, walk
@@ -18,7 +18,6 @@ from workloads.syntax import (
     Exactly,
     One,
     Plus,
-    Quantifier,
 )
 
 Conditions = tuple[Expression, ...]
@@ -350,7 +349,7 @@ def is_partial(operator: Operator) -> bool:
 
 Components = Mapping[str, Position]
 
-_ORDER: dict[type[Quantifier], int] = {One: 0, Plus: 1, Exactly: 2, All: 3}
+_ORDER: dict[type[Quantifier], int] = {One: 0, Plus: 1, Exactly: 2, All: 3, GroupWithout: 4}
 
 
 def quantifier(place: Position) -> Quantifier:

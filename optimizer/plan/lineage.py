@@ -55,7 +55,9 @@ class QueryOperators:
         """What an operator reads; made once."""
         known = self._inputs.get(operator.id)
         if known is None:
-            known = self._inputs[operator.id] = _Inputs([self.by_id[i] for i in operator.inputs])
+            # Rows that are events for others are their maker's work, which ends with them.
+            read = () if operator.kind == "into" else operator.inputs
+            known = self._inputs[operator.id] = _Inputs([self.by_id[i] for i in read])
         return known
 
     @cached_property
@@ -88,8 +90,8 @@ class QueryOperators:
         return sum(below.cost for below in self._below(operator) if below.kind in CONSTRUCTING)
 
     def cost_of(self, group: Group) -> float:
-        """What the counter or the joins of a group take, without preparing events and rows."""
-        kinds = ("counter", "segment", *CONSTRUCTING)
+        """What the counter, pass or joins of a group take, without preparing events and rows."""
+        kinds = ("counter", "segment", "pass", *CONSTRUCTING)
         found: set[str] = set()
         open_ = [source for name in group.queries for source in self.outputs[name].inputs]
         while open_:
@@ -111,7 +113,8 @@ class QueryOperators:
             at = open_.pop()
             if at.id not in found:
                 found[at.id] = at
-                open_ += [self.by_id[source] for source in reversed(at.inputs)]
+                read = () if at.kind == "into" else at.inputs
+                open_ += [self.by_id[source] for source in reversed(read)]
         return list(found.values())
 
 

@@ -15,6 +15,7 @@ from optimizer.bind.binder import load_bound
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.unit_costs import DEFAULTS, UnitCosts, nanoseconds
 from optimizer.engines import CONSTRUCTING, ENGINES, counting_engine, engine, label
+from optimizer.engines.situation_parts import PartError, shared_part
 from optimizer.ir.chain import Chain, chain_of
 from optimizer.ir.pattern import alternatives, print_pattern
 from optimizer.ir.query import BoundWorkload, Query, Reading
@@ -191,10 +192,24 @@ class _Edit:
         if group.device not in known.DEVICES:
             devices = " and ".join(known.DEVICES)
             raise PlanError(f"{who}: {known.LABEL} runs on {devices}, and not on {group.device}")
+        if isinstance(group, PassGroup):
+            self._check_shared(who, group, queries)
         if isinstance(group, CountingGroup):
             self._check_segments(who, group, queries)
         elif isinstance(group, TreeGroup | DeferredGroup) and {*group.trees} != {*group.queries}:
             raise PlanError(f"{who}: it has no tree for each of its queries")
+
+    @staticmethod
+    def _check_shared(who: str, group: PassGroup, queries: Sequence[Query]) -> None:
+        named = {query.name: query for query in queries}
+        readers = [name for places in group.shared for name in places]
+        if len(set(readers)) < len(readers):
+            raise PlanError(f"{who}: a query reads one shared part of patterns at most")
+        for places in group.shared:
+            try:
+                shared_part(places, named)
+            except PartError as error:
+                raise PlanError(f"{who}: {error}") from None
 
     def _check_segments(self, who: str, group: CountingGroup, queries: Sequence[Query]) -> None:
         if any(not 0 <= n < len(group.segments) for used in group.uses.values() for n in used):

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from optimizer.cost.counting import CountedQueries
 from optimizer.cost.engine_choice import Costs, PatternSteps, step_texts
 from optimizer.cost.unit_costs import UnitCosts
 from optimizer.engines import counting_engine, pass_engine
+from optimizer.engines.situation_parts import shared_part
 from optimizer.ir.fingerprint import fingerprint
 from optimizer.ir.pattern import (
-    Event,
-    Neg,
-    Pattern,
     Symbol,
     events,
-    parts_of,
-    print_pattern,
+    positive_events,
 )
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
+    Funnel,
     Query,
     ReturnAttribute,
-    Window,
+    ReturnEvents,
+    SituationPattern,
+    is_funnel,
+    picks_matches,
 )
-from optimizer.ir.read_columns import columns_of
+from optimizer.ir.read_columns import columns_of, text_conditions
 from optimizer.plan.groups import (
     CountingGroup,
     DeferredGroup,
@@ -47,10 +48,16 @@ from optimizer.plan.plan import (
     identity,
     state_of,
 )
+from optimizer.plan.window_texts import (
+    print_picks,
+    print_window,
+    read_symbols,
+    shown_pattern,
+    shown_window,
+)
 from optimizer.statistics.statistics import MissingStatisticError, Statistics
 from workloads import expressions as ex
 from workloads.printing import print_expression
-from workloads.workload import print_nanoseconds
 
 AGGREGATE_COLUMNS = {
     "query": "string",
@@ -81,11 +88,12 @@ def operators(
 ) -> tuple[Operator, ...]:
     """The operators of a plan's groups, each after those that it reads."""
     from optimizer.cost.stages import with_stage_costs
+    from optimizer.plan.chain_operators import in_rounds, produced
     from optimizer.plan.tree_operators import stepwise, tree
 
     graph = Graph(workload, statistics, unit_costs, sharing)
     sinks: dict[str, list[str]] = {"aggregates": [], "matches": []}
-    for group in groups:
+    for group in in_rounds(workload, groups) if workload.is_chained else groups:
         queries = [graph.queries[name] for name in group.queries]
         match group:
             case CountingGroup():
@@ -99,6 +107,8 @@ def operators(
         for query in queries:
             kind = "aggregates" if isinstance(query.output, Aggregation) else "matches"
             sinks[kind].append(graph.output(query, *found[query.name]))
+            if any(query.into in other.reads for other in workload.queries):
+                produced(graph, query, sinks[kind][-1])
     for kind, inputs in sinks.items():
         if inputs:
             graph.sink(kind, inputs)
@@ -119,6 +129,7 @@ class Graph:
     sharing: bool = True
     operators: dict[str, Operator] = field(default_factory=dict)
     alone: str | None = None  # the query whose graph it is
+    made: dict[str, tuple[str, ...]] = field(default_factory=dict)  # what makes events, by type
     queries: dict[str, Query] = field(init=False)
     columns: dict[str, str] = field(init=False)
 
@@ -138,9 +149,8 @@ class Graph:
             return self
         if query.name not in self._own:
             workload = replace(self.workload, queries=(query,))
-            self._own[query.name] = Graph(
-                workload, self.statistics, self.unit_costs, False, self.operators, query.name
-            )
+            given = (self.statistics, self.unit_costs, False, self.operators, query.name, self.made)
+            self._own[query.name] = Graph(workload, *given)
         return self._own[query.name]
 
     def add(self, operator: Operator) -> str:
@@ -195,15 +205,18 @@ class Graph:
         """Telling which events are of which symbols, of all queries at once."""
         if self._conditions is None:
             scan = self.scan()
-            symbols = sorted(
-                {str(e.symbol) for query in self.workload.queries for e in events(query.pattern)}
-            )
+            asked = {e.symbol for query in self.workload.queries for e in events(query.pattern)}
+            symbols = sorted(map(str, asked))
+            detail: dict[str, Any] = {"symbols": symbols, "conditions": self._tests()}
+            texts = text_conditions(asked, self.workload.stream.types)
+            if texts is not None:
+                detail["of_texts"] = asdict(texts)
             self._conditions = self.add(
                 Operator(
                     identity("conditions", symbols, (scan,)),
                     "conditions",
                     (scan,),
-                    {"symbols": symbols, "conditions": self._tests(), **self._reader},
+                    {**detail, **self._reader},
                     self.columns,
                     rows=self.operators[scan].rows,
                 )
@@ -229,13 +242,14 @@ class Graph:
         condition = self.workload.stream.types.get(symbol.type)
         tests = [*symbol.predicates, *([condition] if condition is not None else [])]
         read = frozenset().union(*map(ex.attributes, tests))
+        inputs = (conditions, *self.made.get(symbol.type, ()))
         detail = {"symbol": str(symbol), "columns": sorted(read & self.columns.keys())}
         self._symbols[symbol] = self.add(
             Operator(
                 # Not by the conditions' id, which changes with every query that is added.
                 identity("symbol", str(symbol), (self.scan(),)),
                 "symbol",
-                (conditions,),
+                inputs,
                 detail,
                 self.columns,
                 rows=self.rate(symbol),
@@ -275,9 +289,9 @@ class Graph:
 
     def events(self, symbol: Symbol, query: Query) -> str:
         """The events of a symbol as a query's partition has them."""
-        place = (symbol, query.key, query.window.is_count)
+        place = (symbol, query.key, not query.is_timed)
         if place not in self._events:
-            inputs = (self.symbol(symbol), self.partition(query.key, query.window.is_count))
+            inputs = (self.symbol(symbol), self.partition(query.key, not query.is_timed))
             self._events[place] = self.add(
                 Operator(
                     identity("events", None, inputs),
@@ -286,7 +300,7 @@ class Graph:
                     {"symbol": str(symbol), "key": list(query.key)},
                     {"start": "time", "end": "time", "c1": "event"},
                     ("end",),
-                    spread_of(query.key, query.window.is_count),
+                    spread_of(query.key, not query.is_timed),
                     NO_STATE,
                     rows=self.rate(symbol),
                 )
@@ -296,28 +310,33 @@ class Graph:
     def output(self, query: Query, source: str, rows: float | None) -> str:
         """The rows of a query as they are written."""
         is_aggregate = isinstance(query.output, Aggregation)
-        if is_aggregate and rows is not None:
+        if is_aggregate and rows is not None and not is_funnel(query):
             rows *= len(query.output.items)  # each aggregate is a row of its own
         detail: dict[str, Any] = {
             "query": query.name,
-            "pattern": print_pattern(query.pattern),
+            "pattern": shown_pattern(query),
             "gives": _gives(query),
             "rows": "aggregates" if is_aggregate else "matches",
             "symbols": list(dict.fromkeys(str(event.symbol) for event in events(query.pattern))),
-            "reads": list(dict.fromkeys(_reads(query.pattern))),
+            "reads": list(dict.fromkeys(read_symbols(query.pattern))),
             "key": list(query.key),
-            "window": print_window(query.window),
+            "window": shown_window(query),
         }
+        if query.into is not None:
+            detail["into"] = query.into
         if query.slide is not None:
             detail["slide"] = print_window(query.window, query.slide)
         limit = getattr(query.output, "limit", None)
         if limit is not None:
             detail["limit"] = limit.number
+        if picks_matches(query) or query.skips_past:
+            detail["picks"] = print_picks(query)
         having = getattr(query.output, "having", None)
         if having is not None:
             detail["having"] = print_expression(having)
         content = [query.name, detail["gives"], detail.get("having")]
         content += [detail["limit"]] if limit is not None else []
+        content += [detail["picks"]] if "picks" in detail else []
         return self.add(
             Operator(
                 identity("output", content, (source,)),
@@ -326,7 +345,7 @@ class Graph:
                 detail,
                 AGGREGATE_COLUMNS if is_aggregate else MATCHES,
                 ("time",),
-                spread_of(query.key, query.window.is_count),
+                spread_of(query.key, not query.is_timed),
                 NO_STATE,
                 rows=rows,
             )
@@ -364,36 +383,31 @@ def setting(query: Query) -> list[Any]:
 
 def window_state(query: Query, what: str) -> OperatorState:
     """What the window of a query bounds."""
+    if query.window.is_endless:  # one partial match of each stage
+        stages = sum(1 for _ in positive_events(query.pattern))
+        return OperatorState("events", stages * (stages - 1) // 2)
     return state_of(query.window, what)
 
 
 def _gives(query: Query) -> list[str]:
     """What stands in the rows of a query."""
+    if isinstance(query.output, Funnel):
+        return list(query.output.funnel.texts())
     if isinstance(query.output, Aggregation):
         return [item.text for item in query.output.items]
     found = []
+    if isinstance(query.output, SituationPattern):
+        found += query.output.temporal.edges()
     for item in query.output.items:
         if isinstance(item, ReturnAttribute):
             found.append(f"{item.alias}.{item.attribute}")
         else:
             value = getattr(item, "value", None)
             text = getattr(item, "alias", "") if value is None else print_expression(value)
+            if isinstance(item, ReturnEvents):
+                text = f"[{', '.join(item.aliases)}]"
             found.append(f"{text} AS {item.name}" if item.name else text)
     return found
-
-
-def _reads(pattern: Pattern, mark: str = "") -> Iterator[str]:
-    """The types of a pattern in order, with a `!` where they are negated."""
-    if isinstance(pattern, Event):
-        yield mark + pattern.symbol.type
-    for part in parts_of(pattern):
-        yield from _reads(part, "!" if isinstance(pattern, Neg) else mark)
-
-
-def print_window(window: Window, slide: int | None = None) -> str:
-    """A window's size, or its slide, as people write it."""
-    size = window.size if slide is None else slide
-    return f"{size} events" if window.is_count else print_nanoseconds(size)
 
 
 COUNTS = {"end": "time", "count": "count"}
@@ -422,6 +436,14 @@ def _pass_operator(graph: Graph, group: PassGroup, queries: Sequence[Query]) -> 
         inputs = [graph.partition(first.key, first.window.is_count)]
     content: list[Any] = [group.engine, *sorted(fingerprint(query) for query in queries)]
     content += [[*setting(query), query.slide] for query in queries]
+    detail = {}
+    if group.shared:
+        named = {query.name: query for query in queries}
+        parts = [shared_part(places, named) for places in group.shared]
+        detail["shared"] = [
+            {"pattern": list(part.texts), "queries": list(part.places)} for part in parts
+        ]
+        content += [list(part.texts) for part in parts]
     widest = max(queries, key=lambda query: query.window.size)
     return Operator(
         identity("pass", [*content, *graph.salt(first)], inputs),
@@ -430,12 +452,13 @@ def _pass_operator(graph: Graph, group: PassGroup, queries: Sequence[Query]) -> 
         {
             "engine": group.engine,
             "device": group.device,
-            "pattern": ", ".join(print_pattern(query.pattern) for query in queries),
+            "pattern": ", ".join(shown_pattern(query) for query in queries),
             "queries": [query.name for query in queries],
+            **detail,
         },
         {"start": "time", "end": "time"},
         ("end",),
-        spread_of(first.key, first.window.is_count),
+        spread_of(first.key, not first.is_timed),
         window_state(widest, "partial matches"),
         group.cost.shared if group.cost is not None else 0.0,
     )

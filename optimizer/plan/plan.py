@@ -64,6 +64,7 @@ OperatorKind = OneOf[
     "compact",  # listing matches in order
     "pass",  # answering queries in one pass over the events in order
     "output",  # making the rows of one query
+    "into",  # rows of a query as events that other queries read
     "sink",  # sorting and writing the rows of all
 ]
 CONSTRUCTING: tuple[OperatorKind, ...] = (
@@ -181,7 +182,7 @@ _JOINED = _Needs(_MATCHES, order="end", alike=True)
 _NEEDS: Mapping[OperatorKind, _Needs] = {
     "scan": _Needs((), 0, 0),
     "conditions": _Needs(("scan",), 1, 1),
-    "symbol": _Needs(("conditions",), 1, 1),
+    "symbol": _Needs(("conditions", "into"), 1, 2),
     "partition": _Needs(("scan",), 1, 1),
     "events": _Needs(("partition", "symbol"), 2, 2),
     "segment": _Needs(("events", "segment"), order="end", alike=True),
@@ -191,6 +192,7 @@ _NEEDS: Mapping[OperatorKind, _Needs] = {
     "pass": _Needs(("events", "partition"), alike=True),
     "output": _Needs(("counter", "pass", *_MATCHES), 1, 1, order="end", alike=True),
     **{kind: _JOINED for kind in CONSTRUCTING if kind not in ("stepwise", "compact")},
+    "into": _Needs(("output",), 1, 1),
     "sink": _Needs(("output",)),
 }
 
@@ -351,6 +353,9 @@ class SparkLayout:
     buckets: int | None = None
 
 
+_BESIDE = ("workload", "notes", "access")  # what the id of a plan does not stand for
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a workload will run.
@@ -387,6 +392,8 @@ class Plan:
     # By query, the rules beyond those of its planning form that it was rewritten by.
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    # How stored events would be read, as far as was asked; a run decides it for its own events.
+    access: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check(self.queries, (group.queries for group in self.groups), self.operators)
@@ -397,16 +404,15 @@ class Plan:
     @cached_property
     def id(self) -> str:
         """The same for the same content, in every process."""
-        content = {k: v for k, v in _plain(self).items() if k not in ("workload", "notes")}
+        content = {k: v for k, v in _plain(self).items() if k not in _BESIDE}
         text = json.dumps([VERSION, content], sort_keys=True, separators=(",", ":"))
         return "plan-" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def to_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values, `version` and `id` first; `notes` where there are any."""
+    """The plan as plain values, `version` and `id` first; `notes`, `access` where there are any."""
     content = {"version": VERSION, "id": plan.id, **_plain(plan)}
-    if not plan.notes:
-        del content["notes"]
+    content = {k: v for k, v in content.items() if v or k not in ("notes", "access")}
     plain: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
     return plain
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from optimizer.ir.pattern import (
     And,
+    Event,
     Neg,
     Pattern,
     Proj,
@@ -197,8 +198,10 @@ def _problem(body: Body) -> str | None:
 
 
 def _misplaced(node: Pattern, parent: Pattern | None) -> str | None:
-    """Negations stand in SEQ and AND, beside something positive; Proj is no part of SEQ or Proj."""
-    if isinstance(node, Neg) and not isinstance(parent, (Seq, And)):
+    """Negations stand in SEQ and AND, beside something positive, and between the events of a group;
+    Proj is no part of SEQ or Proj.
+    """
+    if isinstance(node, Neg) and not isinstance(parent, (Seq, And, Event)):
         return "a negation stands outside SEQ and AND"
     if isinstance(node, Proj) and isinstance(parent, (Seq, Proj, Neg)):
         return "a Proj stands inside SEQ, Proj or a negation"

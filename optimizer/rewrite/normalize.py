@@ -29,6 +29,10 @@ from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload, FixedAttribute, Query
 from optimizer.rewrite.body import Body, count_alternatives, disjuncts, gaps, last_events
 from optimizer.rewrite.driver import RuleStep, rewrite
+from optimizer.rewrite.durations import NAME as DURATIONS
+from optimizer.rewrite.durations import with_durations
+from optimizer.rewrite.optional_parts import NAME as OPTIONAL
+from optimizer.rewrite.optional_parts import without_optional
 from optimizer.rewrite.rule import Names, NodeContext, Rule
 from optimizer.rewrite.rules import (
     ALTERNATIVES,
@@ -42,6 +46,8 @@ from optimizer.rewrite.rules import (
     push_down,
 )
 from optimizer.rewrite.rules.distribute import MAX_DISJUNCTS
+from optimizer.rewrite.strategies import NAME as STRATEGY
+from optimizer.rewrite.strategies import without_strategy
 from workloads import expressions as ex
 from workloads.errors import SheafError
 from workloads.syntax import One
@@ -241,7 +247,9 @@ def normalize_workload(workload: BoundWorkload) -> BoundWorkload:
 @lru_cache(maxsize=16_384)  # a query is planned and run in several places
 def normalize_query(query: Query) -> Query:
     """The query in its planning form; one that is rewritten beyond that stays as it is."""
-    if query.strategy != "any":
+    query = without_optional(without_strategy(query))
+    query = with_durations(query) if query.lasting else query
+    if not query.is_rewritten:
         return query  # rules keep every match, and not which of them count
     if _is_plain(query) or any(isinstance(node, Proj) for node in walk(query.pattern)):
         return query
@@ -273,7 +281,16 @@ def planning_form(query: Query, off: Iterable[str] = ()) -> PlanningForm:
     """The planning form of a query, with its steps; `off` names rules to leave out."""
     left_out = tuple(off)
     trace: list[RuleStep] = []
-    while query.strategy == "any":
+    counting, query = query, without_strategy(query)
+    if query is not counting:
+        trace.append(RuleStep(STRATEGY, Body(query.pattern, query.conditions)))
+    optional, query = query, without_optional(query)
+    if query is not optional:
+        trace.append(RuleStep(OPTIONAL, Body(query.pattern, query.conditions)))
+    if query.lasting:
+        query = with_durations(query)
+        trace.append(RuleStep(DURATIONS, Body(query.pattern, query.conditions)))
+    while query.is_rewritten:
         found = rewrite(
             Body(query.pattern, query.conditions),
             PLANNING,
@@ -323,7 +340,7 @@ def normalize(query: Query, off: Iterable[str] = (), stream: Stream | None = Non
     """
     planning = planning_form(query, off)
     body = Body(planning.query.pattern, planning.query.conditions)
-    if query.strategy != "any":
+    if not planning.query.is_rewritten:
         return NormalForm(query, planning, body, (), form_of(body.pattern), ())
     left_out = [name for name in off if name != NAME]
     trace = list(planning.trace)
@@ -437,7 +454,7 @@ def alternative_forms(query: Query, stream: Stream | None = None) -> tuple[Query
     """
     planned = normalize_query(query)
     projected = any(isinstance(node, Proj) for node in walk(planned.pattern))
-    if projected or planned.strategy != "any":
+    if projected or not planned.is_rewritten:
         return (QueryForm(planned),)
     forms = {planned: QueryForm(planned)}
     for rules in _CHOICES if any(map(_has_choice, walk(planned.pattern))) else ():

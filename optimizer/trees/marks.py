@@ -12,10 +12,12 @@ from optimizer.bind.conditions import canonical, is_readable, read_condition
 from optimizer.ir.pattern import (
     And,
     Event,
+    GroupWithout,
     Neg,
     Or,
     Pattern,
     Proj,
+    Quantifier,
     Seq,
     Symbol,
     events,
@@ -31,7 +33,6 @@ from workloads.syntax import (
     Exactly,
     One,
     Plus,
-    Quantifier,
 )
 
 _KINDS: Mapping[str, type[Seq] | type[And] | type[Or]] = {"SEQ": Seq, "AND": And, "OR": Or}
@@ -169,7 +170,7 @@ def quantifier_text(quantifier: Quantifier) -> str:
     match quantifier:
         case One():
             return "1"
-        case Plus():
+        case Plus() | GroupWithout():  # which no tree runs: one only estimates its rows
             return "+"
         case Exactly(count):
             return f"^{count}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from optimizer.ir.pattern import print_pattern
+from optimizer.ir.pattern import GroupWithout, print_pattern, print_without
 from optimizer.trees.cost_walk import CostStep
 from optimizer.trees.tree import (
     AndJoin,
@@ -101,6 +101,8 @@ def print_closure(closure: Closure, labels: Labels | None = None) -> str:
             return f"{name}^{count}"
         case All():
             return f"ALL {name}"
+        case GroupWithout():
+            return f"{name}{print_without(closure.quantifier)}"
         case One():
             return name
 

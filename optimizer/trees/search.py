@@ -15,6 +15,7 @@ from optimizer.cost import unit_costs as cost
 from optimizer.cost.unit_costs import ZSTREAM, JoinCosts
 from optimizer.ir.pattern import (
     Event,
+    GroupWithout,
     Neg,
     Pattern,
     Position,
@@ -27,7 +28,7 @@ from optimizer.ir.pattern import (
     walk,
 )
 from optimizer.ir.pattern import events as components
-from optimizer.ir.query import Aggregation, Query
+from optimizer.ir.query import Aggregation, Query, is_about_situations
 from optimizer.statistics import KeyStatistics, Statistics
 from optimizer.trees.build_problem import compile_query
 from optimizer.trees.cost_walk import CostStep, walk_cost
@@ -413,12 +414,24 @@ MAX_CHOICES = 64  # ways to read the ORs of a pattern; each has a tree of its ow
 
 def refusal(query: Query) -> str | None:
     """Why a query is not run as a tree; None where it is."""
+    if query.special_windows is not None:
+        return query.special_windows
+    if is_about_situations(query):
+        return "it is about situations, which are derived in order"
     if query.strategy != "any":
         return f"of its matches only those of STRATEGY {query.strategy.upper()} count"
+    if any(ex.prev_alias(condition) is not None for condition in query.conditions):
+        return "its conditions compare events with those just before them"
     aggregates = isinstance(query.output, Aggregation)
+    if aggregates and query.lasting:
+        return f"windows hold events of {query.lasting[0]} from their start on"
     for node in walk(query.pattern):
         if isinstance(node, Proj):
             return "some of its components only have to exist"
+        if isinstance(node, Event) and isinstance(node.quantifier, GroupWithout):
+            if not node.quantifier.absent:
+                return f"the group {node.alias} has a given number of events"
+            return f"between the events of {node.alias} something must not occur"
     try:
         choices = alternatives(query.pattern)
     except TooLargeError:

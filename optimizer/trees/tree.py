@@ -11,6 +11,7 @@ from optimizer.bind.conditions import canonical, read_condition
 from optimizer.ir.pattern import (
     Event,
     Neg,
+    Quantifier,
     Seq,
     Symbol,
     positive_events,
@@ -23,7 +24,7 @@ from optimizer.trees.errors import TreeError as TreeError
 from optimizer.trees.marks import MarkTest, quantifier_of, quantifier_text
 from workloads import expressions as ex
 from workloads.printing import print_expression
-from workloads.syntax import Exactly, Plus, Quantifier
+from workloads.syntax import Exactly, Plus
 
 Side = OneOf["left", "right"]
 Propagation = OneOf["push", "pull", "pass-down"]

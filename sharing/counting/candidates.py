@@ -42,6 +42,7 @@ class SharedSetting(NamedTuple):
     is_count: bool  # are windows counted in events?
     order: tuple[str, ...] = ()  # the columns that say which event is before which
     keeps_all: bool = False  # all events at once, as windows of so many events that slide do
+    added: tuple[str, ...] = ()  # of keys that differ by component
 
 
 class CountSetting(NamedTuple):
@@ -51,12 +52,14 @@ class CountSetting(NamedTuple):
     window: Window
     slide: int | None = None
     order: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
 
     @property
     def shared(self) -> SharedSetting:
         """What others that share with it have too: windows and slides may differ."""
         is_count = self.window.is_count
-        return SharedSetting(self.key, is_count, self.order, is_count and self.slide is not None)
+        keeps_all = is_count and self.slide is not None
+        return SharedSetting(self.key, is_count, self.order, keeps_all, self.added)
 
 
 @dataclass(frozen=True)

@@ -467,7 +467,7 @@ class GroupAssigner:
 
 def setting_of(query: Query) -> CountSetting:
     """How a query looks at the stream."""
-    return CountSetting(query.key, query.window, query.slide)
+    return CountSetting(query.key, query.window, query.slide, added=query.added_columns)
 
 
 def trusted(group: Sequence[Query], statistics: Statistics) -> bool:

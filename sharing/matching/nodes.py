@@ -222,10 +222,11 @@ class MatchSetting(NamedTuple):
 
     key: tuple[str, ...]
     is_count: bool
+    added: tuple[str, ...] = ()  # of keys that differ by component
 
     @staticmethod
     def of(query: Query) -> MatchSetting:
-        return MatchSetting(query.key, query.window.is_count)
+        return MatchSetting(query.key, query.window.is_count, query.added_columns)
 
 
 class NodePosition(NamedTuple):

@@ -29,6 +29,7 @@ from api.run_settings import OptionError, Runner, RunSettings
 from api.store.jobs import _request
 from api.store.schema import JobRow
 from engines.columns.occurrences import Occurrences
+from engines.limits import EventsError
 from engines.spark.stream.job import RouteTurn, StreamProgress
 from optimizer.bind.binder import load_bound
 from tests.api.service import finished, is_problem
@@ -390,14 +391,14 @@ def test_the_folder_of_a_stream_may_be_empty_where_its_columns_are_known(
     check_source(body["source"], LiveJobOptions(), declared, roots)
 
 
-def test_events_in_memory_are_no_path(client: Client) -> None:
+def test_events_in_memory_are_no_path_of_a_service(client: Client) -> None:
     table: Any = pa.table({"ts": [1]})
     with pytest.raises(TypeError, match=r"this is a Table: write it to a file.*to_parquet"):
         client.launch("plan-1", table)
     with pytest.raises(TypeError, match="sample is a path"):
         client.plan("w", sample=table)
-    with pytest.raises(TypeError, match="this is a Table"):
-        sheaf.run(WORKLOAD, table)
+    with pytest.raises(EventsError, match=r"^the events: no column 'kind'"):
+        sheaf.run(WORKLOAD, table)  # this process may take it: what is missing are columns
 
 
 # --- the rest ------------------------------------------------------------------------------------

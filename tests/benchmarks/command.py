@@ -33,7 +33,8 @@ def bench(
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
             "model, plan-fidelity, queries, sql, devices, zstream, odense, passdown, neel, "
-            "detection, spark, live, service, whole, or stream for your own; all but that if none."
+            "detection, rowpattern, funnels, spark, live, service, access, tpstream, rules, whole, "
+            "or stream for your own; all but that if none."
         ),
     ] = None,
     rows: Annotated[
@@ -43,7 +44,13 @@ def bench(
         ),
     ] = None,
     events: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Your events. For stream.")
+        str | None, typer.Option(metavar="PATH", help="Your events. For stream and rules.")
+    ] = None,
+    rules: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Your Sigma rules, a folder. For rules.")
+    ] = None,
+    logsources: Annotated[
+        str | None, typer.Option(metavar="PATH", help="What their log sources mean. For rules.")
     ] = None,
     workload: Annotated[
         str | None, typer.Option(metavar="WORKLOAD", help="Your queries. For stream.")
@@ -61,10 +68,17 @@ def bench(
     ] = False,
 ) -> None:
     """Measure; every ratio compares times of one run, and variants that differ in results fail."""
-    from tests.benchmarks import by_whole, tables
+    from tests.benchmarks import by_own_rules, by_whole, tables
     from workloads.errors import SheafError
 
-    benchmarks = _chosen(name, events, workload, small)
+    benchmarks: dict[str, tuple[str, Callable[[], Iterator[Row]]]]
+    if name == "rules" and rules is not None and events is not None:
+        found = partial(by_own_rules, rules, events, logsources, _size(small))
+        benchmarks = {name: (_about(by_own_rules), found)}
+    elif rules is not None or logsources is not None:
+        raise SheafError("--rules and --events go together, with the benchmark 'rules'")
+    else:
+        benchmarks = _chosen(name, events, workload, small)
     if name == "whole":
         benchmarks = {name: (_about(by_whole), partial(by_whole, _size(small), rows or (), full))}
     elif rows or full:
@@ -74,14 +88,14 @@ def bench(
         typer.echo(f"{_machine()} {tables.UNITS}\n")
     elif form == "text":
         typer.echo(f"{_machine()}\n{tables.UNITS}")
-    for chosen, (text, found) in benchmarks.items():
+    for chosen, (text, rows_of) in benchmarks.items():
         if form == "json":
-            lines: Iterator[str] = map(tables.as_json, found())
+            lines: Iterator[str] = map(tables.as_json, rows_of())
         elif form == "markdown":
-            lines = tables.as_markdown(chosen, text, found())
+            lines = tables.as_markdown(chosen, text, rows_of())
         else:
             typer.echo(f"\n{chosen}: {text}")
-            lines = tables.as_text(found())
+            lines = tables.as_text(rows_of())
         for line in lines:
             typer.echo(line)
 

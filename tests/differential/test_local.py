@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engines.input.event_table import Events, from_table
@@ -26,6 +26,8 @@ from optimizer.ir.query import (
 from optimizer.rewrite.normalize import normalize
 from tests.running import How, run_local
 from tests.strategies import SHAPE, Row, has_sequence, queries_with_rows
+from workloads import expressions as ex
+from workloads.errors import UnsupportedError
 
 COLUMNS = {"ts": pa.int64(), "kind": pa.string(), "k": pa.int64(), "x": pa.int64(), "y": pa.int64()}
 
@@ -82,7 +84,7 @@ def projected(case: Case) -> st.SearchStrategy[Case]:
             aggregates = tuple(
                 item
                 for item in query.output.items
-                if item.operand is None or item.operand.alias in visible
+                if item.operand is None or ex.aliases(item.operand) <= set(visible)
             )
             output = Aggregation(aggregates or (Aggregate("count", None, "COUNT(*)"),))
         changed = replace(query, pattern=pattern, output=output)
@@ -131,7 +133,11 @@ def test_doubles_and_integers_that_overflow(case: Case) -> None:
     columns["x"] = pc.multiply(columns["x"].cast(pa.float64()), 0.1)
     columns["y"] = pc.multiply(columns["y"], 2**61)
     events = from_table(pa.table(columns), workload.stream)
-    found = run_local(workload, events, how=How(counting=False))
+    try:
+        found = run_local(workload, events, how=How(counting=False))
+    except UnsupportedError as error:  # such as SUM(a.y * 3), which no 64 bits hold
+        assert "an aggregated value is a whole number beyond 64 bits" in str(error)  # noqa: PT017
+        assume(False)
     assert multiset(found) == multiset(run_oracle(workload, events))
 
 

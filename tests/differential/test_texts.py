@@ -50,6 +50,7 @@ OF_ONE = [
     "a.x CONTAINS a.y",
     "length(a.x) > 4",
     "substring(a.x, 2, 3) = 'owe' OR substring(a.x, -1, 4) = 'ab'",
+    "slice(a.x, -3) = 'ell' OR slice(a.x, 1, -1) = 'owe' OR slice(a.x, 0, 2) = 'ab'",
     "text(a.n) = '33' OR number(a.x) > 5",
     "a.args = 'ab'",
     "a.args != 'ab'",

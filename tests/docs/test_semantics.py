@@ -1,4 +1,4 @@
-"""The examples of docs/semantics.md give the rows that are printed there."""
+"""The examples of docs/semantics.md and docs/stream-sql.md give the rows that are printed there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
 
@@ -21,7 +22,8 @@ from optimizer.ir.query import BoundWorkload
 from tests.oracle.notation import rows, workload
 from tests.running import How, run_local
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "semantics.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, SQL_PAGE = DOCS / "semantics.md", DOCS / "stream-sql.md"
 
 ENGINES: dict[str, Callable[[BoundWorkload, Events], Results]] = {
     "reference": run_oracle,
@@ -37,6 +39,7 @@ class Example:
     line: int
     stream: str
     query: str = ""
+    others: tuple[str, ...] = ()  # whose rows it reads
     declared: dict[str, Any] = field(default_factory=dict)
     engines: tuple[str, ...] = tuple(ENGINES)
     rows: tuple[str, ...] = ()
@@ -57,7 +60,9 @@ def examples(page: str) -> Iterator[Example]:
                 case "stream":
                     if current.query:
                         yield current
-                    current = replace(current, stream=rest.strip(), query="")
+                    current = replace(current, stream=rest.strip(), query="", others=())
+                case "with":
+                    current = replace(current, others=(*current.others, rest.strip()))
                 case "query":
                     if current.query:
                         yield current
@@ -101,12 +106,24 @@ def printed(results: Results) -> Counter[str]:
     return lines
 
 
+def of_query(results: Results, name: str) -> Results:
+    """The rows of one query."""
+    kept = [
+        table.filter(pc.equal(table.column("query").cast(pa.string()), name))
+        for table in (results.aggregates, results.matches)
+    ]
+    return Results(*kept)
+
+
 def key_of(row: dict[str, Any]) -> list[str]:
     return [f"{name}={value(v)}" for name, v in json.loads(row["key"] or "{}").items()]
 
 
 def returned(name: str, found: Any) -> Iterator[str]:
     """What stands under a name in a match: an event by its name, or by the fields that it has."""
+    if found == []:
+        yield f"{name}=[]"
+        return
     sample = found[0] if isinstance(found, list) else found
     if not isinstance(sample, dict):
         yield f"{name}={value(found)}"
@@ -126,15 +143,17 @@ def value(found: Any) -> str:
 
 
 ALL = list(examples(PAGE.read_text(encoding="utf-8")))
+SQL = list(examples(SQL_PAGE.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda e: f"line {e.line}")
+@pytest.mark.parametrize("example", [*ALL, *SQL], ids=lambda e: f"line {e.line}")
 def test_an_example_gives_the_rows_of_the_page(example: Example) -> None:
     expected = Counter(row for row in example.rows if row != "none")
     assert example.rows, "a query without rows says 'none'"
     for name in example.engines:
-        bound = workload(example.query, **example.declared)
-        found = printed(ENGINES[name](bound, events_of(example.stream, bound)))
+        bound = workload(example.query, *example.others, **example.declared)
+        results = ENGINES[name](bound, events_of(example.stream, bound))
+        found = printed(of_query(results, bound.queries[0].name))
         assert found == expected, name
 
 
@@ -146,3 +165,4 @@ def test_only_the_count_beyond_64_bits_is_left_to_the_local_engine() -> None:
         f"{float(2**64 - 1)} exact=false",
     ]
     assert PAGE.read_text(encoding="utf-8").count("\nquery ") == len(ALL)
+    assert SQL_PAGE.read_text(encoding="utf-8").count("\nquery ") == len(SQL)

@@ -35,6 +35,23 @@ def where(condition, pattern="SEQ(A a, B b, C c)"):
     ("query", "message", "hint"),
     [
         ("PATTERN SEQ(A a, B a) RETURN a WITHIN 1 s", "alias 'a' is used twice", None),
+        ("PATTERN SEQ(: A a, B b) RETURN a WITHIN 1 s", "before the first part", "leave it out"),
+        ("PATTERN SEQ(A a, : !B b, C c) RETURN a WITHIN 1 s", "before a negation", "next part"),
+        ("PATTERN SEQ(A a, > AND(B b, C c)) RETURN a WITHIN 1 s", "begins with an AND", "single"),
+        ("PATTERN SEQ(A a, : B b) STRATEGY NEXT RETURN a WITHIN 1 s", "mark ':' stands in", "one"),
+        ("PATTERN SEQ(A a, B:+ b) STRATEGY NEXT RETURN a WITHIN 1 s", "':+' stands in", "'+'"),
+        ("PATTERN OR(A a, B b) STRATEGY NEXT RETURN a WITHIN 1 s", "this is an OR", "each order"),
+        (
+            "PATTERN SEQ(A a, B b) AFTER MATCH SKIP PAST LAST EVENT RETURN a WITHIN 1 s",
+            "goes with STRATEGY NEXT or STRICT, not ANY",
+            "STRATEGY NEXT",
+        ),
+        (
+            "PATTERN SEQ(A a, B b) STRATEGY NEXT AFTER MATCH SKIP PAST LAST EVENT "
+            "AGG COUNT(*) WITHIN 1 s",
+            "goes with RETURN",
+            "count the rows",
+        ),
         ("PATTERN SEQ(A, A) RETURN A WITHIN 1 s", "occurs 2 times", None),
         ("PATTERN SEQ(A a, B b) WHERE c.x = 1 RETURN a WITHIN 1 s", "unknown alias 'c'", "a, b"),
         ("PATTERN SEQ(A apple, B b) RETURN aple WITHIN 1 s", "unknown alias 'aple'", "'apple'"),
@@ -51,7 +68,6 @@ def where(condition, pattern="SEQ(A a, B b, C c)"):
         ("PATTERN A a AGG SUM(a.y) WITHIN 1 s", "sum takes a number", None),
         ("PATTERN SEQ(A a, !B b) AGG SUM(b.x) WITHIN 1 s", "'b' is negated", None),
         ("PATTERN A a AGG MEDIAN(a.x) WITHIN 1 s", "unknown aggregate", None),
-        ("PATTERN A a AGG COUNT(a.x) WITHIN 1 s", "COUNT counts matches", "COUNT(*)"),
         ("PATTERN A a AGG a.x WITHIN 1 s", "AGG takes aggregates", None),
         ("PATTERN A a AGG COUNT(*) HAVING a.x > 1 WITHIN 1 s", "HAVING compares", None),
         ("PATTERN A a RETURN a WITHIN 0 s", "a window of 0 s", None),
@@ -195,3 +211,11 @@ class TestSymbols:
     def test_a_group_aggregate_is_not_local(self):
         query = where("sum(b.x) > 5", "SEQ(A a, B+ b, C c)")
         assert len(query.conditions) == 1
+
+
+def test_a_star_returns_every_positive_component():
+    star, spelled = bind(
+        "QUERY s PATTERN OR(SEQ(A a, !B b, C+ c), E e) RETURN *, a.x + 1 AS more WITHIN 1 s",
+        "QUERY t PATTERN OR(SEQ(A a, !B b, C+ c), E e) RETURN a, c, e, a.x + 1 AS more WITHIN 1 s",
+    )
+    assert star.output == spelled.output

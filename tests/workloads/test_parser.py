@@ -38,6 +38,30 @@ def test_quantifiers():
     assert pattern_of("ALL A a") == sx.Component("A", "a", sx.All())
 
 
+def test_marks_stand_before_parts_in_both_forms():
+    written = parse_query("PATTERN SEQ(A a, : B b, > C:+ c, D d) RETURN a WITHIN 1 s").pattern
+    assert written.marks == (None, "strict", "next", None)
+    infix = parse_query("PATTERN A a : B b > C :+ c ; D d RETURN a WITHIN 1 s").pattern
+    assert infix == written
+
+
+def test_strategies_and_what_comes_after_a_match():
+    text = "PATTERN SEQ(A a, B b) {} RETURN a WITHIN 1 s"
+    assert parse_query(text.format("strategy next")).strategy == "next"
+    for group in ("B+", "B:+", "B^2", "ALL B"):
+        query = parse_query(f"PATTERN {group} STRATEGY STRICT RETURN B WITHIN 1 s")
+        assert query.strategy == "strict"
+    skip = "STRATEGY STRICT AFTER MATCH SKIP PAST LAST EVENT"
+    assert parse_query(text.format(skip)).skip == "past last event"
+
+
+def test_words_of_strategies_are_names_elsewhere():
+    query = parse_query(
+        "PATTERN SEQ(AFTER after, Strategy b) WHERE after.skip > 1 RETURN b WITHIN 1 s"
+    )
+    assert [part.type for part in query.pattern.parts] == ["AFTER", "Strategy"]
+
+
 def test_keywords_in_any_case_and_clauses_in_any_order():
     one = parse_query("query q pattern seq(A a, B) within 1 min return a where a.x > 1")
     two = parse_query("QUERY q PATTERN SEQ(A a, B) WHERE a.x > 1 RETURN a WITHIN 1 MIN")
@@ -85,6 +109,12 @@ def test_aggregates_keep_their_spelling():
         ("PATTERN A^0 a RETURN a WITHIN 1 s", "group of 0", 11, None),
         ("PATTERN A^1.5 a RETURN a WITHIN 1 s", "group of 1.5", 11, None),
         ("PATTERN A a RETURN a WITHIN 1 s WITHIN 2 s", "WITHIN is given twice", 33, None),
+        (
+            "PATTERN A a AGG COUNT(*) GROUP BY a.x WITHIN 1 s",
+            "GROUP BY is no",
+            26,
+            "PARTITION BY x",
+        ),
         ("PATTERN A a RETURN a AGG COUNT(*) WITHIN 1 s", "AGG and RETURN", 13, "two queries"),
         ("PATTERN A a WITHIN 1 s", "neither AGG nor RETURN", 1, "AGG COUNT(*)"),
         ("PATTERN A a RETURN a", "WITHIN is missing", 1, "WITHIN 10 min"),
@@ -92,7 +122,20 @@ def test_aggregates_keep_their_spelling():
         ("", "the query ends here", 1, None),
         ("PATTERN A a RETURN a WITHIN", "the query ends here; expected", 28, None),
         ("PATTERN A a RETURN a WITHIN 1 s ;", "unexpected ';'", 33, None),
-        ("PATTERN A ? RETURN a WITHIN 1 s", "unexpected character '?'", 11, None),
+        ("PATTERN A @ RETURN a WITHIN 1 s", "unexpected character '@'", 11, None),
+        ("PATTERN A{3,2} a RETURN a WITHIN 1 s", "at least 3 and at most 2", 10, "{2,3}"),
+        ("PATTERN A{0,0} a RETURN a WITHIN 1 s", "no event at all", 10, "!E"),
+        ("PATTERN A{1.5,} a RETURN a WITHIN 1 s", "'1.5' is no size of a group", 11, "{n,}"),
+        ("PATTERN A{2,101} a RETURN a WITHIN 1 s", "'101' is no size of a group", 13, None),
+        ("PATTERN A{2;3} a RETURN a WITHIN 1 s", "expected ',' or '}'", 12, None),
+        ("PATTERN (A a; B b)+ RETURN a WITHIN 1 s", "'+' stands behind a bracket", 19, "chain"),
+        ("PATTERN A a STRATEGY NEX RETURN a WITHIN 1 s", "unknown strategy", 22, "NEXT"),
+        (
+            "PATTERN A a AFTER MATCH SKIP PAST LAST ROW RETURN a WITHIN 1 s",
+            "unknown 'AFTER MATCH SKIP PAST LAST ROW'",
+            13,
+            "AFTER MATCH SKIP PAST LAST EVENT",
+        ),
     ],
 )
 def test_errors_name_the_place_the_cause_and_the_remedy(text, message, column, hint):
@@ -144,3 +187,34 @@ def test_a_condition_alone():
     assert parse_condition("action = 'view'") == ex.Comparison(
         "=", ex.Attribute("", "action"), ex.Literal("view")
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "quantifier", "optional"),
+    [
+        ("A? a", sx.ONE, True),
+        ("A* a", sx.Plus(), True),
+        ("A{0,} a", sx.Plus(), True),
+        ("A{1,} a", sx.Plus(), False),
+        ("A{3} a", sx.Between(3, 3), False),
+        ("A {2, 4} a", sx.Between(2, 4), False),
+        ("A{2,} a", sx.Between(2, None), False),
+        ("A{0,1} a", sx.Between(1, 1), True),
+        ("A:* a", sx.ConsecutivePlus(), True),
+        ("A: {3} a", sx.Between(3, 3, True), False),
+        ("A:{2,} a", sx.Between(2, None, True), False),
+    ],
+)
+def test_how_many_events_a_component_takes(
+    written: str, quantifier: sx.Quantifier, optional: bool
+) -> None:
+    query = parse_query(f"PATTERN {written} RETURN a WITHIN 1 s")
+    assert query.pattern == sx.Component("A", "a", quantifier, optional=optional)
+
+
+def test_several_where_clauses_hold_together():
+    two = parse_query(
+        "PATTERN SEQ(A a, B b) WHERE a.x > 1 RETURN a WITHIN 1 s WHERE b.x > 2 AND [k]"
+    )
+    one = parse_query("PATTERN SEQ(A a, B b) WHERE a.x > 1 AND b.x > 2 AND [k] RETURN a WITHIN 1 s")
+    assert two == one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from workloads.generators.distributions import Constant, Integers, Keys, OneOfValues, Uniform
 from workloads.generators.query_groups import TICKERS
 from workloads.generators.rates import uniform_rates
-from workloads.generators.spec import Attribute, StreamSpec
+from workloads.generators.spec import Attribute, Phase, StreamSpec
 
 # What the shop sells: name in types, item, views and purchases a second, price.
 _GOODS = (
@@ -112,4 +112,61 @@ def _hospital() -> StreamSpec:
     )
 
 
-STREAMS = {"hospital": _hospital(), "shop": _shop(), "stocks": _stocks()}
+def _readings(**ranges: tuple[float, float]) -> dict[str, Attribute]:
+    return {name: Attribute(Uniform(*between)) for name, between in ranges.items()}
+
+
+def _driving() -> StreamSpec:
+    """Twenty cars in a convoy, each heard of about once a second: they cruise, race and brake."""
+    cruising = _readings(speed=(40, 60), accel=(-2, 2))
+    return StreamSpec(
+        rates={"Car": 20.0},
+        events=50_000,
+        seed=1,
+        unit="ms",
+        type="kind",
+        sequence="seq",
+        attributes={"car": Attribute(Keys(20)), **cruising},
+        phases=(
+            Phase(1_600),
+            Phase(160, attributes=_readings(speed=(50, 69), accel=(8.5, 11))),
+            Phase(60, attributes=_readings(speed=(71, 90), accel=(8.5, 11))),
+            Phase(240, attributes=_readings(speed=(75, 100), accel=(-1, 1))),
+            Phase(60, attributes=_readings(speed=(71, 85), accel=(-12, -9.5))),
+            Phase(100, attributes=_readings(speed=(30, 69), accel=(-12, -9.5))),
+            Phase(200, attributes=_readings(speed=(0, 0.5), accel=(-0.2, 0.2))),
+        ),
+    )
+
+
+def _machines() -> StreamSpec:
+    """Twelve machines in one hall, each read about once a second, that fare alike."""
+    calm = {"temperature": (50.0, 75.0), "vibration": (0.0, 4.0), "pressure": (8.0, 11.0)}
+    hot, shaking, pressed = (82.0, 95.0), (6.0, 9.0), (12.5, 15.0)
+    return StreamSpec(
+        rates={"Reading": 10.0},
+        events=30_000,
+        seed=1,
+        unit="ms",
+        type="kind",
+        sequence="seq",
+        attributes={"machine": Attribute(Keys(12)), **_readings(**calm)},
+        phases=(
+            Phase(1_200),
+            Phase(300, attributes=_readings(temperature=hot)),
+            Phase(200, attributes=_readings(temperature=hot, vibration=shaking)),
+            Phase(200, attributes=_readings(vibration=shaking)),
+            Phase(150, attributes=_readings(vibration=shaking, pressure=pressed)),
+            Phase(200, attributes=_readings(pressure=pressed)),
+        ),
+    )
+
+
+STREAMS = {
+    "driving": _driving(),
+    "funnels": _shop(),
+    "hospital": _hospital(),
+    "machines": _machines(),
+    "shop": _shop(),
+    "stocks": _stocks(),
+}

@@ -13,6 +13,7 @@ from api.cli.terminal.colour import echo_error, is_coloured
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.workload_files import open_workload
 from api.run_settings import OnError as OnErrorChoice
+from optimizer.bind.situation_notes import situation_notes
 from workloads.errors import SheafError, WorkloadError
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def check(
     documents = []
     for given in workloads:
         try:
-            _, bound = open_workload(given)
-            notes = [] if events is None else _notes(given, events, on_error)
+            workload, bound = open_workload(given)
+            notes = situation_notes(bound.queries)
+            notes += [] if events is None else _notes(given, events, on_error)
         except SheafError as error:
             wrong += 1
             documents.append(_refusal(given, error))
@@ -51,9 +53,12 @@ def check(
                 text = str(error)
                 echo_error(text if text.startswith("error:") else f"error: {text}")
         else:
-            documents.append({"workload": given, "ok": True, **_facts(bound), "notes": notes})
+            facts = {**_facts(bound), "refused": [asdict(rule) for rule in workload.refused]}
+            documents.append({"workload": given, "ok": True, **facts, "notes": notes})
             if not as_json:
                 typer.echo(_report(bound, explain))
+                for rule in workload.refused:
+                    typer.echo(f"note: {rule.render()}", err=True)
                 for note in notes:
                     typer.echo(f"note: {note}", err=True)
     if as_json:
@@ -69,7 +74,7 @@ def _refusal(given: str, error: SheafError) -> dict[str, Any]:
 
 
 def _facts(bound: BoundWorkload) -> dict[str, Any]:
-    from optimizer.ir.pattern import events
+    from optimizer.ir.pattern import ANY_TYPE, events
     from optimizer.ir.query import Aggregation
 
     queries = bound.queries
@@ -78,7 +83,9 @@ def _facts(bound: BoundWorkload) -> dict[str, Any]:
         "name": bound.name,
         "queries": [query.name for query in queries],
         "aggregate": sum(isinstance(query.output, Aggregation) for query in queries),
-        "types": sorted({e.symbol.type for query in queries for e in events(query.pattern)}),
+        "types": sorted(
+            {e.symbol.type for query in queries for e in events(query.pattern)} - {ANY_TYPE}
+        ),
         "keys": [list(key) for key in keys],
     }
 

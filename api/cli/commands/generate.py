@@ -15,7 +15,8 @@ def generate(
     name: Annotated[
         str,
         typer.Argument(
-            help="A bundled workload: shop, stocks or hospital.", autocompletion=bundled_names
+            help="A bundled workload: shop, funnels, stocks, hospital, driving or machines.",
+            autocompletion=bundled_names,
         ),
     ],
     out: Annotated[Path, typer.Option(help="Where to: .parquet, .csv or .jsonl.")],

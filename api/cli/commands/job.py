@@ -10,6 +10,7 @@ from typing import Literal as OneOf
 import typer
 
 from api.cli.commands.run_options import (
+    Access,
     Disorder,
     Match,
     OnError,
@@ -75,6 +76,7 @@ def launch(
     finish: Finish = False,
     on_error: OnError = "stop",
     disorder: Disorder = None,
+    access: Access = "auto",
     slice_rows: Slice = None,
     partial_limit: PartialLimit = None,
     on_limit: OnLimit = "stop",
@@ -86,7 +88,7 @@ def launch(
 ) -> None:
     """Run a plan over events."""
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match, access
     )
     settings.check("stream" if mode == "stream" else engine, as_flag, out)
     given = {

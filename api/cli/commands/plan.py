@@ -14,6 +14,7 @@ from typing import Literal as OneOf
 import typer
 
 from api.cli.commands.run_options import (
+    Access,
     Disorder,
     OnError,
     OnLimit,
@@ -105,6 +106,7 @@ def plan(
     ] = None,
     on_error: OnError = "stop",
     disorder: Disorder = None,
+    access: Access = "auto",
     slice_rows: Slice = None,
     partial_limit: PartialLimit = None,
     on_limit: OnLimit = "stop",
@@ -129,11 +131,12 @@ def plan(
     if events is not None and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, access=access
     )
     if settings != DEFAULT:
         settings.check("local", as_flag)
     notes: tuple[str, ...] = ()
+    reading: dict[str, Any] = {}
     report = None if old is None else read_report(old)
     previous = None if old is None or report is not None else read_plan(old)
     if server is not None:
@@ -153,6 +156,7 @@ def plan(
         known_ = given(read_statistics(statistics), bound.queries)
     elif events is not None:
         from api.cli.terminal.preview import tell_faults
+        from engines.access.choice import access_document
         from engines.limits import BadRowError
         from engines.statistics.measure import sample_files
 
@@ -164,6 +168,7 @@ def plan(
             raise SheafError(f"'{events}' has no events to plan by")
         tell_faults(sample.faults)
         bound, known_, notes = sample.workload, sample.statistics, sample.notes
+        reading = access_document(events, bound, access)
     costs = known()
     if report is not None:
         from engines.statistics.from_report import from_report
@@ -186,7 +191,7 @@ def plan(
         device=chosen_device(device),
     )
     stages = stages_of(bound, known_, options, to_document(parsed))
-    made = replace(stages.plan, notes=notes)
+    made = replace(stages.plan, notes=notes, access=reading)
     if explain:
         from sharing.stages_text import render_stages
 

@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 import typer
 
 from api.cli.commands.run_options import (
+    Access,
     Disorder,
     Match,
     OnError,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from workloads.workload import Workload
 
 SPARK = "Spark"
+MOST_REFUSED = 20  # rules that a run names
 STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
 
@@ -106,6 +108,7 @@ def run(
     ] = None,
     on_error: OnError = "stop",
     disorder: Disorder = None,
+    access: Access = "auto",
     slice_rows: Slice = None,
     statistics: Annotated[
         Path | None,
@@ -167,7 +170,7 @@ def run(
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
     live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match
+        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match, access
     )
     _check_options(
         engine,
@@ -205,7 +208,7 @@ def run(
         row_limit=row_limit,
         threads=threads,
     )
-    execution = Execution(engine, options, slice_rows, spark.where)
+    execution = Execution(engine, options, slice_rows, spark.where, access=access)
     source = EventSource(events, on_error, settings.late(), schema)
     if stream:
         report = run_live(made, source, out, live, execution)
@@ -215,6 +218,7 @@ def run(
         if not as_json:
             _show_rows(made, report, statistics)
         _show(report, verbose)
+    report.notes = [*_not_taken(parsed), *report.notes]
     for note in report.notes:
         typer.echo(f"note: {note}", err=True)
     report.seconds = {"plan": planning, **report.seconds}
@@ -225,6 +229,14 @@ def run(
     typer.echo(said, err=True)
     if report.ledger.stopped:
         raise typer.Exit(STOPPED)
+
+
+def _not_taken(workload: Workload) -> list[str]:
+    """The rules that are not among the queries, and why; of very many the first."""
+    said = [rule.render() for rule in workload.refused[:MOST_REFUSED]]
+    if more := len(workload.refused) - len(said):
+        said.append(f"{more:,} more rules were not taken; 'sheaf check' lists them all")
+    return said
 
 
 def _check_options(
@@ -339,8 +351,9 @@ def _show(report: RunReport, verbose: bool) -> None:
     """What a user should know of how the rows came about."""
     if report.unbounded:
         typer.echo(
-            f"note: all events were in memory for {', '.join(report.unbounded)}: a window counted "
-            "in events that slides, or that matches wait for, can stay open to the end",
+            f"note: all events were in memory for {', '.join(report.unbounded)}: a query "
+            "without a window, or with one counted in events that slides or that matches wait for, "
+            "can stay open to the end",
             err=True,
         )
     if report.faults is not None:

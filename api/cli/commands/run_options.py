@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from api.run_settings import Access as AccessMethod
 from api.run_settings import MatchFormat
 from api.run_settings import OnError as OnErrorChoice
 from workloads.workload import OnLimit as OnLimitChoice
@@ -50,6 +51,14 @@ Match = Annotated[
     typer.Option(
         help="What --out has matches as: JSON text, or in Parquet and Arrow a struct with a field "
         "for each name of RETURN.",
+    ),
+]
+Access = Annotated[
+    AccessMethod,
+    typer.Option(
+        help="How stored events are read: all of them (scan), only row groups that can matter "
+        "(index), or what is cheaper.",
+        rich_help_panel=EVENTS,
     ),
 ]
 PartialLimit = Annotated[

@@ -87,7 +87,7 @@ def needed(method: str, path: str) -> str | None:
         return "plan"
     if method in ("GET", "HEAD", "OPTIONS"):
         return "read"
-    return "run" if path.startswith("/v1/jobs") else "plan"
+    return "run" if path.startswith(("/v1/jobs", "/v1/indexes")) else "plan"
 
 
 class Access:

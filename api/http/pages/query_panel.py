@@ -1,4 +1,4 @@
-"""What a plan's page shows of one query."""
+"""What a plan's page shows of its queries: of one, and a row of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from api.http.problems import ProblemError
 from api.http.routes.state import handed, store
 from api.store import Store, StoredPlan
-from optimizer.explain.query_text import query_facts
+from optimizer.explain.query_text import query_facts, query_table
 from optimizer.explain.text import PlanText
 
 router = APIRouter(prefix="/pages")
@@ -31,3 +31,10 @@ def plan_query(
         raise ProblemError("not-found", f"plan '{id}' has no query '{name}'")
     text = _TEXTS.setdefault(stored, PlanText(stored.plan))
     return query_facts(text, name)
+
+
+@router.get("/plans/{id}/queries")
+def plan_queries(id: str, store: Annotated[Store, handed(store)]) -> list[dict[str, Any]]:
+    """What each query of a plan costs, and with how many others it shares."""
+    stored = store.plan(id)
+    return query_table(_TEXTS.setdefault(stored, PlanText(stored.plan)))

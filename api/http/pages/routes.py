@@ -15,6 +15,7 @@ from api.http.yaml_text import text_of
 from api.jobs.model import Job
 from api.jobs.queue import Jobs
 from api.store import Store, StoredPlan, UnknownIdError
+from optimizer.engines import situations
 from optimizer.explain.text import core_load
 from workloads import bundled
 
@@ -201,6 +202,7 @@ def job_page(request: Request, id: str, store: StoreIn, jobs: JobsIn) -> Respons
         notes=shown.notes,
         by_query=shown.rows_by_query or {},
         queries=kinds_by_query(store, job, removed),
+        situated=about_situations(store.plan(job.request.plan).document),
         others=[plan_summary(plan) for plan in plans if plan.id != job.request.plan],
         name=workload_name(store, job),
     )
@@ -217,6 +219,12 @@ def kinds_by_query(store: Store, job: Job, removed: Iterable[str]) -> list[tuple
     now = document["queries"]
     before = [name for name in dict.fromkeys(removed) if name not in now]
     return [(name, kinds.get(name, "")) for name in (*now, *before)]
+
+
+def about_situations(document: Mapping[str, Any]) -> frozenset[str]:
+    """The queries of a plan whose matches are drawn as situations in time."""
+    groups = [group for group in document["groups"] if group.get("engine") == situations.NAME]
+    return frozenset(name for group in groups for name in group["queries"])
 
 
 def title(stored: StoredPlan) -> str:

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from api.http.metrics import Metrics
 from api.http.settings import Settings
+from api.jobs.index_builds import IndexBuilds
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
 from api.planning.cache import PlanCache
@@ -34,6 +35,10 @@ def store(request: Request) -> Store:
 
 def jobs(request: Request) -> Jobs:
     return cast(Jobs, request.app.state.jobs)
+
+
+def indexes(request: Request) -> IndexBuilds:
+    return cast(IndexBuilds, request.app.state.indexes)
 
 
 def settings(request: Request) -> Settings:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
@@ -31,11 +32,18 @@ from api.http.schemas import (
     ExplainOut,
     PlanIn,
     PlanOut,
+    RefusedRuleOut,
     TaskOut,
     WorkloadOut,
     WorkloadSummary,
 )
-from api.http.views import plan_body, task_out, workload_body, workload_summary
+from api.http.views import (
+    plan_body,
+    task_out,
+    workload_body,
+    workload_out,
+    workload_summary,
+)
 from api.http.yaml_text import text_of
 from api.jobs.roots import Roots
 from api.planning.process_pool import INLINE_BYTES, CancelToken, ProcessPool
@@ -50,17 +58,18 @@ from api.planning.service import (
 from api.store import Store, StoredPlan, StoredWorkload
 from engines.calibration.machine_costs import known
 from workloads.errors import WorkloadError
+from workloads.imported_rules import RefusedRule
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
 JSON_TYPES = ("application/json", "text/json")
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
-_SCHEMA = {"type": "object", "required": ["stream", "queries"]}
+_SCHEMA = {"type": "object", "required": ["stream"]}
 _BODY = {
     "requestBody": {
         "required": True,
-        "description": "A workload document: name, stream, statistics, queries.",
+        "description": "A workload document: name, stream, statistics, queries, rules.",
         "content": {
             "application/json": {"schema": _SCHEMA, "example": EXAMPLE_WORKLOAD},
             "application/yaml": {
@@ -101,10 +110,10 @@ async def post_workload(request: Request, store: Annotated[Store, handed(store)]
 
     A changed workload of the same name is a new version of it.
     """
-    checked, text = await _checked(request)
-    stored = await run_in_threadpool(store.add_workload, *checked, text)
+    (bound, document), text = await _checked(request)
+    stored = await run_in_threadpool(store.add_workload, bound, document, text)
     headers = {"location": f"/v1/workloads/{stored.id}"}
-    return Response(workload_body(stored), 201, headers, "application/json")
+    return Response(_answer(stored, bound.refused), 201, headers, "application/json")
 
 
 @router.put(
@@ -126,7 +135,15 @@ async def put_workload(
             "post it to have it under its own name",
         )
     stored = await run_in_threadpool(store.add_workload, bound, document, text)
-    return Response(workload_body(stored), media_type="application/json")
+    return Response(_answer(stored, bound.refused), media_type="application/json")
+
+
+def _answer(stored: StoredWorkload, refused: Sequence[RefusedRule]) -> bytes | str:
+    """A workload that was kept, with the rules that are not among its queries."""
+    if not refused:
+        return workload_body(stored)
+    listed = [RefusedRuleOut(**asdict(rule)) for rule in refused]
+    return workload_out(stored).model_copy(update={"refused": listed}).model_dump_json()
 
 
 async def _checked(request: Request) -> tuple[CheckedWorkload, str | None]:

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engines.columns.aggregate_inputs import PartResults, combined, counts_of
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
 from engines.columns.vectors import Vector, broadcast, evaluate, truth
+from engines.matching.aggregate.tallies import CollectedValues, Tally, WindowTally, tally_of
 from engines.matching.aggregate.windows import (
     Reports,
     SlideWindows,
     TriggerWindows,
-    ValueTally,
     Windows,
-    WindowTally,
     somewhere,
     window_columns,
 )
@@ -27,6 +27,7 @@ from engines.matching.stepwise.plan import Mode, plan_choice, window_mode
 from engines.matching.stepwise.steps import Frame, Name, QueryScan, Slot, run_steps
 from engines.results.json_text import KeyTexts, with_fixed
 from engines.results.tables import aggregate_schema
+from optimizer.ir.aggregates import COUNTS, AggregatePart, Form, aggregate_parts
 from optimizer.ir.pattern import (
     Pattern,
     alternatives,
@@ -34,6 +35,7 @@ from optimizer.ir.pattern import (
     last_events,
     unkept,
 )
+from optimizer.ir.produced import ENDED, STARTED
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads import expressions as ex
 
@@ -54,15 +56,21 @@ class MatchColumns(NamedTuple):
 
 
 def aggregate_rows(
-    query: Query, scan: QueryScan, keys: KeyTexts, found: Iterable[MatchColumns] | None = None
+    query: Query,
+    scan: QueryScan,
+    keys: KeyTexts,
+    found: Iterable[MatchColumns] | None = None,
+    windows: Windows | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of an aggregate query, in tables of bounded size.
 
-    `found` are its matches where they are known, each with the windows that it is in.
+    `found` are its matches where they are known, each with the windows that it is in. `windows` are
+    its windows where they are others than its width and slide say.
     """
     assert isinstance(query.output, Aggregation)
     patterns = alternatives(query.pattern)
-    windows = _windows(query, scan, patterns)
+    if windows is None:
+        windows = _windows(query, scan, patterns)
     totals = _Totals(query.output, scan, windows)
     if found is not None:
         _add_found(found, scan, windows, totals)
@@ -105,12 +113,22 @@ def _add_found(
 def _windows(query: Query, scan: QueryScan, patterns: Sequence[Pattern]) -> Windows:
     if query.slide is None:
         last = [event for p in patterns for event in last_events(p, unkept(p))]
-        return TriggerWindows(scan, last)
+        return TriggerWindows(scan, last, _opens(query, scan))
     ranked = query.window.is_count
     slide = query.slide
     if not ranked:
         slide = whole_ticks(query.slide, scan.columns.events.tick, "slide")
-    return SlideWindows(scan, {e.symbol for e in events(query.pattern)}, slide, ranked)
+    symbols = {e.symbol for e in events(query.pattern)}
+    return SlideWindows(scan, symbols, slide, ranked, opens=_opens(query, scan))
+
+
+def _opens(query: Query, scan: QueryScan) -> Rows | None:
+    """The position at which each event starts; None where that is its own."""
+    if not query.lasting:
+        return None
+    began, ended = (scan.arranged.vector(name).values for name in (STARTED, ENDED))
+    opens: Rows = scan.layout.position - (ended - began) // scan.columns.events.tick
+    return opens
 
 
 def _add_matches(
@@ -118,7 +136,8 @@ def _add_matches(
 ) -> None:
     """Find the matches of an OR-free pattern and add each to the windows that it is in."""
     mode = window_mode(pattern)
-    plan = plan_choice(pattern, query.conditions, mode, windows)
+    whole = query.pattern if query.strategy == "next" else None
+    plan = plan_choice(pattern, query.conditions, mode, windows, next_of=whole)
     if mode is Mode.GIVEN:
         columns = window_columns(windows, np.arange(len(windows)))
         columns |= {Slot.LOW: columns[Slot.OPENING], Slot.HIGH: columns[Slot.CLOSING]}
@@ -136,47 +155,83 @@ class _Totals:
     """What the aggregates of a query, those of HAVING included, are made from."""
 
     def __init__(self, output: Aggregation, scan: QueryScan, windows: Windows) -> None:
-        self._scan = scan
+        self._scan, self._windows = scan, len(windows)
         self._matches = WindowTally(len(windows))
-        calls = [ex.Call(item.function, item.operand) for item in output.items]
-        if output.having is not None:
-            calls += [node for node in ex.walk(output.having) if isinstance(node, ex.Call)]
-        functions: dict[ex.Attribute, set[str]] = {}
-        for call in calls:
-            if isinstance(call.argument, ex.Attribute):
-                functions.setdefault(call.argument, set()).add(call.function)
-        self._values = {
-            operand: ValueTally(len(windows), scan.arranged.vector(operand.name), names)
-            for operand, names in functions.items()
-        }
+        kinds: dict[tuple[ex.Expression, Form], set[str]] = {}
+        for part in aggregate_parts(output):
+            kinds.setdefault((part.operand, part.form), set()).add(part.kind)
+        own = {of: names for of, names in kinds.items() if len(ex.aliases(of[0])) == 1}
+        self._tallies: dict[tuple[ex.Expression, Form], Tally] = {}
+        for (operand, form), names in own.items():
+            column = AggregatePart("sum", form, operand).column
+            self._tallies[operand, form] = tally_of(
+                len(windows), scan.arranged.input(column), names
+            )
+        self._kinds = {of: names for of, names in kinds.items() if of not in own}
+        # Of several components, values of matches: they are added up when all are known.
+        self._collected = {operand: CollectedValues() for operand, _ in self._kinds}
 
     @property
     def aliases(self) -> frozenset[str]:
         """The components whose values are aggregated."""
-        return frozenset(operand.alias for operand in self._values)
+        operands = [*(operand for operand, _ in self._tallies), *self._collected]
+        return frozenset(alias for operand in operands for alias in ex.aliases(operand))
 
     def add(self, frame: Frame) -> None:
         """Add matches, each to a range of windows."""
         start, stop = frame.column(Slot.START), frame.column(Slot.STOP)
         self._matches.add(start, stop)
-        for operand, tally in self._values.items():
-            if not frame.binds(operand.alias):
+        for (operand, _), tally in self._tallies.items():
+            (alias,) = ex.aliases(operand)
+            if not frame.binds(alias):
                 continue
-            if frame.is_group(operand.alias):
-                group = frame.group(operand.alias)
+            if frame.is_group(alias):
+                group = frame.group(alias)
                 tally.add(group.rows, start[group.owner], stop[group.owner])
             else:
-                tally.add(frame.column(operand.alias), start, stop)
+                tally.add(frame.column(alias), start, stop)
+        for operand, values in self._collected.items():
+            if all(map(frame.binds, ex.aliases(operand))):
+                owner, found = self._values(frame, operand)
+                values.add(found, start[owner], stop[owner])
+
+    def _values(self, frame: Frame, operand: ex.Expression) -> tuple[Rows, Vector]:
+        """A value for each choice of an event of each group, and the match that it is of."""
+        owner = np.arange(frame.size)
+        rows: dict[str, Rows] = {}
+        for alias in sorted(ex.aliases(operand)):
+            if frame.is_group(alias):
+                group = frame.group(alias).take(owner)
+                rows = {other: places[group.owner] for other, places in rows.items()}
+                owner, rows[alias] = owner[group.owner], group.rows
+            else:
+                rows[alias] = frame.column(alias)[owner]
+
+        def attribute(node: ex.Attribute) -> Vector:
+            return self._scan.arranged.vector(node.name).take(rows[node.alias])
+
+        found = evaluate(operand, attribute, self._scan.columns.texts)
+        return owner, broadcast(found, len(owner))
 
     def counts(self) -> Rows:
         return self._matches.counts()
 
     def result(self, function: str, operand: ex.Expression | None) -> Vector:
         """An aggregate, for each window."""
-        if not isinstance(operand, ex.Attribute):
+        if operand is None:
             counts = self.counts()
             return Vector("int", counts, None, int(counts.max(initial=0)))
-        return self._values[operand].result(function)
+        return combined(function, operand, self._part, self._decoded)
+
+    def _part(self, part: AggregatePart) -> PartResults:
+        of = (part.operand, part.form)
+        if of not in self._tallies:
+            collected = self._collected[part.operand]
+            self._tallies[of] = collected.tally(self._windows, part.form, self._kinds[of])
+        return self._tallies[of].result(part.kind)
+
+    def _decoded(self, part: AggregatePart, numbers: Vector) -> Vector:
+        return self._scan.columns.decoded(part.column, numbers)
 
 
 def _tables(
@@ -187,8 +242,10 @@ def _tables(
     totals: _Totals,
     keys: KeyTexts,
 ) -> Iterator[pa.Table]:
-    """A row for each aggregate of each window that has a match and passes HAVING."""
-    shown = totals.counts() > 0
+    """A row for each aggregate of each window that passes HAVING, and has a match unless empty ones
+    are asked for.
+    """
+    shown = totals.counts() >= (0 if query.empty_rows else 1)
     if output.having is not None:
         having = evaluate(
             output.having,
@@ -220,7 +277,9 @@ def _table(
     parts = []
     for item, found in zip(output.items, results, strict=True):
         result = found.take(reports.window)
-        is_count = item.function == "count"
+        whole, sure = pa.nulls(len(times), pa.int64()), pa.repeat(pa.scalar(True), len(times))
+        if item.function in COUNTS:
+            whole, sure = counts_of(result)
         columns = {
             "query": pa.repeat(pa.scalar(query.name), len(times)),
             "key": key,
@@ -228,8 +287,8 @@ def _table(
             "seq": seq,
             "aggregate": pa.repeat(pa.scalar(item.text), len(times)),
             "value": pa.array(result.values.astype(np.float64), mask=result.nulls),
-            "count": pa.array(result.values) if is_count else pa.nulls(len(times), pa.int64()),
-            "exact": pa.repeat(pa.scalar(True), len(times)),
+            "count": whole,
+            "exact": sure,
         }
         parts.append(pa.table(columns, schema=aggregate_schema(events.time_type)))
     return pa.concat_tables(parts)

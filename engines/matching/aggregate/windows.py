@@ -1,128 +1,18 @@
-"""The windows that a match counts in, and tallies of matches in each."""
+"""The windows that a match counts in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from engines.columns.exact_sums import digits_of
-from engines.columns.groups import number_vector, ranges, worst
-from engines.columns.layout import Rows, changes_in
-from engines.columns.vectors import Array, Vector, compute
+from engines.columns.groups import ranges
+from engines.columns.layout import Layout, Rows, changes_in
 from engines.matching.stepwise.steps import Extent, Frame, Name, QueryScan, Slot
 from optimizer.ir.pattern import Event, Symbol
-from workloads.errors import UnsupportedError
-
-
-class WindowTally:
-    """The number of matches in each window."""
-
-    def __init__(self, windows: int) -> None:
-        self._changes = np.zeros(windows + 1, np.int64)
-
-    def add(self, start: Rows, stop: Rows) -> None:
-        np.add.at(self._changes, start, 1)
-        np.subtract.at(self._changes, stop, 1)
-
-    def counts(self) -> Rows:
-        return np.cumsum(self._changes[:-1])
-
-
-class ValueTally:
-    """Aggregates of one attribute over the matches in each window."""
-
-    def __init__(self, windows: int, values: Vector, functions: Iterable[str]) -> None:
-        self._values, self._windows = values, windows
-        self._present = values.present()
-        self._known = WindowTally(windows)
-        self._extremes: dict[str, _Extreme] = {}
-        self._digits = None
-        wanted = set(functions)
-        if values.kind == "null":
-            return
-        if values.kind not in ("int", "float", "bool"):
-            raise UnsupportedError(f"an aggregate gives a number, and this is a {values.kind}")
-        for function in sorted(wanted & {"min", "max"}):
-            self._extremes[function] = _Extreme(function, windows, values)
-        if wanted & {"sum", "avg"}:
-            self._digits = digits_of(values)
-            self._columns = self._digits.columns()
-            self._sums = [np.zeros(windows + 1, np.int64) for _ in self._columns]
-
-    def add(self, rows: Rows, start: Rows, stop: Rows) -> None:
-        """Add the values of rows, each to a range of windows."""
-        if self._values.nulls is not None:
-            known = self._present[rows]
-            rows, start, stop = rows[known], start[known], stop[known]
-        self._known.add(start, stop)
-        if self._digits is not None:
-            for column, sums in zip(self._columns, self._sums, strict=True):
-                terms = column[rows]
-                np.add.at(sums, start, terms)
-                np.subtract.at(sums, stop, terms)
-        for extreme in self._extremes.values():
-            extreme.add(rows, start, stop)
-
-    def result(self, function: str) -> Vector:
-        """The aggregate for each window; null where there was nothing to aggregate."""
-        counts = self._known.counts()
-        nulls = counts == 0
-        if self._values.kind == "null":
-            return Vector("null", np.zeros(len(counts), bool), np.ones(len(counts), bool))
-        if function in self._extremes:
-            return self._extremes[function].result(nulls)
-        assert self._digits is not None
-        sums = [np.cumsum(column[:-1]) for column in self._sums]
-        total = number_vector(self._digits.total(sums), nulls)
-        if function == "sum":
-            return total
-        return compute("/", total, Vector("int", counts, None, int(counts.max(initial=0))))
-
-
-class _Extreme:
-    """The smallest or largest of values that each stand for a range of windows.
-
-    A range is covered by two overlapping ranges whose length is a power of two; each power has
-    its row of a table, and in the end the rows are handed down to that of length one.
-    """
-
-    def __init__(self, function: str, windows: int, values: Vector) -> None:
-        self._function, self._windows, self._kind = function, windows, values.kind
-        self._values: Array = values.values
-        self._bound = values.bound
-        if values.kind == "bool":
-            self._values = self._values.astype(np.int64)
-        self._pick: Any = np.minimum if function == "min" else np.maximum
-        self._worst = worst(function, self._values.dtype)
-        self._rows: dict[int, Array] = {}
-
-    def add(self, rows: Rows, start: Rows, stop: Rows) -> None:
-        values = self._values[rows]
-        power: npt.NDArray[Any] = np.frexp((stop - start).astype(np.float64))[1] - 1
-        for k in np.unique(power).tolist():
-            chosen = power == k
-            row = self._row(k)
-            self._pick.at(row, start[chosen], values[chosen])
-            self._pick.at(row, stop[chosen] - 2**k, values[chosen])
-
-    def _row(self, power: int) -> Array:
-        if power not in self._rows:
-            self._rows[power] = np.full(self._windows, self._worst, self._values.dtype)
-        return self._rows[power]
-
-    def result(self, nulls: npt.NDArray[np.bool_]) -> Vector:
-        for k in range(max(self._rows, default=0), 0, -1):
-            row, below, half = self._row(k), self._row(k - 1), 2 ** (k - 1)
-            self._pick(below, row, out=below)
-            self._pick(below[half:], row[:-half], out=below[half:])
-        found = np.where(nulls, 0, self._row(0))
-        kind = "int" if self._kind == "bool" else self._kind
-        return Vector(kind, found, nulls, max(1, self._bound))
 
 
 class Windows(Protocol):
@@ -158,10 +48,13 @@ class Reports:
 
 
 class TriggerWindows:
-    """A window that closes at each event that can be a match's last."""
+    """A window that closes at each event that can be a match's last.
 
-    def __init__(self, scan: QueryScan, last: Iterable[Event]) -> None:
-        self._scan = scan
+    It holds events from the position `opens` on, where that is not their own.
+    """
+
+    def __init__(self, scan: QueryScan, last: Iterable[Event], opens: Rows | None = None) -> None:
+        self._scan, self._opens = scan, opens
         layout = scan.layout
         triggers = np.zeros(len(layout), bool)
         for event in last:
@@ -177,7 +70,10 @@ class TriggerWindows:
         return self._before[self._scan.layout.block[rows]]
 
     def left(self, rows: Rows) -> Rows:
-        return self._before[self._scan.reach_high[rows]]
+        if self._opens is None:
+            return self._before[self._scan.reach_high[rows]]
+        layout, held = self._scan.layout, self._opens[rows] + self._scan.width - 1
+        return self._before[layout.rows_until(layout.partition[rows], held)]
 
     def regions(self, windows: Rows) -> tuple[Rows, Rows]:
         rows = self._rows[windows]
@@ -191,13 +87,58 @@ class TriggerWindows:
             yield Reports(some, layout.partition[rows], layout.ticks[rows], rows)
 
 
+@dataclass(frozen=True, eq=False)
+class WindowEdges:
+    """Between which multiples of the slide the windows of each partition close, the end excluded.
+
+    `shift` is the time of each partition that has the position 0. With `empty` windows without
+    events are reported too.
+    """
+
+    begin: Rows
+    end: Rows
+    shift: Rows | None = None
+    empty: bool = False
+
+
+class SessionWindows:
+    """A window for each partition of a layout: its sessions, and when each of them closes."""
+
+    def __init__(self, layout: Layout, closes: Rows) -> None:
+        self._layout, self._closes = layout, closes
+
+    def __len__(self) -> int:
+        return len(self._closes)
+
+    def entered(self, rows: Rows) -> Rows:
+        return self._layout.partition[rows]
+
+    def left(self, rows: Rows) -> Rows:
+        return self._layout.partition[rows] + 1
+
+    def regions(self, windows: Rows) -> tuple[Rows, Rows]:
+        return self._layout.starts[windows], self._layout.starts[windows + 1]
+
+    def reports(self, windows: Rows, most: int) -> Iterator[Reports]:
+        for start in range(0, len(windows), most):
+            some = windows[start : start + most]
+            yield Reports(some, some, self._closes[some], None)
+
+
 class SlideWindows:
-    """A window that closes at every multiple of the slide."""
+    """A window that closes at every multiple of the slide, as far as `edges` let it."""
 
     def __init__(
-        self, scan: QueryScan, symbols: Iterable[Symbol], slide: int, ranked: bool
+        self,
+        scan: QueryScan,
+        symbols: Iterable[Symbol],
+        slide: int,
+        ranked: bool,
+        edges: WindowEdges | None = None,
+        opens: Rows | None = None,
     ) -> None:
         self._scan, self._slide, self._ranked = scan, slide, ranked
+        self._shift = None if edges is None else edges.shift
         layout = scan.layout
         relevant = np.zeros(len(layout), bool)
         for symbol in symbols:
@@ -207,13 +148,21 @@ class SlideWindows:
         rows = np.flatnonzero(np.isin(same, same[relevant]))
         position, partition = layout.position[rows], layout.partition[rows]
         entered = -(-position // slide)
-        left = -(-(position + scan.width) // slide)
+        began = position if opens is None else opens[rows]
+        left = np.maximum(-(-(began + scan.width) // slide), entered)
         if ranked:
             # Past the partition's last event there is no event whose rank could be the multiple.
             most = layout.position[layout.starts[partition + 1] - 1] // slide + 1
             left = np.maximum(np.minimum(left, most), entered)
+        if edges is not None:
+            entered = np.maximum(entered, edges.begin[partition])
+            left = np.maximum(left, entered)
         changes = np.concatenate([entered, left])
         owners = np.concatenate([partition, partition])
+        if edges is not None and edges.empty:
+            every = np.arange(len(edges.begin))
+            changes = np.concatenate([changes, edges.begin, edges.end])
+            owners = np.concatenate([owners, every, every])
         order = np.lexsort((changes, owners))
         new = np.ones(len(order), bool)
         new[1:] = (np.diff(changes[order]) != 0) | (np.diff(owners[order]) != 0)
@@ -221,7 +170,10 @@ class SlideWindows:
         number[order] = np.cumsum(new) - 1
         self._multiple, self._partition = changes[order][new], owners[order][new]
         self._entered, self._left = (np.full(len(layout), -1) for _ in range(2))
-        self._entered[rows], self._left[rows] = number[: len(rows)], number[len(rows) :]
+        self._entered[rows], self._left[rows] = (
+            number[: len(rows)],
+            number[len(rows) : 2 * len(rows)],
+        )
 
     def __len__(self) -> int:
         return len(self._multiple)
@@ -258,6 +210,8 @@ class SlideWindows:
             if self._ranked:
                 layout = self._scan.layout
                 end = layout.ticks[layout.rows_until(partition, end) - 1]
+            if self._shift is not None:
+                end = end + self._shift[partition]
             yield Reports(window, partition, end, None)
 
 

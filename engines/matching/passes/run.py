@@ -7,35 +7,36 @@ in `optimizer/engines/` and a line in `PASSING` there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from engines.account import charged
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
 from engines.limits import named_error
+from engines.matching.passes.frames import framed_chunks
+from engines.matching.passes.funnels import funnel_chunks
+from engines.matching.passes.input import PassInput
+from engines.matching.passes.joins import joined_chunks
+from engines.matching.passes.latest import latest_chunks
+from engines.matching.passes.rowpattern import recognize
+from engines.matching.passes.selection import selected
+from engines.matching.passes.situations import situation_chunks
 from engines.program import PassUnit, RunContext
 from engines.results.chunks import RowChunk
+from optimizer.engines import frames, funnels, joins, latest, rowpattern, selection, situations
 from optimizer.ir.query import Query
 from workloads.errors import UnsupportedError
 
-
-@dataclass(frozen=True, eq=False)
-class PassInput:
-    """What a pass reads: columns of events, and their order for a query's key and window.
-
-    `outputs` are the operators that make the rows of each query. The queries that the `context` has
-    as stopped need not be answered any more.
-    """
-
-    columns: Columns
-    arranged: Callable[[Query], ArrangedEvents]
-    context: RunContext
-    outputs: Mapping[str, str]
-
-
 Runner: TypeAlias = Callable[[PassUnit, PassInput], Iterator[RowChunk]]
-RUNNERS: Mapping[str, Runner] = {}
+RUNNERS: Mapping[str, Runner] = {
+    latest.NAME: latest_chunks,
+    joins.NAME: joined_chunks,
+    funnels.NAME: funnel_chunks,
+    frames.NAME: framed_chunks,
+    rowpattern.NAME: recognize,
+    situations.NAME: situation_chunks,
+    selection.NAME: selected,
+}
 
 
 def pass_chunks(

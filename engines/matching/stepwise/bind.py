@@ -12,8 +12,17 @@ import numpy as np
 from engines.columns.groups import EventGroups, ends, ranges
 from engines.columns.layout import Equality, Rows
 from engines.columns.vectors import Mask
-from engines.matching.stepwise.steps import Frame, Name, QueryScan, Slot, gap_high, gap_low, holds
-from optimizer.ir.pattern import Event, PositionGap, Symbol
+from engines.matching.stepwise.steps import (
+    Frame,
+    Name,
+    QueryScan,
+    Slot,
+    gap_high,
+    gap_low,
+    holds,
+    just_before,
+)
+from optimizer.ir.pattern import Event, GroupWithout, PositionGap, Symbol, group_sizes
 from workloads import expressions as ex
 from workloads.syntax import Exactly
 
@@ -240,13 +249,17 @@ def members(
 
 @dataclass(frozen=True)
 class BindChain:
-    """Bind E+ or E^n: events that are each before the next."""
+    """Bind E+, without something between its events or not, or E^n: each before the next.
+
+    `pairs` are conditions on two events that are neighbours in the group.
+    """
 
     event: Event
     bounds: Bounds
     tied: tuple[ex.Expression, ...]
     rivals: tuple[Rival, ...]
     narrows: Narrows
+    pairs: tuple[ex.Expression, ...] = ()
 
     def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]:
         low, high = self.bounds.low(scan, frame), self.bounds.high(scan, frame)
@@ -260,7 +273,8 @@ class BindChain:
     def _chains(self, scan: QueryScan, frame: Frame, low: Rows, high: Rows) -> Iterator[Frame]:
         found = members(self.event, self.tied, low, high, scan, frame)
         before = scan.arranged.candidates(self.event.symbol).before
-        size = self.event.quantifier.count if isinstance(self.event.quantifier, Exactly) else None
+        quantifier = self.event.quantifier
+        least, most = group_sizes(quantifier)
         sizes = found.stop - found.start
         owner = np.repeat(np.arange(frame.size), sizes)
         place = ranges(found.start, sizes)
@@ -271,21 +285,24 @@ class BindChain:
         ready: list[tuple[Rows, EventGroups]] = []
         made = 0
         while len(owner):
-            if size is None or len(chain) == size:
+            if len(chain) >= least:
                 ready.append((owner, EventGroups.of_matrix(chain)))
                 made += len(owner)
-            if len(chain) == size:
+            if len(chain) == most:
                 break
             following = found.following[place]
             end = stop
-            if size is not None:
+            if isinstance(quantifier, GroupWithout):
+                barrier = _barrier(quantifier, scan, chain[-1])
+                end = np.minimum(stop, found.place(owner, barrier, before))
+            elif isinstance(quantifier, Exactly):
                 # In E^n no event of the list lies between two of the group.
                 inside = following < stop
                 next_end = found.following[np.where(inside, following, 0)]
                 end = np.where(inside, np.minimum(stop, next_end), following)
             sizes = np.maximum(end - following, 0)
             total = int(sizes.sum())
-            if made + total > scan.limits.chunk and frame.size > 1 and size is None:
+            if made + total > scan.limits.chunk and frame.size > 1 and most != least:
                 # Too many groups for one go: start again with fewer partial matches at a time.
                 middle = frame.size // 2
                 for half in (np.arange(middle), np.arange(middle, frame.size)):
@@ -297,11 +314,23 @@ class BindChain:
             scan.count_work(total)
             longer = np.repeat(np.arange(len(owner)), sizes)
             place = ranges(following, sizes)
+            if self.pairs:
+                fits = self._fits(scan, frame, owner[longer], chain[-1][longer], found.rows[place])
+                longer, place = longer[fits], place[fits]
             owner, stop = owner[longer], stop[longer]
             chain = [column[longer] for column in chain]
             chain.append(found.rows[place])
         if ready:
             yield self._bound(scan, frame, ready)
+
+    def _fits(self, scan: QueryScan, frame: Frame, owner: Rows, before: Rows, rows: Rows) -> Mask:
+        """May these rows follow those just before them?"""
+        alias = self.event.alias
+        pair = frame.extended(owner, {alias: rows, just_before(alias): before})
+        fits = np.ones(len(rows), bool)
+        for condition in self.pairs:
+            fits &= holds(condition, scan, pair)
+        return fits
 
     def _bound(self, scan: QueryScan, frame: Frame, ready: list[tuple[Rows, EventGroups]]) -> Frame:
         index = np.concatenate([owner for owner, _ in ready])
@@ -309,6 +338,20 @@ class BindChain:
         bound = frame.extended(index, {}, {self.event.alias: groups})
         bound = without_rivals(self.event, self.rivals, scan, bound)
         return self.narrows.apply(self.event.alias, scan, bound)
+
+
+def _barrier(group: GroupWithout, scan: QueryScan, rows: Rows) -> Rows:
+    """Behind each row, the first that something absent lies before."""
+    layout = scan.layout
+    behind = layout.after[rows]
+    barrier = np.full(len(rows), len(layout))
+    for symbol in group.symbols:
+        candidates = scan.arranged.candidates(symbol)
+        place = candidates.before[behind]
+        some = np.flatnonzero(place < len(candidates.rows))
+        first = layout.after[candidates.rows[place[some]]]
+        barrier[some] = np.minimum(barrier[some], first)
+    return barrier
 
 
 class Side(Enum):

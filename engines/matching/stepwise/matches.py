@@ -57,6 +57,8 @@ class StepMatches(MatchChunk):
         start, end = layout.ticks[self._first], layout.ticks[self._last]
         if not waits(self._reading.pattern):
             return start, end, end
+        if self._reading.closes is not None:
+            return start, end, self._reading.closes[layout.partition[self._first]]
         if not self.of.window.is_count:
             return start, end, start + scan.width
         # The event whose rank closes the window, or else the partition's last one.
@@ -70,12 +72,16 @@ class StepMatches(MatchChunk):
 
 
 class StepReading(NamedTuple):
-    """What the rows of matches of one OR-free reading of a pattern are made with."""
+    """What the rows of matches of one OR-free reading of a pattern are made with.
+
+    `closes` is when the windows of each partition close, where each has but one.
+    """
 
     pattern: Pattern
     plan: StepPlan
     scan: QueryScan
     keys: KeyTexts
+    closes: Rows | None = None
 
 
 # Which matches of a reading are wanted, by the table's row of their last event.
@@ -89,15 +95,17 @@ def match_chunks(
     account: Account,
     operator: str,
     wanted: Wanted | None = None,
+    closes: Rows | None = None,
 ) -> Iterator[MatchChunk]:
     """The matches of a query that returns them; making their texts is charged to an operator."""
     for pattern in alternatives(query.pattern):
-        plan = plan_choice(pattern, query.conditions, Mode.MATCH)
+        whole = query.pattern if query.strategy == "next" else None
+        plan = plan_choice(pattern, query.conditions, Mode.MATCH, next_of=whole)
         seed = Frame(1, {Slot.LOW: np.array([0]), Slot.HIGH: np.array([len(scan.layout)])})
         frames: Iterable[Frame] = run_steps(plan.steps, scan, seed)
         if plan.unkept:
             frames = distinct(frames, plan.kept, (), scan)
-        reading = StepReading(pattern, plan, scan, keys)
+        reading = StepReading(pattern, plan, scan, keys, closes)
         for frame in frames:
             found = StepMatches(query, reading, frame, account, operator)
             if wanted is not None:

@@ -22,9 +22,11 @@ from engines.matching.stepwise.bind import (
     WholeGroup,
 )
 from engines.matching.stepwise.negation import Absent, earliest_end, found_in, latest_start
+from engines.matching.stepwise.selection import BindNext, LeavesNothingOut, TakingRules
 from engines.matching.stepwise.steps import (
     Extent,
     Filter,
+    FilterByPrevious,
     Frame,
     Inside,
     MatchRegion,
@@ -37,6 +39,7 @@ from engines.matching.stepwise.steps import (
 )
 from optimizer.ir.pattern import (
     Event,
+    GroupWithout,
     Neg,
     Pattern,
     Position,
@@ -189,12 +192,14 @@ def plan_choice(
     windows: Windows | None = None,
     outer: Mapping[str, Event] = NOTHING_AROUND,
     wide: bool = False,
+    next_of: Pattern | None = None,
 ) -> StepPlan:
     """The plan of an OR-free pattern; `outer` are the components bound around a negation.
 
-    `wide`: the region that is given may be wider than a window.
+    `wide`: the region that is given may be wider than a window. `next_of`: under STRATEGY NEXT, the
+    pattern with all its components, optional ones included, of which this one is a reading.
     """
-    return _Planner(pattern, conditions, mode, windows, outer, wide).plan()
+    return _Planner(pattern, conditions, mode, windows, outer, wide, next_of).plan()
 
 
 @dataclass
@@ -205,6 +210,7 @@ class _Planner:
     windows: Windows | None
     outer: Mapping[str, Event]
     wide: bool
+    next_of: Pattern | None = None
     steps: list[Step] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
 
@@ -218,6 +224,8 @@ class _Planner:
         self.region_known = self.mode is Mode.GIVEN
         self._check_what_is_ready()
         order = self._order()
+        if self.next_of is not None:
+            order = self._bind_next(order, self.next_of)
         for i, place in enumerate(order):
             if self.mode is Mode.WINDOW and not self.region_known and _is(place, All):
                 self._open_region()
@@ -243,7 +251,7 @@ class _Planner:
 
     def _order(self) -> list[Position]:
         """Kept single events, those that only have to exist, then groups by how they narrow."""
-        ranks = {One: 0, Plus: 2, Exactly: 3, All: 4}
+        ranks = {One: 0, Plus: 2, GroupWithout: 2, Exactly: 3, All: 4}
 
         def rank(place: Position) -> int:
             assert isinstance(place.leaf, Event)
@@ -259,10 +267,23 @@ class _Planner:
         for condition in self.asked:
             if not self._is_member_test(condition):
                 needs = frozenset(ex.aliases(condition) & self.own)
-                found.append(_Check(Filter(condition), needs, at_edge=False))
+                step = self._filter(condition)
+                if isinstance(step, FilterByPrevious) and step.before is not None:
+                    needs |= {step.before}
+                found.append(_Check(step, needs, at_edge=False))
         self.inner_reads: set[str] = set()
         negations = ((p, p.leaf) for p in self.places if isinstance(p.leaf, Neg))
         return found + [self._absence(place, negation) for place, negation in negations]
+
+    def _filter(self, condition: ex.Expression) -> Filter | FilterByPrevious:
+        alias = ex.prev_alias(condition)
+        looking_back = ex.with_previous(condition, ex.PREV)
+        if alias is None or looking_back == condition:
+            return Filter(condition)
+        # Under STRATEGY STRICT components are in one order.
+        names = list(self.components)
+        place = names.index(alias)
+        return FilterByPrevious(looking_back, alias, names[place - 1] if place else None)
 
     def _is_member_test(self, condition: ex.Expression) -> bool:
         """Does it choose the members of an E^n or ALL, and so is used where that is bound?"""
@@ -333,6 +354,25 @@ class _Planner:
 
     # --- binding -------------------------------------------------------------------------------
 
+    def _bind_next(self, order: list[Position], whole: Pattern) -> list[Position]:
+        """Bind a sequence by STRATEGY NEXT; the components that are left to be bound otherwise."""
+        components = tuple(positive_events(whole))
+        named = {component.alias for component in components}
+        conditions = tuple(c for c in self.conditions if ex.aliases(c) <= named)
+        rules = TakingRules(components, conditions, self.own)
+        looked_back = {ex.prev_alias(condition) for condition in self.asked}
+        # Of E^n no candidate is left out, whatever its last event is.
+        if any(
+            _is(place, All) or (_is(place, Exactly) and _alias(place) in looked_back)
+            for place in order
+        ):
+            self.waiting.append(_Check(LeavesNothingOut(rules), self.own, at_edge=False))
+            return order
+        self.steps.append(BindNext(rules))
+        self.bound |= self.own
+        self._check_what_is_ready()
+        return []
+
     def _bind(self, place: Position, later: list[Position]) -> None:
         event = place.leaf
         assert isinstance(event, Event)
@@ -347,10 +387,10 @@ class _Planner:
             case One():
                 equality = self._equality(event.alias)
                 self.steps.append(BindOne(event, bounds, rivals, narrows, equality))
-            case Plus() | Exactly():
-                tied = self._tied(event.alias)
-                self.steps.append(BindChain(event, bounds, tied, rivals, narrows))
-                taken = {Filter(c) for c in tied}
+            case Plus() | Exactly() | GroupWithout():
+                tied, pairs = self._tied(event.alias), self._pairs(event.alias)
+                self.steps.append(BindChain(event, bounds, tied, rivals, narrows, pairs))
+                taken = {Filter(c) for c in (*tied, *pairs)}
                 self.waiting = [c for c in self.waiting if c.step not in taken]
             case All():
                 self._bind_all(place, event, bounds, rivals, narrows, not later)
@@ -361,6 +401,15 @@ class _Planner:
         ready = self.bound | self.outer.keys() | {alias}
         return tuple(
             c for c in self.asked if alias in ex.aliases(c) <= ready and not ex.has_group_call(c)
+        )
+
+    def _pairs(self, alias: str) -> Conditions:
+        """The conditions that tell whether an event may follow another one in a group."""
+        ready = self.bound | self.outer.keys() | {alias}
+        return tuple(
+            ex.with_previous(c, ex.PREV)
+            for c in self.asked
+            if ex.prev_alias(c) == alias and ex.aliases(c) <= ready
         )
 
     def _equality(self, alias: str) -> Equality | None:
@@ -445,7 +494,8 @@ class _Planner:
         plain = plain and (not self.wide or len(leaves) == 1)
         symbols = [leaf.symbol for leaf in leaves if isinstance(leaf, Event)]
         # One event is a group of E+, and some event means that there is a group ALL E.
-        single = all(isinstance(e, Event) and _quantified(e, One, Plus, All) for e in leaves)
+        one = (One, Plus, All)
+        single = all(isinstance(e, Event) and _quantified(e, *one) for e in leaves)
         return tuple(symbols) if plain and single else None
 
     def _has_rivals(self) -> bool:
@@ -464,6 +514,11 @@ def _nearest(parts: tuple[tuple[str, ...], ...], bound: set[str]) -> tuple[str, 
 
 def _is(place: Position, *kinds: type) -> bool:
     return isinstance(place.leaf, Event) and _quantified(place.leaf, *kinds)
+
+
+def _alias(place: Position) -> str:
+    assert isinstance(place.leaf, Event)
+    return place.leaf.alias
 
 
 def _quantified(event: Event, *kinds: type) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from engines.columns.groups import EventGroups, aggregate
+from engines.columns.groups import EventGroups, aggregate, ranges
 from engines.columns.layout import Rows
 from engines.columns.vectors import Mask, Vector, evaluate, truth
 from engines.limits import Limits, refuse
@@ -211,6 +211,11 @@ class Inside:
         yield frame if inside.all() else frame.take(np.flatnonzero(inside))
 
 
+def just_before(alias: str) -> str:
+    """The column of the event just before that of an alias; no alias can be called so."""
+    return f"<{alias}"
+
+
 def value(expression: ex.Expression, scan: QueryScan, frame: Frame) -> Vector:
     """The value of an expression for each partial match."""
 
@@ -219,6 +224,9 @@ def value(expression: ex.Expression, scan: QueryScan, frame: Frame) -> Vector:
 
     def call(node: ex.Call) -> Vector:
         assert isinstance(node.argument, ex.Attribute)
+        if node.function == ex.PREV:
+            rows = frame.column(just_before(node.argument.alias))
+            return scan.arranged.vector(node.argument.name).take(rows)
         group = frame.group(node.argument.alias)
         values = scan.arranged.vector(node.argument.name).take(group.rows)
         return aggregate(node.function, values, group)
@@ -228,10 +236,17 @@ def value(expression: ex.Expression, scan: QueryScan, frame: Frame) -> Vector:
 
 def holds(condition: ex.Expression, scan: QueryScan, frame: Frame) -> Mask:
     """Where a condition holds; for each event of a group that it speaks of event by event."""
-    if ex.has_group_call(condition):
+    looks_back = ex.prev_alias(condition)
+    if looks_back is None and ex.has_group_call(condition):
         return _tested(condition, scan, frame)
     owner: Rows | None = None
     each = frame
+    if looks_back is not None:
+        if frame.is_group(looks_back):
+            owner, rows, before = _neighbours(frame.group(looks_back), scan)
+            each = frame.extended(owner, {looks_back: rows, just_before(looks_back): before})
+        elif not frame.binds(just_before(looks_back)):
+            return np.ones(frame.size, bool)  # there is none before
     for alias in sorted(ex.aliases(condition)):
         if each.is_group(alias):
             group = each.group(alias)
@@ -243,6 +258,23 @@ def holds(condition: ex.Expression, scan: QueryScan, frame: Frame) -> Mask:
     everywhere = np.ones(frame.size, bool)
     everywhere[owner[~found]] = False
     return everywhere
+
+
+def _neighbours(group: EventGroups, scan: QueryScan) -> tuple[Rows, Rows, Rows]:
+    """Of all groups: the events that are not first, each with every one of the moment before."""
+    rows, owner = group.rows, group.owner
+    blocks = scan.layout.block[rows]
+    begins = np.ones(len(rows), bool)  # a moment of a group
+    begins[1:] = (owner[1:] != owner[:-1]) | (blocks[1:] != blocks[:-1])
+    moment = np.cumsum(begins) - 1
+    starts = np.append(np.flatnonzero(begins), len(rows))
+    first = np.zeros(len(starts) - 1, bool)
+    first[moment[group.offsets[:-1][group.sizes > 0]]] = True
+    later = np.flatnonzero(~first[moment])
+    sizes = starts[moment[later]] - starts[moment[later] - 1]
+    each = np.repeat(later, sizes)
+    before = ranges(starts[moment[later] - 1], sizes)
+    return owner[each], rows[each], rows[before]
 
 
 def _tested(condition: ex.Expression, scan: QueryScan, frame: Frame) -> Mask:
@@ -279,6 +311,28 @@ class Filter:
 
     def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]:
         found = holds(self.condition, scan, frame)
+        yield frame if found.all() else frame.take(np.flatnonzero(found))
+
+
+@dataclass(frozen=True)
+class FilterByPrevious:
+    """Keep the partial matches whose events of a component agree with those just before in them.
+
+    The first event of the component comes behind the last of `before`, if there is such a one.
+    """
+
+    condition: ex.Expression  # with `prev`
+    alias: str
+    before: str | None
+
+    def apply(self, scan: QueryScan, frame: Frame) -> Iterator[Frame]:
+        found = holds(self.condition, scan, frame)
+        if self.before is not None:
+            columns: dict[Name, Rows] = {
+                self.alias: frame.first(self.alias),
+                just_before(self.alias): frame.last(self.before),
+            }
+            found = found & holds(self.condition, scan, frame.extended(None, columns))
         yield frame if found.all() else frame.take(np.flatnonzero(found))
 
 

@@ -209,12 +209,14 @@ class Codes(NamedTuple):
 
 def numbers_of(left: Vector, right: Vector) -> tuple[Doubles, Doubles] | None:
     """Two columns as doubles that compare as they do, null as NaN; None where that would round."""
-    if not _alike(left, right):
+    whole = left.kind == right.kind == "int" and max(left.bound, right.bound) > EXACT_DOUBLE
+    if not whole and not _alike(left, right):
         return None
     base = 0
-    if left.kind == right.kind and left.kind in ("string", "time"):
-        low = min(int(v.values.min(initial=0)) for v in (left, right))
-        high = max(int(v.values.max(initial=0)) for v in (left, right))
+    if whole or (left.kind == right.kind and left.kind in ("string", "time")):
+        known = [v.values if v.nulls is None else v.values[~v.nulls] for v in (left, right)]
+        low = min((int(values.min()) for values in known if len(values)), default=0)
+        high = max((int(values.max()) for values in known if len(values)), default=0)
         base = low
         if high - low > EXACT_DOUBLE:
             return None

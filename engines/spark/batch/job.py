@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -21,12 +21,13 @@ import pyarrow as pa
 from engines.account import Account, Fallbacks
 from engines.columns.occurrences import Occurrences
 from engines.input.batches import named_columns, needed_columns
-from engines.input.event_table import from_table
+from engines.input.event_table import Events, from_table
 from engines.limits import BadRowError, Ledger
 from engines.local.run import reach_of_program, unbounded_queries
 from engines.local.slices import SliceSize
 from engines.matching.trees.adaptive import Decision
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions
+from engines.results.funnel_totals import FunnelTotals, total_chunks
 from engines.results.tables import Results
 from engines.spark.batch.landing import Landing, Report, read_report
 from engines.spark.batch.observed import ObservedOccurrences
@@ -39,6 +40,7 @@ from engines.spark.batch.parts import (
     plan_parts,
     plan_routes,
     targets,
+    with_last_moments,
 )
 from engines.spark.batch.progress import ExpectedTasks, OnProgress, TaskTally, watched
 from engines.spark.batch.pushed_filters import filter_for
@@ -47,11 +49,12 @@ from engines.spark.batch.stretches import RowGroup, Stretch, cheapest, held_at_o
 from engines.spark.batch.targets import TableTarget, Target, WrittenResults
 from engines.spark.batch.tasks import ShuffledParts, StoredStretches, TaskEvaluation
 from engines.spark.runtime.kernel_warmup import warm
-from optimizer.ir.query import BoundWorkload
+from optimizer.ir.query import BoundWorkload, Query, is_cut_by_time
 from workloads.errors import SheafError
+from workloads.workload import Stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["BatchSummary", "JobError", "Key", "SpreadSettings", "plan_routes", "run_batch", "said"]
 
@@ -143,7 +146,7 @@ def run_batch(
             plan = job.planned()
             rows = job.by_shuffle(plan)
             spread, parts = "shuffle", len(plan.parts)
-        reports, landed = _landed(session, rows, target, events.time_type)
+        reports, landed = _landed(session, rows, target, events, workload.queries, landing)
     counts: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     ledger, account, fallbacks = Ledger(), Account(), Fallbacks()
@@ -210,7 +213,7 @@ class _Job:
         queries = self.workload.queries
         if wanted == "shuffle" or not isinstance(source, FileSource) or not source.is_clean:
             return None
-        if any(query.window.is_count for query in queries):
+        if not all(map(is_cut_by_time, queries)):
             return None
         groups = [
             RowGroup(number, split.rows, split.low, split.high)
@@ -256,29 +259,17 @@ class _Job:
         return plan_parts(self.program, self.source.schema, sample, rows, spread)
 
     def by_shuffle(self, plan: RoutedParts) -> DataFrame:
-        from pyspark.sql import functions as sf
-
         events = self.source.frame(self.session, self.columns, self.tally)
         splits: int | None = None
         if isinstance(self.source, FileSource) and not self.source.spark_reads(self.columns):
             splits = len(self.source.splits)
         else:
             self.tally.whole = self.source.settle(self.tally)
-        stream = self.workload.stream
-        places = {name: f"c{i}" for i, name in enumerate(self.columns)}
-        places.setdefault("time", places[stream.time])
-        time = places[stream.time]
-        kind = self.first.schema.field(stream.time).type
-        tick = ticks(sf.col(time), kind, events.schema[time].dataType.simpleString())
+        kind = self.first.schema.field(self.workload.stream.time).type
+        places = places_of(self.workload, self.columns)
+        plan = with_moments(events, plan, self.workload.stream, places, kind)
         events = self.occurred.watched(events, places)
-        kept, parts = targets(plan, places, tick)
-        if kept is not None:
-            events = events.where(kept)
-        only = bucket_of(plan, places)
-        part = sf.explode(parts) if only is None else only
-        routed = events.select(part.alias("part"), *events.columns)
-        order = [time] + ([places[stream.sequence]] if stream.sequence else [])
-        shuffled = routed.repartitionById(len(plan.parts), "part").sortWithinPartitions(*order)
+        shuffled = routed(events, plan, self.workload.stream, places, kind)
         task = ShuffledParts(self._evaluation(plan.programs), plan.parts)
         self.tally.expected = ExpectedTasks(len(plan.parts), splits)
         return shuffled.mapInArrow(task, packed_schema(self.landing.match))
@@ -296,21 +287,98 @@ class _Job:
         )
 
 
+def places_of(workload: BoundWorkload, columns: Sequence[str]) -> dict[str, str]:
+    """What columns are called on their way through Spark, by their names."""
+    places = {name: f"c{i}" for i, name in enumerate(columns)}
+    places.setdefault("time", places[workload.stream.time])
+    return places
+
+
+def with_moments(
+    events: DataFrame,
+    plan: RoutedParts,
+    stream: Stream,
+    places: dict[str, str],
+    time_type: pa.DataType,
+) -> RoutedParts:
+    """The parts with what stretches of situations need to know of the events before them."""
+    return with_last_moments(events, plan, places, _tick(events, stream, places, time_type))
+
+
+def _tick(
+    events: DataFrame, stream: Stream, places: dict[str, str], time_type: pa.DataType
+) -> Column:
+    from pyspark.sql import functions as sf
+
+    time = places[stream.time]
+    return ticks(sf.col(time), time_type, events.schema[time].dataType.simpleString())
+
+
+def routed(
+    events: DataFrame,
+    plan: RoutedParts,
+    stream: Stream,
+    places: dict[str, str],
+    time_type: pa.DataType,
+) -> DataFrame:
+    """Events in a partition for each part that they go to, in the order of time."""
+    from pyspark.sql import functions as sf
+
+    time = places[stream.time]
+    tick = _tick(events, stream, places, time_type)
+    kept, parts = targets(plan, places, tick)
+    if kept is not None:
+        events = events.where(kept)
+    only = bucket_of(plan, places)
+    part = sf.explode(parts) if only is None else only
+    numbered = events.select(part.alias("part"), *events.columns)
+    order = [time] + ([places[stream.sequence]] if stream.sequence else [])
+    return numbered.repartitionById(len(plan.parts), "part").sortWithinPartitions(*order)
+
+
 def _landed(
-    session: SparkSession, rows: DataFrame, target: Target, time_type: pa.DataType
+    session: SparkSession,
+    rows: DataFrame,
+    target: Target,
+    events: Events,
+    queries: Sequence[Query],
+    landing: Landing,
 ) -> tuple[list[Report], WrittenResults]:
     """Have the tasks run; gives their reports, and what became of their rows."""
     from pyspark import StorageLevel
 
     if not isinstance(target, TableTarget):
         reports = [read_report(row[0]) for row in rows.select("report").collect()]
-        return reports, target.land(reports, time_type)
+        totals, _ = _totals(reports, events, queries, landing)
+        return [*reports, *totals], target.land([*reports, *totals], events.time_type)
     kept = rows.persist(StorageLevel.DISK_ONLY)  # it is read for each table
     try:
         told = kept.where("report IS NOT NULL").select("report").collect()
-        return [read_report(row[0]) for row in told], target.write(session, kept, time_type)
+        reports = [read_report(row[0]) for row in told]
+        totals, batches = _totals(reports, events, queries, landing)
+        whole = kept
+        if batches:
+            added = session.createDataFrame(pa.Table.from_batches(batches), kept.schema)
+            whole = kept.unionByName(added)
+        return [*reports, *totals], target.write(session, whole, events.time_type)
     finally:
         kept.unpersist()
+
+
+def _totals(
+    reports: Sequence[Report], events: Events, queries: Sequence[Query], landing: Landing
+) -> tuple[list[Report], list[pa.RecordBatch]]:
+    """What the steps of funnels come to over the keys of all parts, landed as a part of its own."""
+    if not any(len(report.funnels) for report in reports):
+        return [], []
+    last = Report(1 + max(report.part for report in reports))
+    totals = FunnelTotals()
+    for report in reports:
+        totals.merge(report.funnels)
+    stopped = {name for report in reports for name in report.ledger.stopped}
+    going = [query for query in queries if query.name not in stopped]
+    batches = list(landing.landed(iter(total_chunks(going, totals, events)), last))
+    return [last], batches
 
 
 @contextmanager

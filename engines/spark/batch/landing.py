@@ -10,10 +10,11 @@ import pickle
 import shutil
 import tempfile
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ from engines.limits import Ledger, ResultsError
 from engines.matching.trees.adaptive import Decision
 from engines.results.chunks import RowChunk, RowKind
 from engines.results.first_rows import FirstRows
+from engines.results.funnel_totals import FunnelTotals
 from engines.results.sorting import RUN_BYTES, Sorter, write_run
 from engines.results.struct_sorting import StructRows, StructSorter
 from engines.results.structs import MatchStructs
@@ -48,6 +50,7 @@ class Report:
     fallbacks: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # about trees
     seen: dict[str, Any] = field(default_factory=dict)  # of what queries ask for
+    funnels: FunnelTotals = field(default_factory=FunnelTotals)  # of the part's keys
 
     def count(self, chunk: RowChunk) -> None:
         """Add rows that land."""
@@ -60,8 +63,24 @@ class Report:
             self.numbers = (aggregates, matches + len(chunk))
 
 
+class Landing(ABC):
+    """What becomes of a part's rows, in its task; `match` is the type of those that are structs."""
+
+    @property
+    def match(self) -> pa.StructType | None:
+        return None
+
+    @abstractmethod
+    def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
+        """What goes to Spark of the rows, which are counted in the report."""
+
+    def told(self, report: Report) -> Iterator[pa.RecordBatch]:
+        """The report on its way to the driver, once all rows have landed."""
+        yield packed_report(pickle.dumps(report), self.match)
+
+
 @dataclass(frozen=True)
-class SortedFiles:
+class SortedFiles(Landing):
     """A file of sorted rows for each kind, in a folder that the driver made and all can reach.
 
     Without an ending these are runs, which the driver merges.
@@ -70,7 +89,6 @@ class SortedFiles:
     folder: str
     ending: str
     structs: MatchStructs | None = None
-    match = None
 
     def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
         # Runs that memory does not hold stay on this machine.
@@ -113,12 +131,11 @@ class SortedFiles:
 
 
 @dataclass(frozen=True)
-class FirstFew:
+class FirstFew(Landing):
     """The first rows of each query, and how many there are of each kind."""
 
     limit: int
     structs: MatchStructs | None = None  # of all rows; the first few are shown as text
-    match = None
 
     def landed(self, chunks: Iterator[RowChunk], report: Report) -> Iterator[pa.RecordBatch]:
         kept = FirstRows(self.limit) if self.structs is None else StructRows(self.structs)
@@ -131,7 +148,7 @@ class FirstFew:
 
 
 @dataclass(frozen=True)
-class PackedRows:
+class PackedRows(Landing):
     """All rows, packed, to Spark."""
 
     structs: MatchStructs | None = None
@@ -149,14 +166,6 @@ class PackedRows:
                 if self.structs is not None and chunk.kind == "matches":
                     table = self.structs.widened_table(chunk.query, table)
                 yield from packed_rows(table, match).to_batches(max_chunksize=50_000)
-
-
-Landing: TypeAlias = SortedFiles | FirstFew | PackedRows
-
-
-def report_row(report: Report, landing: Landing) -> pa.RecordBatch:
-    """A report on its way to the driver."""
-    return packed_report(pickle.dumps(report), landing.match)
 
 
 def read_report(text: bytes) -> Report:

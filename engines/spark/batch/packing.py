@@ -7,6 +7,7 @@ where they arrive.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -107,9 +108,25 @@ def ticks(column: Column, kind: pa.DataType, spark_kind: str) -> Column:
         return sf.unix_date(column).cast("bigint")
     if not spark_kind.startswith("timestamp"):
         return column.cast("bigint")
-    moment = column.cast("timestamp")  # in UTC, which the session is in
+    if spark_kind == "timestamp_ntz":
+        parts = {"s": 10**6, "ms": 10**3, "us": 1}[kind.unit]
+        return sf.floor(_wall_micros(column) / sf.lit(parts)) if parts > 1 else _wall_micros(column)
     of = {"s": sf.unix_seconds, "ms": sf.unix_millis, "us": sf.unix_micros}[kind.unit]
-    return of(moment)
+    return of(column)
+
+
+def _wall_micros(column: Column) -> Column:
+    """Microseconds of a time without a zone, whatever the zone of the session is."""
+    from pyspark.sql import functions as sf
+
+    since = column - sf.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    units = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000))
+    whole = sf.extract(sf.lit("SECOND"), since) * sf.lit(1_000_000)
+    return reduce(
+        lambda sum_, unit: sum_ + sf.extract(sf.lit(unit[0]), since).cast("bigint") * unit[1],
+        units,
+        whole.cast("bigint"),
+    )
 
 
 # --- results -------------------------------------------------------------------------------------
@@ -172,5 +189,8 @@ def unpacked_time(column: Column, kind: pa.DataType) -> Column:
     if kind.unit == "ns":
         raise UnsupportedError(NO_NANOSECONDS)
     of = {"s": sf.timestamp_seconds, "ms": sf.timestamp_millis, "us": sf.timestamp_micros}
-    moment = of[kind.unit](column)
-    return moment if kind.tz is not None else moment.cast("timestamp_ntz")
+    if kind.tz is not None:
+        return of[kind.unit](column)
+    # Added to a time without a zone: the zone of the session does not matter.
+    size = {"s": "SECOND", "ms": "MILLISECOND", "us": "MICROSECOND"}[kind.unit]
+    return sf.timestamp_add(size, column, sf.lit("1970-01-01 00:00:00").cast("timestamp_ntz"))

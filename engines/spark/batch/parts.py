@@ -3,7 +3,10 @@
 Every event goes to the parts that depend on it: to the bucket of its key, once for each way of
 keying that the queries need. A key that has far more events than a bucket should is cut by time
 instead; so are queries without a key. Windows counted in events cannot be cut by time: for those,
-such a key, or the whole stream, is one part, worked through slice by slice.
+such a key, or the whole stream, is one part, worked through slice by slice. So it is for situations
+of such a key, as events of any time before tell whether one has begun. Without a key, situations
+are cut by time, and each stretch is given, beside the events of a window before it, the last moment
+before that of each definition's events, which is found first.
 """
 
 from __future__ import annotations
@@ -20,14 +23,19 @@ import pyarrow.types as at
 
 from engines.input.event_table import Events, from_table
 from engines.local.run import reach_of_program
-from engines.local.slices import SliceReach
+from engines.local.slices import SliceReach, reach_of
 from engines.program import Program
-from engines.spark.batch.pushed_filters import PushedFilter, filter_for
+from engines.spark.batch.pushed_filters import ColumnTest, PushedFilter, filter_for
 from engines.spark.batch.stretches import bounds, cuts_between, stretches_for
-from optimizer.ir.query import Query
+from optimizer.engines.situations import definitions_of
+from optimizer.ir.pattern import Symbol
+from optimizer.ir.produced import chained_names, names_cut_by_time, routing_keys
+from optimizer.ir.query import Query, RowPattern, is_about_situations
+from workloads import expressions as ex
+from workloads.workload import Stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 Key = tuple[str, ...]
 
@@ -43,6 +51,9 @@ class TaskPart:
     stop: int | None = None
 
 
+LastMoments = tuple[tuple[int, PushedFilter | None], ...]  # times, and which of their events
+
+
 @dataclass(frozen=True)
 class Cut:
     """Events of one key, or all: stretches of time, and perhaps one part for all times.
@@ -55,17 +66,23 @@ class Cut:
     cuts: tuple[int, ...] | None  # None: no query of a window in time
     reach: SliceReach
     whole: int | None
+    members: tuple[PushedFilter | None, ...] = ()  # of situations: whose last moments are asked for
+    moments: tuple[LastMoments, ...] = ()  # of each stretch but the first
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where the events of one way of keying go: those of some keys by time, others by bucket."""
+    """Where the events of one way of keying go: those of some keys by time, others by bucket.
+
+    An event without a key goes nowhere, but for queries to which null is one (`null_is_key`).
+    """
 
     key: Key
     cuts: tuple[Cut, ...]
     first: int
     buckets: int
     filter: PushedFilter | None
+    null_is_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,16 +106,18 @@ class Spread:
 def plan_routes(queries: tuple[Query, ...]) -> dict[Key, tuple[Query, ...]]:
     """Queries by the key that their events are spread by.
 
-    `user` also serves queries keyed by `user, item`: the engine tells the finer keys apart.
+    `user` also serves queries keyed by `user, item`: the engine tells the finer keys apart. Queries
+    that read one another's rows go by what their keys have in common.
     """
-    keys = sorted({frozenset(query.key) for query in queries}, key=lambda k: (len(k), sorted(k)))
+    by_query = routing_keys(queries)
+    keys = sorted(set(by_query.values()), key=lambda k: (len(k), sorted(k)))
     chosen: list[frozenset[str]] = []
     for key in keys:
         if not any(other and other <= key for other in chosen):
             chosen.append(key)
     routes: dict[Key, tuple[Query, ...]] = {}
     for query in queries:
-        wanted = frozenset(query.key)
+        wanted = by_query[query.name]
         key = next(k for k in chosen if k == wanted or (k and k <= wanted))
         name = tuple(sorted(key))
         routes[name] = (*routes.get(name, ()), query)
@@ -115,13 +134,21 @@ def plan_parts(
     programs: list[Program] = []
     parts: list[TaskPart] = []
 
-    def cut(key: tuple[Any, ...], mine: Events, share: float, timed: int, ranked: int) -> Cut:
+    def cut(
+        key: tuple[Any, ...],
+        mine: Events,
+        share: float,
+        timed: int,
+        ranked: int,
+        reach: SliceReach | None = None,
+    ) -> Cut:
         """Parts for events that go by time; `timed` and `ranked` are programs, or -1."""
         first = len(parts)
-        reach = SliceReach()
         cuts: tuple[int, ...] | None = None
-        if timed >= 0:
-            reach = reach_of_program(programs[timed], events.tick)
+        if timed < 0:
+            reach = SliceReach()
+        else:
+            reach = reach or reach_of_program(programs[timed], events.tick)
             span = int(mine.ticks[-1] - mine.ticks[0]) + 1 if len(mine) else 1
             most = min(int(share * rows / spread.least_rows), 4 * spread.cores)
             cuts = cuts_between(mine.ticks, stretches_for(span, reach, spread.cores, most))
@@ -133,9 +160,27 @@ def plan_parts(
         return Cut(key, first, cuts, reach, whole)
 
     for key, queries in plan_routes(workload.queries).items():
+        situated: list[Query] = []
+        members: tuple[PushedFilter | None, ...] | None = None
+        if not key:
+            chained = chained_names(workload.queries)
+            situated = [q for q in queries if is_about_situations(q) and q.name not in chained]
+            members = _member_filters(situated, workload.stream, schema)
+        if situated and members is not None:
+            number = _added(programs, program, situated)
+            back = reach_of(situated, events.tick)
+            own = cut((), events, 1.0, number, -1, back)
+            passing = filter_for(situated, workload.stream, schema)
+            own = replace(own, members=members)
+            routes.append(Route((), (own,), len(parts), 0, passing))
+            apart = {query.name for query in situated}
+            queries = tuple(query for query in queries if query.name not in apart)
+            if not queries:
+                continue
         all_of = _added(programs, program, queries)
-        timed = _added(programs, program, [q for q in queries if not q.window.is_count])
-        ranked = _added(programs, program, [q for q in queries if q.window.is_count])
+        cut_by_time = names_cut_by_time(queries)
+        timed = _added(programs, program, [q for q in queries if q.name in cut_by_time])
+        ranked = _added(programs, program, [q for q in queries if q.name not in cut_by_time])
         found: list[Cut] = []
         if key:
             for value, share in _heavy(events, key, rows, spread):
@@ -147,8 +192,32 @@ def plan_parts(
         first = len(parts)
         parts.extend([TaskPart(all_of)] * buckets)
         passing = filter_for(queries, workload.stream, schema)
-        routes.append(Route(key, tuple(found), first, buckets, passing))
+        nulls = any(isinstance(query.output, RowPattern) for query in queries)
+        routes.append(Route(key, tuple(found), first, buckets, passing, nulls))
     return RoutedParts(tuple(routes), tuple(programs), tuple(parts))
+
+
+def _member_filters(
+    queries: Sequence[Query], stream: Stream, schema: pa.Schema
+) -> tuple[PushedFilter | None, ...] | None:
+    """The events that each definition of queries is asked of, None for all of them; None where
+    Spark cannot tell them.
+    """
+    found: dict[Symbol, PushedFilter | None] = {}
+    for definition in definitions_of(queries):
+        name = definition.member.type
+        condition = stream.types.get(name)
+        if condition == ex.Literal(True):
+            found[definition.member] = None
+        elif condition is None and stream.type is not None:
+            kind = schema.field(stream.type).type
+            if not (at.is_string(kind) or at.is_large_string(kind)):
+                return None
+            test = ColumnTest(stream.type, "in", (name,))
+            found[definition.member] = PushedFilter((frozenset({test}),))
+        else:
+            return None
+    return tuple(found.values())
 
 
 def _added(programs: list[Program], program: Program, queries: Sequence[Query]) -> int:
@@ -199,6 +268,43 @@ def _with_key(events: Events, key: Key, value: tuple[Any, ...]) -> Events:
 # --- in Spark ------------------------------------------------------------------------------------
 
 
+def with_last_moments(
+    events: DataFrame, parts: RoutedParts, places: dict[str, str], time: Column
+) -> RoutedParts:
+    """The parts with the last moments that stretches of situations need: one pass finds them all.
+
+    Of each definition the last event before a stretch's reach tells whether what holds there has
+    begun before.
+    """
+    from pyspark.sql import functions as sf
+
+    asked: dict[str, Column] = {}
+    for r, route in enumerate(parts.routes):
+        for c, cut in enumerate(route.cuts):
+            for m, member in enumerate(cut.members):
+                for i, edge in enumerate(cut.cuts or ()):
+                    before = time <= sf.lit(edge - cut.reach.back)
+                    if member is not None:
+                        before = before & member.column(places)
+                    asked[f"m{r}_{c}_{m}_{i}"] = sf.max(sf.when(before, time))
+    if not asked:
+        return parts
+    row = events.agg(*(column.alias(name) for name, column in asked.items())).first()
+    known = {} if row is None else row.asDict()
+    routes = []
+    for r, route in enumerate(parts.routes):
+        cuts = []
+        for c, cut in enumerate(route.cuts):
+            moments = []
+            for i in range(len(cut.cuts or ()) if cut.members else 0):
+                ticks = [known.get(f"m{r}_{c}_{m}_{i}") for m in range(len(cut.members))]
+                pairs = zip(ticks, cut.members, strict=True)
+                moments.append(tuple((int(t), member) for t, member in pairs if t is not None))
+            cuts.append(replace(cut, moments=tuple(moments)))
+        routes.append(replace(route, cuts=tuple(cuts)))
+    return replace(parts, routes=tuple(routes))
+
+
 def targets(
     parts: RoutedParts, places: dict[str, str], time: Column
 ) -> tuple[Column | None, Column]:
@@ -210,7 +316,8 @@ def targets(
     nowhere = sf.array().cast("array<int>")
     for route in parts.routes:
         here = _route_targets(route, places, time)
-        conditions = [sf.col(places[name]).isNotNull() for name in route.key]
+        required = () if route.null_is_key else route.key
+        conditions = [sf.col(places[name]).isNotNull() for name in required]
         if route.filter is not None:
             conditions.append(route.filter.column(places))
         if not conditions:
@@ -245,17 +352,18 @@ def _route_targets(route: Route, places: dict[str, str], time: Column) -> Column
 
     columns = [sf.col(places[name]) for name in route.key]
     if not columns:
-        return _cut_targets(route.cuts[0], time)
+        return _cut_targets(route.cuts[0], places, time)
     found = sf.array(_bucket(route, places))
     for cut in reversed(route.cuts):
         same = reduce(
-            lambda a, b: a & b, (c == sf.lit(v) for c, v in zip(columns, cut.key, strict=True))
+            lambda a, b: a & b,
+            (c.eqNullSafe(sf.lit(v)) for c, v in zip(columns, cut.key, strict=True)),
         )
-        found = sf.when(same, _cut_targets(cut, time)).otherwise(found)
+        found = sf.when(same, _cut_targets(cut, places, time)).otherwise(found)
     return found
 
 
-def _cut_targets(cut: Cut, time: Column) -> Column:
+def _cut_targets(cut: Cut, places: dict[str, str], time: Column) -> Column:
     """The stretches that an event is in, or that reach it."""
     from pyspark.sql import functions as sf
 
@@ -270,6 +378,15 @@ def _cut_targets(cut: Cut, time: Column) -> Column:
         # those before s + ahead.
         first, last = stretch(time - cut.reach.ahead), stretch(time + (cut.reach.back - 1))
         found.append(sf.sequence(first, last) if cut.cuts else sf.array(first))
+    for number, moments in enumerate(cut.moments, cut.first + 1):
+        if moments:
+            held = [
+                (time == sf.lit(tick)) & (sf.lit(True) if of is None else of.column(places))
+                for tick, of in moments
+            ]
+            held_by_one = sf.coalesce(reduce(lambda a, b: a | b, held), sf.lit(False))
+            nothing = sf.array().cast("array<int>")
+            found.append(sf.when(held_by_one, sf.array(sf.lit(number))).otherwise(nothing))
     if cut.whole is not None:
         found.append(sf.array(sf.lit(cut.whole)))
     return found[0] if len(found) == 1 else sf.concat(*found)

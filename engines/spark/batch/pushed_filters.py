@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from optimizer.ir.pattern import Symbol, events
-from optimizer.ir.query import Query
+from optimizer.ir.produced import queries_of_stream
+from optimizer.ir.query import Query, is_funnel
 from workloads import expressions as ex
 from workloads.workload import Stream
 
@@ -98,10 +99,11 @@ _FUNCTIONS = {
 def filter_for(queries: Iterable[Query], stream: Stream, schema: pa.Schema) -> PushedFilter | None:
     """What passes for some query; None where that may be any event.
 
-    A window counted in events counts those that nothing else looks at too.
+    A window counted in events counts those that nothing else looks at too, and a funnel has a level
+    for every key.
     """
-    wanted = list(queries)
-    if not wanted or any(query.window.is_count for query in wanted):
+    wanted = queries_of_stream(queries)
+    if not wanted or any(q.window.is_count or q.has_own_clock or is_funnel(q) for q in wanted):
         return None
     symbols = {event.symbol for query in wanted for event in events(query.pattern)}
     found = {tests for symbol in symbols for tests in _necessary_for(symbol, stream, schema)}

@@ -6,7 +6,7 @@ files' metadata say. Everything else is read by the local engine's readers, in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +83,7 @@ class FileSource:
     faults: Faults
     files: batches.FileSource
     tasks: int = 16  # for which there should be splits of text at least
+    kept: Mapping[str, Sequence[int]] | None = None  # by file, row groups that are read; else all
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,7 +91,12 @@ class FileSource:
 
     @cached_property
     def splits(self) -> tuple[Split, ...]:
-        return plan_splits(self.files, self.stream, self.tasks)
+        found = plan_splits(self.files, self.stream, self.tasks)
+        return tuple(split for split in found if self._is_kept(split))
+
+    def _is_kept(self, split: Split) -> bool:
+        groups = None if self.kept is None else self.kept.get(self.files.files[split.file].name)
+        return groups is None or split.part is None or split.part[0] in groups
 
     @property
     def is_clean(self) -> bool:
@@ -117,11 +123,11 @@ class FileSource:
 
     def frame(self, session: SparkSession, columns: Sequence[str], tally: TaskTally) -> DataFrame:
         if self.spark_reads(columns):
-            session.conf.set("spark.sql.caseSensitive", "true")
+            heed_case(session)
             files = [str(Path(file.name).absolute()) for file in self.files.files]
             read = session.read.parquet(*files)
             return read.select(
-                *(read[_quoted(name)].alias(f"c{i}") for i, name in enumerate(columns))
+                *(read[quoted(name)].alias(f"c{i}") for i, name in enumerate(columns))
             )
         reader = self.reader(columns)
         schema = spark_schema(reader.schema)
@@ -132,6 +138,8 @@ class FileSource:
     def spark_reads(self, columns: Sequence[str]) -> bool:
         """Is it Parquet with one schema, of types that Spark has, and no bad row?"""
         files = self.files.files
+        if self.kept is not None:
+            return False  # it would read all of them
         if not all(isinstance(file, ParquetFile) and not file.keys for file in files):
             return False
         kinds = {
@@ -200,7 +208,17 @@ def _spark_has(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _quoted(name: str) -> str:
+def heed_case(session: SparkSession) -> None:
+    """Have Spark tell columns apart whose names differ in case.
+
+    Its analyzer asks the active session of the thread, which another session in this process may
+    have become; making a data frame makes this one active.
+    """
+    session.conf.set("spark.sql.caseSensitive", "true")
+    session.createDataFrame([], "one int")
+
+
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -263,14 +281,14 @@ class TableSource:
     def _bad(self, frame: DataFrame) -> dict[str, Any]:
         from pyspark.sql import functions as sf
 
-        time = frame[_quoted(self.stream.time)]
+        time = frame[quoted(self.stream.time)]
         tick = ticks(time, self.schema.field(self.stream.time).type, _kind(frame, self.stream.time))
         found = {
             "null time": time.isNull(),
             "time out of range": time.isNotNull() & (sf.abs(tick) >= LARGEST_TICK),
         }
         if self.stream.sequence is not None:
-            no_number = frame[_quoted(self.stream.sequence)].isNull()
+            no_number = frame[quoted(self.stream.sequence)].isNull()
             in_time = time.isNotNull() & (sf.abs(tick) < LARGEST_TICK)
             found["null sequence number"] = in_time & no_number
         return found
@@ -282,7 +300,7 @@ class TableSource:
         return frame
 
     def _selected(self, columns: Sequence[str]) -> DataFrame:
-        return self.table.select(*(self.table[_quoted(name)] for name in columns))
+        return self.table.select(*(self.table[quoted(name)] for name in columns))
 
     def _arrow(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self.schema.field(name) for name in columns])
@@ -295,14 +313,14 @@ def open_table(
     from pyspark.errors import AnalysisException, PySparkTypeError
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    session.conf.set("spark.sql.caseSensitive", "true")
+    heed_case(session)
     try:
         if path.startswith(TABLE):
             table = session.table(path.removeprefix(TABLE))
         else:
             _check_no_table(session, path)
             table = session.read.parquet(path)
-        table = _with_times(table, stream)
+        table = with_times(table, stream)
         schema = to_arrow_schema(table.schema, timezone="UTC")
     except AnalysisException as error:
         raise EventsError(f"'{path}': {str(error).splitlines()[0]}") from error
@@ -336,7 +354,7 @@ def _check_no_table(session: SparkSession, path: str) -> None:
         raise table_folder(path, kinds[0])
 
 
-def _with_times(table: DataFrame, stream: Stream) -> DataFrame:
+def with_times(table: DataFrame, stream: Stream) -> DataFrame:
     """The table with times in place of what they are written as; null where that is no time."""
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
@@ -344,7 +362,7 @@ def _with_times(table: DataFrame, stream: Stream) -> DataFrame:
     if stream.time not in table.columns:
         return table
     place = table.columns.index(stream.time)
-    stored = to_arrow_schema(StructType([table.schema[place]])).types[0]
+    stored = to_arrow_schema(StructType([table.schema[place]]), timezone="UTC").types[0]
     wanted = time_type(stored, stream)
     reader = time_reader(stream, wanted)
     if wanted == stored or reader is None:

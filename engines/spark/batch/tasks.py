@@ -20,7 +20,7 @@ from engines.local.run import SlicedRun, reach_of_program
 from engines.local.slices import Cutter, Slice, SliceSize
 from engines.program import DEFAULT_OPTIONS, Program, RunContext, RunOptions
 from engines.results.chunks import RowChunk
-from engines.spark.batch.landing import Landing, Report, report_row
+from engines.spark.batch.landing import Landing, Report
 from engines.spark.batch.packing import unpack
 from engines.spark.batch.parts import TaskPart
 from engines.spark.batch.pushed_filters import PushedFilter
@@ -42,7 +42,7 @@ class TaskEvaluation:
     programs: tuple[Program, ...]
     first: pa.Table
     landing: Landing
-    tally: Accumulator[dict[Any, Any]]
+    tally: Accumulator[dict[Any, Any]] | None  # None where nobody asks how far it is
     options: RunOptions = DEFAULT_OPTIONS
     slicing: SliceSize = field(default_factory=SliceSize)
     files: tuple[EventFile, ...] = ()  # that are read in the task itself
@@ -71,9 +71,10 @@ class TaskEvaluation:
         report.seconds["all"] = time.perf_counter() - began
         report.seconds["cpu"] = time.process_time() - worked
         told = (report.events, report.rows, part.program, report.account.totals())
-        self.tally.add({("part", number): told})
+        if self.tally is not None:
+            self.tally.add({("part", number): told})
         report.seen = {} if occurred is None else occurred.seen()
-        yield report_row(report, self.landing)
+        yield from self.landing.told(report)
 
     def _chunks(
         self, part: TaskPart, arriving: ArrivingBatches, report: Report
@@ -84,8 +85,10 @@ class TaskEvaluation:
         columns = needed_columns(workload, self.schema.names)
         schema = pa.schema([self.schema.field(name) for name in columns])
         none = from_table(schema.empty_table(), workload.stream)
-        context = RunContext(self.options, account=account, ledger=report.ledger)
-        run = SlicedRun(program, none.tick, context)
+        context = RunContext(
+            self.options, account=account, ledger=report.ledger, funnels=report.funnels
+        )
+        run = SlicedRun(program, none.tick, context, part.start)
         scan = program.ids.scan
         cutter = Cutter(
             none, workload.stream, run.reach, self.slicing, run.carried, part.start, part.stop
@@ -167,7 +170,8 @@ class StoredStretches:
                 occurred = Occurrences(self.evaluation.programs[0].workload)
                 arriving = self._arriving(stretch, read, occurred)
                 yield from self.evaluation.evaluate(number, part, arriving, occurred)
-                self.evaluation.tally.add({("stretch", number): read[0]})
+                if self.evaluation.tally is not None:
+                    self.evaluation.tally.add({("stretch", number): read[0]})
 
     def _arriving(
         self, stretch: Stretch, read: list[int], occurred: Occurrences

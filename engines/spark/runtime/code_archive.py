@@ -14,7 +14,8 @@ from engines.spark.runtime import code_arrival as arrival
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PACKAGES = ("workloads", "optimizer", "kernels", "engines")
+_PREFIX = "sheaf." if __name__.startswith("sheaf.") else ""  # as a wheel has it, or the tree
+PACKAGES = tuple(_PREFIX + name for name in ("workloads", "optimizer", "kernels", "engines"))
 _ENDINGS = (".py", ".cl", ".lark", ".properties", ".sh", ".typed")
 # What numba has compiled here: known by the sources' content, and taken by processors of the same
 # kind only.
@@ -44,7 +45,7 @@ def pack_code(folder: Path) -> Path:
     archive = folder / f"sheaf-{short}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(arrival.__file__, "sheaf_arrival.py")
-        for package in PACKAGES:
+        for package in dict.fromkeys(name.partition(".")[0] for name in PACKAGES):
             stub = _STUB.format(digest=short, package=f"/{package}")
             packed.writestr(f"{package}/__init__.py", stub)
         for name, path in files.items():
@@ -60,4 +61,4 @@ def _files() -> Iterator[tuple[str, Path]]:
         root = Path(found).parent
         for path in sorted(root.rglob("*")):
             if path.suffix in (*_ENDINGS, *_COMPILED):
-                yield f"{package}/{path.relative_to(root)}", path
+                yield f"{package.replace('.', '/')}/{path.relative_to(root)}", path

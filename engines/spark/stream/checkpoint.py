@@ -22,6 +22,7 @@ from engines.live.run import Generation, continues
 from engines.program import CountingUnit, Program
 from engines.spark.batch.job import Key, plan_routes
 from engines.spark.stream.source import complete_until, lateness_of
+from optimizer.ir.produced import chains_of, routing_keys
 from optimizer.ir.query import Query
 from workloads.printing import print_expression
 
@@ -102,9 +103,11 @@ def manifest_of(
     workload = program.workload
     stream = workload.stream
     forms = _forms(program)
+    made = {each.name for each in workload.produced}
     types = {
         name: None if condition is None else print_expression(condition)
         for name, condition in sorted(stream.types.items())
+        if name not in made
     }
     said = {
         "time": stream.time,
@@ -115,7 +118,7 @@ def manifest_of(
         "format": stream.format,
     }
     places = {
-        query.name: QueryPlace(_digest(query, forms), route_name(key))
+        query.name: QueryPlace(_digest(query, forms, workload.queries), route_name(key))
         for key, queries in plan_routes(workload.queries).items()
         for query in queries
     }
@@ -186,7 +189,8 @@ def taken_over(old: Manifest, new: Manifest, program: Program, checkpoint: str) 
     )
     if last is not None:  # else there is no state yet
         generation = str(max(map(int, old.generations)) + 1)
-        places = {**stays, **_placed(added, stays, generation, _forms(program))}
+        placed = _placed(added, stays, generation, _forms(program), workload.queries)
+        places = {**stays, **placed}
         since = complete_until(last + old.lateness + 1, old.tick)
         starts = {**old.generations, generation: since}
         used = {place.generation for place in places.values()}
@@ -209,22 +213,26 @@ def _placed(
     stays: Mapping[str, QueryPlace],
     generation: str,
     forms: Mapping[str, str],
+    queries: tuple[Query, ...],
 ) -> dict[str, QueryPlace]:
     """Where queries go that are new: along a route that there is, where its key serves them."""
     there = {place.route: set(route_key(place.route)) for place in stays.values()}
     routes = sorted(there, key=lambda route: (len(there[route]), route))
+    keys = routing_keys(queries)
     found, rest = {}, []
     for query in added:
-        wanted = set(query.key)
+        wanted = keys[query.name]
         # One bucket takes all events of the route without a key: that serves only who needs it.
         serving = [r for r in routes if there[r] == wanted or (there[r] and there[r] < wanted)]
         if serving:
-            found[query.name] = QueryPlace(_digest(query, forms), serving[0], generation)
+            digest = _digest(query, forms, queries)
+            found[query.name] = QueryPlace(digest, serving[0], generation)
         else:
             rest.append(query)
-    for key, queries in plan_routes(tuple(rest)).items():
-        for query in queries:
-            found[query.name] = QueryPlace(_digest(query, forms), route_name(key), generation)
+    for key, some in plan_routes(tuple(rest)).items():
+        for query in some:
+            digest = _digest(query, forms, queries)
+            found[query.name] = QueryPlace(digest, route_name(key), generation)
     return found
 
 
@@ -298,6 +306,11 @@ def _forms(program: Program) -> dict[str, str]:
     }
 
 
-def _digest(query: Query, forms: Mapping[str, str]) -> str:
+def _digest(query: Query, forms: Mapping[str, str], queries: tuple[Query, ...]) -> str:
+    """What tells a query from others; of one that reads rows of others, with all of its chain."""
     said = repr((replace(query, name=""), forms[query.name]))
+    for chain in chains_of(queries):
+        if query.name in chain:
+            others = [replace(q, name="") for q in queries if q.name in chain]
+            said += repr((others, [forms[name] for name in chain]))
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()

@@ -345,14 +345,19 @@ def _found(
     buckets: BucketQueries,
 ) -> DataFrame:
     """What each turn of a bucket gives, a row for each."""
-    from pyspark.sql import functions as sf
-
-    from engines.spark.stream.processor import FOUND, BucketProcessor
-
     own = _session(session, manifest)
     keys = {route: route_key(route) for route in buckets.routes}
     packer = Packer(source, buckets.schema, keys, manifest.buckets, workload)
     packed = source.frame(own, options.files_per_batch).mapInArrow(packer, PACKED)
+    return bucket_turns(packed, workload, buckets)
+
+
+def bucket_turns(packed: DataFrame, workload: BoundWorkload, buckets: BucketQueries) -> DataFrame:
+    """What each turn of a bucket gives, a row for each, over events that a `Packer` has packed."""
+    from pyspark.sql import functions as sf
+
+    from engines.spark.stream.processor import FOUND, BucketProcessor
+
     # Without the column of times behind it Spark does not leave out late events: we keep them.
     timed = (
         packed.withColumn("at", sf.timestamp_millis("latest"))
@@ -546,15 +551,21 @@ def _begun(
 def _buckets(
     program: Program, source: LiveSource, manifest: Manifest, run_options: RunOptions
 ) -> BucketQueries:
+    columns = needed_columns(program.workload, manifest.schema.names)
+    schema = pa.schema([manifest.schema.field(name) for name in columns])
+    schema = from_table(schema.empty_table(), program.workload.stream).table.schema
+    return bucket_queries(program, manifest, schema, source.tick, run_options)
+
+
+def bucket_queries(
+    program: Program, manifest: Manifest, schema: pa.Schema, tick: int, options: RunOptions
+) -> BucketQueries:
+    """The queries of a stream as its buckets take them."""
     from engines.spark.stream.processor import BucketQueries
 
-    workload = program.workload
     routes = manifest.routes(program)
-    columns = needed_columns(workload, manifest.schema.names)
-    schema = pa.schema([manifest.schema.field(name) for name in columns])
-    schema = from_table(schema.empty_table(), workload.stream).table.schema
-    plan = hashlib.blake2b(repr((routes, schema, source.tick, run_options)).encode()).hexdigest()
-    return BucketQueries(plan, routes, schema, source.tick, run_options)
+    plan = hashlib.blake2b(repr((routes, schema, tick, options)).encode()).hexdigest()
+    return BucketQueries(plan, routes, schema, tick, options)
 
 
 def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:

@@ -357,7 +357,7 @@ def test_generate_writes_a_stream(sheaf: Sheaf, tmp_path: Path) -> None:
 def test_generate_says_which_workloads_there_are(sheaf: Sheaf, tmp_path: Path) -> None:
     result = sheaf("generate", "shops", "--out", tmp_path / "a.parquet")
     assert result.exit_code == 1
-    assert "hospital, shop, stocks" in result.stderr
+    assert "driving, funnels, hospital, machines, shop, stocks" in result.stderr
 
 
 def test_the_version_is_told(sheaf: Sheaf) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, seed, settings
@@ -48,11 +49,13 @@ class Service:
             plan = client.plan(workload.id)
             job = client.wait(client.launch(plan.id, source).id)
             task = client.begin_plan(workload.id)
+        index = httpx.post(f"{address}/v1/indexes", json={"source": str(source)}).json()
         self._ids = {
             "workloads": workload.id,
             "plans": plan.id,
             "jobs": job.id,
             "tasks": task.id,
+            "indexes": index["id"],
         }
 
     def check(self, case: Any) -> None:

@@ -99,6 +99,31 @@ def test_a_finding_has_its_place_in_the_query_and_in_the_text(client: httpx.Clie
     assert (found["file_line"], found["file_column"]) == (9, column + 4)
 
 
+def test_rules_that_are_not_taken_are_listed(client: httpx.Client) -> None:
+    text = """\
+name: some rules
+stream: {time: ts, sequence: n}
+rules:
+- sigma:
+  - {title: fine, logsource: {category: c}, detection: {s: {x: 1}, condition: s}}
+  - {title: odd, logsource: {category: c}, detection: {s: {"x|re": "(?=a)"}, condition: s}}
+- eql:
+  - {name: pair, query: "sequence by u [a where true] [b where true]"}
+  - {name: drawn, query: "sample by u [a where true] [b where true]"}
+"""
+    body = posted(client, text)
+    assert [query["name"] for query in body["queries"]] == ["fine", "pair"]
+    assert [(r["format"], r["name"]) for r in body["refused"]] == [
+        ("sigma", "odd"),
+        ("eql", "drawn"),
+    ]
+    assert all(rule["reason"] for rule in body["refused"])
+    again = client.put(f"/v1/workloads/{body['id']}", content=text.encode(), headers=YAML).json()
+    assert again["refused"] == body["refused"]
+    assert again["version"] == body["version"]
+    assert client.get(f"/v1/workloads/{body['id']}").json()["refused"] == []
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -727,3 +727,33 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(
         assert page.cookies() == []
         page.open("about:blank")
     assert [c for c in page.complaints() if "401" not in c] == []
+
+
+# --- situations ----------------------------------------------------------------------------------
+
+
+def test_a_match_of_situations_is_drawn_with_the_moment_at_which_it_was_certain(
+    page: Browser, tmp_path: Path
+) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text("ts,kind,x,y\n0,E,1,0\n1,E,1,1\n2,E,0,1\n3,E,0,0\n")
+    document = {
+        "name": "situations",
+        "stream": {"time": "ts", "unit": "s", "type": "kind"},
+        "queries": [
+            "QUERY q DEFINE A AS x > 0, B AS y > 0 PATTERN A overlaps B RETURN A, B WITHIN 1 min"
+        ],
+    }
+    settings = Settings(tmp_path / "real", roots=(tmp_path,))
+    with serving(create_app(settings)) as real, httpx.Client(base_url=real, timeout=60) as client:
+        plan = plan_of(client, document)
+        body = {"plan": plan["id"], "source": {"path": str(events)}, "engine": "local"}
+        job = client.post("/v1/jobs", json=body).json()
+        assert finished(client, job["id"])["status"] == "succeeded"
+        page.open(f"{real}/jobs/{job['id']}")
+        page.until(lambda: page.count(".timeline svg"), "the situations in time")
+        label = page.run("return document.querySelector('.timeline svg').ariaLabel")
+        assert label == "A from 0 to 2, B from 1 on; certain at 2"
+        assert page.texts(".timeline text") == ["A", "B", "certain at 2"]
+        assert page.count(".timeline rect") == 2
+        page.open("about:blank")

@@ -138,6 +138,30 @@ def test_groups_of_many_queries_fold_to_a_line_and_open_for_the_query_that_is_fo
     assert page.count("#picture .folded") == groups - 2
 
 
+def test_queries_are_listed_by_what_they_cost(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    plan = plan_of(client, ODD_NAMES)
+    page.open(f"{address}/plans/{plan['id']}")
+    page.until(lambda: page.count("#queries tbody tr") == 4)
+    costs = {
+        row["name"]: row["cost"]["part"]
+        for row in client.get(f"/pages/plans/{plan['id']}/queries").json()
+    }
+    names = page.texts("#queries tbody td:first-child")
+    assert names == sorted(costs, key=lambda name: -costs[name])
+    page.click("#queries thead th:first-child button")
+    assert page.texts("#queries tbody td:first-child") == sorted(costs)
+    page.fill("#queries-filter", "add-to-cart")
+    assert page.texts("#queries tbody td:first-child") == ["my", "my query"]
+    assert page.texts("#queries tbody td:nth-child(7)") == ["1", "1"]
+    page.click("#queries tbody tr:first-child button")
+    page.reads("#way", "QUERY my PATTERN")
+    for width in (1280, 390):
+        page.size(width, 900)
+        assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
 def test_terms_say_what_they_mean_by_keyboard_too(
     page: Browser, address: str, client: httpx.Client
 ) -> None:

@@ -63,7 +63,7 @@ def test_arrow_is_never_given_bytes_of_python_to_parse() -> None:
                 ):
                     calls += 1
                     assert ast.unparse(node.args[0]).startswith("arrow_reader("), (file, node)
-    assert calls == 4
+    assert calls == 5
 
 
 READ = """

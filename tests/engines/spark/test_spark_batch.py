@@ -106,6 +106,20 @@ def test_keys_ties_nulls_and_disorder(
     assert_same(both(spark, document(), tmp_path / "e.parquet", buckets))
 
 
+def test_the_steps_of_funnels_come_to_the_same_over_several_parts(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pq.write_table(sample(), tmp_path / "e.parquet")
+    queries = [
+        "QUERY levels FUNNEL SEQ(A a, B b, C c) WITHIN 40 ms PARTITION BY user, item",
+        "QUERY groups FUNNEL SEQ(A a, B b) EXCLUDE C c BETWEEN a AND b BY a.item WITHIN 9 ms "
+        "PARTITION BY user",
+        "QUERY whole FUNNEL SEQ(A a, B b, C c) STRICT WITHIN 40 ms",
+        QUERIES[2],
+    ]
+    assert_same(both(spark, document(queries), tmp_path / "e.parquet", 3))
+
+
 def test_events_without_a_sequence(spark: "SparkSession", tmp_path: Path) -> None:
     pq.write_table(sample().drop_columns(["seq"]), tmp_path / "e.parquet")
     queries = [query for query in QUERIES if "EVENTS" not in query]
@@ -195,6 +209,8 @@ def test_columns_that_spark_would_mix_up_or_does_not_know(
         'QUERY odd PATTERN SEQ(A a, B b) PARTITION BY "a.b `c`" RETURN a, b WITHIN 9 ms',
     ]
     assert_same(both(spark, document(queries), tmp_path / "odd.parquet"))
+    # Spark's analyzer would ask the session of its user who was there last.
+    spark.newSession().createDataFrame([(1,)], "one int")
     known = odd.drop_columns(["empty", "large", "half"])
     pq.write_table(known, tmp_path / "known.parquet")
     assert_same(both(spark, document(queries), tmp_path / "known.parquet"))
@@ -261,3 +277,44 @@ def test_only_the_columns_that_are_used_travel() -> None:
     assert needed(QUERIES[1]) == ["ts", "seq", "kind", "user", "item"]
     assert needed(QUERIES[2]) == names  # whole events are returned
     assert needed(QUERIES[5]) == names  # simultaneous events of a group are ordered by all
+
+
+def test_partitions_of_sql_are_spread_by_key_and_null_is_one(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    clause = (
+        "SELECT * FROM t MATCH_RECOGNIZE ({} ORDER BY ts, seq, kind, x "
+        "MEASURES MATCH_NUMBER() AS m, "
+        "COUNT(*) AS n, LAST(A.x) AS a {} PATTERN (A+ B?) DEFINE A AS kind = 'A')"
+    )
+    statements = [
+        clause.format("PARTITION BY user", ""),
+        clause.format("PARTITION BY user, item", "ALL ROWS PER MATCH"),
+        clause.format("", "AFTER MATCH SKIP TO NEXT ROW"),
+    ]
+    pq.write_table(sample(), tmp_path / "e.parquet")
+    document = {"name": "w", "stream": STREAM, "queries": [*statements, QUERIES[0]]}
+    results = both(spark, document, tmp_path / "e.parquet", buckets=3)
+    assert_same(results)
+    assert any('"user":null' in text for text in results[0].matches.column("match").to_pylist())
+
+
+def test_what_time_does_not_cut_by_key_and_of_the_whole_stream(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    skip = "AFTER MATCH SKIP PAST LAST EVENT RETURN a.x, b.x WITHIN 20 ms"
+    queries = [
+        "QUERY by_user DEFINE S AS x > 5 AT LEAST 3 ms, T OF A AS x < 18 "
+        "PATTERN S overlaps;before T PARTITION BY user RETURN S, T, avg(T.x) AS v WITHIN 30 ms",
+        "QUERY all_of_it DEFINE S AS kind != 'C' GAP 2 ms, T OF B AS x > 4 PATTERN S intersects T "
+        "RETURN S, T.start WITHIN 20 ms EMIT COMPLETE",
+        f"QUERY apart PATTERN SEQ(A a, B b) STRATEGY NEXT PARTITION BY user {skip}",
+        "QUERY tied PATTERN SEQ(A a, !C c, B b) PARTITION BY (a.x, b.item, c.item) AS x "
+        "RETURN a, b.x WITHIN 40 ms",
+        "QUERY counted PATTERN SEQ(A a, B b) PARTITION BY user, (a.x, b.item) AS v AGG COUNT(*) "
+        "WITHIN 90 ms",
+        f"QUERY all_apart PATTERN SEQ(A a, B b) STRATEGY STRICT {skip}",
+        QUERIES[0],
+    ]
+    pq.write_table(sample(), tmp_path / "e.parquet")
+    assert_same(both(spark, document(queries), tmp_path / "e.parquet", buckets=3))

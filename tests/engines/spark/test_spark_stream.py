@@ -67,6 +67,8 @@ QUERIES = [
     "QUERY whole PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x RETURN a.x, c.time WITHIN 9 ms",
     "QUERY ranked PATTERN SEQ(A a, C c) PARTITION BY user AGG COUNT(*) WITHIN 5 EVENTS",
     "QUERY none PATTERN SEQ(A a, !B b) WHERE [user] RETURN a.x WITHIN 15 ms",
+    "QUERY apart PATTERN SEQ(A a, B b) PARTITION BY user STRATEGY NEXT "
+    "AFTER MATCH SKIP PAST LAST EVENT RETURN a.x, b.x WITHIN 20 ms",
 ]
 LATE = 20  # milliseconds
 SCHEMA = pa.schema(COLUMNS | {"seq": pa.int64()})
@@ -193,7 +195,7 @@ def test_any_order_and_a_restart_give_the_rows_of_the_stored_stream(
         ("keyed",),
         ("finer",),
         ("ranked",),
-        ("none",),
+        ("none", "apart"),
         ("other",),
         ("whole",),
     }

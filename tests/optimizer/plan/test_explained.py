@@ -6,7 +6,7 @@ import pytest
 
 from optimizer.engines import ENGINES
 from optimizer.explain.glossary import BY_ID, TERMS
-from optimizer.explain.query_text import obstacles_of, query_facts, render_query
+from optimizer.explain.query_text import obstacles_of, query_facts, query_table, render_query
 from optimizer.explain.text import PlanText, core_load, load, render_text, unquoted
 from optimizer.plan.plan import PlanError
 from tests.optimizer.plan.test_plan import plan_of
@@ -77,6 +77,22 @@ def test_the_facts_of_a_query_say_what_it_shares_and_what_not() -> None:
     assert "page view, add-to-cart with my:" in render_query(plan, "my query")
     with pytest.raises(PlanError, match="has no query 'none'"):
         query_facts(PlanText(plan), "none")
+
+
+def test_the_table_of_queries_says_what_each_costs_and_what_others_pay_of_its_way() -> None:
+    plan = plan_of(ODD)
+    text = PlanText(plan)
+    table = {row["name"]: row for row in query_table(text)}
+    assert list(table) == list(plan.queries)
+    assert table["my query"]["with"] == ["my"]
+    assert table["my"]["with"] == ["my query"]
+    parts = sum(row["cost"]["part"] for row in table.values())
+    assert parts == pytest.approx(sum(o.cost for o in plan.operators))
+    for name, row in table.items():
+        ways = text.ways
+        way = sum(operator.cost for operator in ways.of(name))
+        assert row["cost"]["part"] + row["cost"]["spared"] == pytest.approx(way)
+        assert row["cost"]["spared"] > 0  # the scan, at least
 
 
 def test_obstacles_are_those_of_the_query_and_not_of_one_whose_name_begins_alike() -> None:

@@ -5,6 +5,7 @@ import { Chart } from "./chart.js";
 import { Operators } from "./operators.js";
 import { Results } from "./results.js";
 import { term } from "./terms.js";
+import { askWhy } from "./why.js";
 
 const LOOK = 1000; // milliseconds between looks at what the process has measured
 const OVER = ["succeeded", "failed", "cancelled"];
@@ -24,6 +25,7 @@ const WAYS_OUT = [
 const head = $("#job");
 const id = head.dataset.id;
 const charts = $("#charts");
+askWhy($("#why-box"), id);
 const operators = new Operators($("#operators-box"), id);
 const made = {};
 const samples = []; // of progress: seconds since the page began to look, and the part that is done

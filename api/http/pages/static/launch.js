@@ -19,7 +19,7 @@ if (form) {
     const ofLocal = ["slice", "threads", "partial_limit", "on_limit"];
     for (const name of ofLocal) fields[name].disabled = onSpark;
     fields.disorder.disabled = onSpark && fields.mode.value !== "stream";
-    fields.match.disabled = fields.mode.value === "stream";
+    for (const name of ["match", "access"]) fields[name].disabled = fields.mode.value === "stream";
     if (!fields.partial_limit.value) fields.on_limit.disabled = true;
     fields.row_limit.placeholder = fields.mode.value === "stream" ? "no limit" : usual;
   };
@@ -58,7 +58,7 @@ if (form) {
 /** The options of the run that were given, and that what runs can honour. */
 function options(fields) {
   const given = { on_error: fields.on_error.value };
-  for (const name of ["disorder", "slice", "partial_limit", "on_limit", "row_limit", "threads", "match"]) {
+  for (const name of ["disorder", "slice", "partial_limit", "on_limit", "row_limit", "threads", "match", "access"]) {
     const field = fields[name];
     if (field.disabled || !field.value.trim()) continue;
     given[name] = field.type === "number" ? Number(field.value) : field.value.trim();

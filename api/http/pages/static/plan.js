@@ -6,6 +6,7 @@ import { showConflicts } from "./conflicts.js";
 import { Finder } from "./find.js";
 import { showGroups, showOperators } from "./parts.js";
 import { Picture } from "./picture.js";
+import { showQueries } from "./queries.js";
 import { showQuery } from "./query_panel.js";
 import { glossary } from "./terms.js";
 
@@ -36,14 +37,16 @@ function clear() {
   find.value = "";
 }
 
+function choose(name) {
+  if (!picture.pick(name)) { // it is one of very many, and not drawn
+    picture.pick(null);
+    panel(name);
+  }
+  $(".picked", picture.box)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
 const finder = new Finder(find, $("#found"), {
-  choose: (name) => {
-    if (!picture.pick(name)) { // it is one of very many, and not drawn
-      picture.pick(null);
-      panel(name);
-    }
-    $(".picked", picture.box)?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  },
+  choose,
   light: (names) => picture.svg && picture.light(names),
 });
 
@@ -93,13 +96,18 @@ async function drawn() {
 }
 
 async function listed() {
-  const [plan, known] = await Promise.all([get(`/v1/plans/${id}`), glossary()]);
+  const [plan, queries, known] = await Promise.all([get(`/v1/plans/${id}`), get(`/pages/plans/${id}/queries`), glossary()]);
   const outputs = plan.operators.filter(({ kind }) => kind === "output").map(({ detail }) => [detail.query, detail.pattern]);
   const patterns = new Map(outputs);
   finder.queries = plan.queries.map((name) => [name, patterns.get(name) ?? ""]);
+  const light = (names) => picture.svg && picture.chosen === null && picture.light(names);
+  const chooseAbove = (name) => {
+    choose(name);
+    section.scrollIntoView({ block: "start" });
+  };
+  showQueries($("#queries"), queries, plan.cost.unit, { choose: chooseAbove, light });
   showGroups($("#groups"), plan, known);
   const chosen = new Set(plan.chosen);
-  const light = (names) => picture.svg && picture.chosen === null && picture.light(names);
   showCandidates($("#candidates"), plan, chosen, light);
   showConflicts($("#conflicts"), plan, chosen);
   showOperators($("#operators"), plan);

@@ -2,6 +2,8 @@
 
 import { $, complain, counted, el, get, number } from "./dom.js";
 import { Chart } from "./chart.js";
+import { drawFunnel, isFunnel, isStep } from "./funnels.js";
+import { timeline } from "./timeline.js";
 
 const PAGE = 25;
 const DRAWN = 5000; // rows of a query that go into its charts
@@ -105,6 +107,11 @@ export class Results {
     const asked = new URLSearchParams({ query: wanted, limit: DRAWN });
     const found = await get(`/v1/jobs/${this.job.id}/results?${asked}`);
     box.replaceChildren();
+    if (isFunnel(found.aggregates)) {
+      $("#drawn-keys").hidden = true;
+      drawFunnel(box, wanted, await this.steps(wanted, found), keyText);
+      return;
+    }
     this.showKeys(found.aggregates);
     const aggregates = [...new Set(found.aggregates.map((row) => row.aggregate))].slice(0, MOST_CHARTS);
     const isText = typeof found.aggregates[0]?.time === "string";
@@ -129,6 +136,16 @@ export class Results {
     };
     select.replaceChildren(...[["", every], ...keys.slice(0, MOST_KEYS).map((name) => [name, name])].map(([value, text]) =>
       el("option", { value, selected: value === this.drawnKey }, text)));
+  }
+
+  /** The rows of a funnel's steps: by their keys they stand before the levels of all keys, or behind them. */
+  async steps(query, found) {
+    const first = found.aggregates.filter(isStep);
+    const { aggregates: total } = found.total;
+    if (first.length || total <= DRAWN) return first;
+    const asked = new URLSearchParams({ query, limit: DRAWN, offset: total - DRAWN });
+    const last = await get(`/v1/jobs/${this.job.id}/results?${asked}`).catch(() => null); // so far back none are given
+    return last?.aggregates.filter(isStep) ?? [];
   }
 
   /** The first query that has aggregates. */
@@ -171,6 +188,10 @@ const keyText = (key) => Object.entries(key).map(([name, value]) => `${name}=${v
 
 const timeCell = (value) => (typeof value === "string" ? value.replace("T", " ") : String(value));
 
+/** Is it a query with DEFINE? The page has it with the names of the queries. */
+const isAboutSituations = (query) =>
+  [...$("#query").options].some((option) => option.value === query && "situations" in option.dataset);
+
 function matchText(match) {
   return Object.entries(match).map(([alias, found]) => {
     if (Array.isArray(found)) return `${alias}: ${found.length} events`;
@@ -193,5 +214,5 @@ const MATCHES = [
   ["Key", (row) => (row.key ? keyText(row.key) : "–")],
   ["From", (row) => timeCell(row.start), "n"],
   ["To", (row) => timeCell(row.end), "n"],
-  ["Match", (row) => el("span", { class: "code" }, matchText(row.match))],
+  ["Match", (row) => [el("span", { class: "code" }, matchText(row.match)), isAboutSituations(row.query) ? timeline(row) : null]],
 ];

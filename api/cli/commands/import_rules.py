@@ -1,0 +1,81 @@
+"""`sheaf import`: rules and queries in other languages as a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.cli.terminal.colour import echo_error
+from api.cli.terminal.json_output import Json, echo_json
+from workloads.errors import SheafError, did_you_mean
+
+
+def import_rules(
+    language: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="What the files are: sql, sigma or eql.")
+    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files or folders of them.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where the workload goes; without it, to the terminal.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The workload's name.")] = None,
+    time: Annotated[str, typer.Option(help="The column that holds an event's time.")] = "ts",
+    sequence: Annotated[
+        str | None, typer.Option(help="The column that orders events of one time.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Settings of the format, where it has any.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a workload of rules in another language.
+
+    What is not taken is listed with its reason.
+    """
+    from api.http.yaml_text import as_yaml
+    from api.importing import FORMATS, ImportOptions
+
+    if language not in FORMATS:
+        hint = did_you_mean(language, FORMATS) or f"there are {', '.join(sorted(FORMATS))}"
+        raise SheafError(f"no format is called '{language}'; {hint}")
+    files = _files(paths)
+    found = FORMATS[language](files, ImportOptions(name, time, config, sequence))
+    text = as_yaml(found.document)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    taken = len(found.document.get("queries", ()))
+    if as_json:
+        echo_json(
+            {
+                "read": found.read,
+                "queries": taken,
+                "refused": [{"place": r.place, "reason": r.reason} for r in found.refused],
+                "notes": list(found.notes),
+                **({"file": str(out)} if out is not None else {"workload": found.document}),
+            }
+        )
+    elif out is None:
+        typer.echo(text, nl=False)
+    else:
+        typer.echo(f"{out}: {taken:,} queries of {found.read:,} read")
+    for refused in found.refused:
+        echo_error(f"not taken: {refused.place}: {refused.reason}")
+    for note in found.notes:
+        echo_error(f"note: {note}")
+    if not taken:
+        raise SheafError("nothing was taken: the workload has no queries")
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    """The files that were named, and all files of folders, in order."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(p for p in path.rglob("*") if p.is_file())
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise SheafError(f"there is no file '{path}'; check the path")
+    return found

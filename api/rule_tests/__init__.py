@@ -1,0 +1,1 @@
+"""Running the tests of a workload, and reporting what came of them."""

@@ -1,0 +1,259 @@
+"""The light index: what is known of blocks of rows, smaller than row groups.
+
+Of each block it has the least and the greatest value of every column of numbers, texts, truth
+values and times, how many are null, the sum of numbers, and of columns with few texts the set of
+those that occur.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engines.access.blocks import Int64s, Mask
+from engines.access.index_files import Manifest, StaleIndexError, folder_of, open_side
+from workloads.workload import NANOSECONDS
+
+BLOCK_ROWS = 1024
+MAX_VALUES = 64  # of a column whose sets of values are kept
+LIGHT_GROUP_ROWS = 65_536
+_ABOUT = b"sheaf.columns"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """One column in the blocks of one row group."""
+
+    least: list[Any]
+    greatest: list[Any]
+    nulls: Int64s
+    sums: npt.NDArray[np.float64] | None
+    values: list[set[str]] | None  # of each block, while they are few
+
+
+def kind_of(type_: pa.DataType) -> str | None:
+    """What a column is summed up as; None for one that is not."""
+    if pa.types.is_dictionary(type_):
+        return kind_of(type_.value_type)
+    if pa.types.is_boolean(type_):
+        return "bool"
+    if pa.types.is_signed_integer(type_):
+        return "int"
+    if pa.types.is_float32(type_) or pa.types.is_float64(type_):
+        return "float"
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return "string"
+    if pa.types.is_timestamp(type_) or pa.types.is_date32(type_):
+        return "time"
+    return None
+
+
+def block_starts(rows: int) -> Int64s:
+    """The first row of each block of a row group."""
+    return np.arange(0, rows, BLOCK_ROWS, dtype=np.int64)
+
+
+def summarized(column: pa.ChunkedArray, starts: Int64s) -> ColumnSummary:
+    """What is kept of a column that has a kind."""
+    kind = kind_of(column.type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    valid: Mask = np.asarray(pc.is_valid(column))
+    sizes = np.diff(np.append(starts, len(valid)))
+    nulls = sizes - np.add.reduceat(valid.astype(np.int64), starts)
+    if kind == "string":
+        return _texts(column, valid, starts, nulls)
+    if kind == "time":
+        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    if kind == "bool":
+        column = column.cast(pa.int8())
+    values = np.asarray(pc.fill_null(column, 0))
+    sums = None
+    if kind in ("int", "float"):
+        with np.errstate(all="ignore"):
+            sums = np.add.reduceat(np.where(valid, values, 0).astype(np.float64), starts)
+    if kind == "float":
+        values = values.astype(np.float64)
+        valid = valid & ~np.isnan(values)
+        low: Any = np.inf
+        high: Any = -np.inf
+    else:
+        low, high = np.iinfo(values.dtype).max, np.iinfo(values.dtype).min
+    some = np.logical_or.reduceat(valid, starts)
+    least = np.minimum.reduceat(np.where(valid, values, low), starts).tolist()
+    greatest = np.maximum.reduceat(np.where(valid, values, high), starts).tolist()
+    return ColumnSummary(
+        [v if any_ else None for v, any_ in zip(least, some, strict=True)],
+        [v if any_ else None for v, any_ in zip(greatest, some, strict=True)],
+        nulls,
+        sums,
+        None,
+    )
+
+
+def _texts(column: pa.ChunkedArray, valid: Mask, starts: Int64s, nulls: Int64s) -> ColumnSummary:
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    texts = encoded.dictionary.to_pylist()
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    rank = np.empty(len(texts) + 1, np.int64)
+    rank[order] = np.arange(len(texts))
+    codes = np.asarray(pc.fill_null(encoded.indices, len(texts))).astype(np.int64)
+    rank[len(texts)] = len(texts)
+    ranks = rank[codes]
+    least = np.minimum.reduceat(ranks, starts)
+    greatest = np.maximum.reduceat(np.where(valid, ranks, -1), starts)
+    shown = [*(texts[place] for place in order), None]
+    values = None
+    if len(texts) <= MAX_VALUES:
+        ends = np.append(starts[1:], len(ranks))
+        values = [
+            {shown[r] for r in np.unique(ranks[a:b]) if r < len(texts)}
+            for a, b in zip(starts, ends, strict=True)
+        ]
+    return ColumnSummary(
+        [shown[r] for r in least],
+        [shown[r] if r >= 0 else None for r in greatest],
+        nulls,
+        None,
+        values,
+    )
+
+
+def light_table(
+    file: pq.ParquetFile, progress: Callable[[float], None] = lambda part: None
+) -> pa.Table:
+    """The light index of a file: a row for each block, in their order."""
+    names = [field.name for field in file.schema_arrow if kind_of(field.type) is not None]
+    names = [name for name in names if file.schema_arrow.names.count(name) == 1]
+    found: dict[str, list[ColumnSummary]] = {name: [] for name in names}
+    groups: list[int] = []
+    firsts: list[int] = []
+    sizes: list[int] = []
+    first = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        starts = block_starts(rows)
+        groups += [group] * len(starts)
+        firsts += (starts + first).tolist()
+        sizes += np.diff(np.append(starts, rows)).tolist()
+        first += rows
+        if rows:
+            for name in names:  # one at a time, so that a row group is never in memory as a whole
+                column = file.read_row_group(group, columns=[name]).column(name)
+                found[name].append(summarized(column, starts))
+        progress((group + 1) / file.num_row_groups)
+    columns: dict[str, pa.Array] = {
+        "group": pa.array(groups, pa.int32()),
+        "first": pa.array(firsts, pa.int64()),
+        "rows": pa.array(sizes, pa.int32()),
+    }
+    about: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        columns |= _stored(number, found[name], file.schema_arrow.field(name).type)
+        type_ = file.schema_arrow.field(name).type
+        about[name] = {"number": number, "kind": kind_of(type_), "unit": _unit(type_)}
+        values = _few(found[name])
+        if values is not None:
+            about[name]["values"] = values
+            place = {value: bit for bit, value in enumerate(values)}
+            bits = [
+                sum(1 << place[value] for value in own)
+                for part in found[name]
+                for own in part.values or ()
+            ]
+            columns[f"set_{number}"] = pa.array(bits, pa.uint64())
+    return pa.table(columns).replace_schema_metadata({_ABOUT: json.dumps(about)})
+
+
+def _unit(type_: pa.DataType) -> int | None:
+    """Nanoseconds in one of the numbers that times are kept as."""
+    if pa.types.is_timestamp(type_):
+        return NANOSECONDS[type_.unit]
+    return 86_400 * 10**9 if pa.types.is_date32(type_) else None
+
+
+def _few(parts: list[ColumnSummary]) -> list[str] | None:
+    """All texts of a column, where they are few."""
+    if not parts or any(part.values is None for part in parts):
+        return None
+    values = sorted(set().union(*(own for part in parts for own in part.values or ())))
+    return values if len(values) <= MAX_VALUES else None
+
+
+def _stored(number: int, parts: list[ColumnSummary], type_: pa.DataType) -> dict[str, pa.Array]:
+    kinds = {
+        "bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "string": pa.string(),
+        "time": pa.int64(),
+    }  # fmt: skip
+    kind = kind_of(type_)
+    assert kind is not None
+    stored = kinds[kind]
+
+    def values(name: str) -> pa.Array:
+        found = [value for part in parts for value in getattr(part, name)]
+        return pa.array([bool(v) if kind == "bool" and v is not None else v for v in found], stored)
+
+    columns = {
+        f"min_{number}": values("least"),
+        f"max_{number}": values("greatest"),
+        f"nulls_{number}": pa.array([int(n) for part in parts for n in part.nulls], pa.int64()),
+    }
+    if all(part.sums is not None for part in parts) and kind in ("int", "float"):
+        sums = [float(s) for part in parts if part.sums is not None for s in part.sums]
+        columns[f"sum_{number}"] = pa.array(sums, pa.float64())
+    return columns
+
+
+class LightIndex:
+    """The light index of one data file, as it is read."""
+
+    def __init__(self, data: str, manifest: Manifest) -> None:
+        self._file = open_side(data, manifest.light, manifest.footer)
+        metadata = self._file.schema_arrow.metadata or {}
+        self.about: Mapping[str, Mapping[str, Any]] = json.loads(metadata[_ABOUT])
+        self._path = folder_of(data) / manifest.light.name
+        frame = self._read(["group", "first", "rows"])
+        self.group: Int64s = frame.column("group").to_numpy().astype(np.int64)
+        self.first: Int64s = frame.column("first").to_numpy()
+        self.rows: Int64s = frame.column("rows").to_numpy().astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def values(self, name: str) -> tuple[list[Any], list[Any], list[int]] | None:
+        """The least and greatest values of a column, and its nulls; None where it has none."""
+        if name not in self.about:
+            return None
+        number = self.about[name]["number"]
+        wanted = [f"min_{number}", f"max_{number}", f"nulls_{number}"]
+        table = self._read(wanted)
+        return tuple(table.column(each).to_pylist() for each in wanted)
+
+    def sets(self, name: str) -> tuple[tuple[str, ...], npt.NDArray[np.uint64]] | None:
+        """The few texts of a column, and which of them each block has."""
+        about = self.about.get(name)
+        if about is None or "values" not in about:
+            return None
+        place = f"set_{about['number']}"
+        bits = self._read([place]).column(place).to_numpy()
+        return tuple(about["values"]), bits
+
+    def _read(self, columns: list[str]) -> pa.Table:
+        try:
+            return self._file.read(columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            why = str(error).splitlines()[0]
+            raise StaleIndexError(f"the index file '{self._path}' cannot be read: {why}") from error
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE over columns: rows in order, conditions as bitmaps, matches, measures."""

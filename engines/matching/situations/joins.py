@@ -1,0 +1,319 @@
+"""The matches of patterns over situations: names are joined one by one, the cheapest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engines.columns.layout import Rows
+from engines.matching.situations.runs import Derivation, Moments, NamedRuns
+from kernels.situations.cpu import (
+    ALL,
+    count_matches,
+    count_relations,
+    fill_matches,
+    relation_codes,
+    with_groups,
+)
+from optimizer.engines.situation_joins import (
+    JoinSizes,
+    asked_masks,
+    join_order,
+    tried_relations,
+)
+from optimizer.ir.situations import Constraint, Definition, Situation, Temporal
+from workloads.situations.relations import EQUALS, converse
+
+MOST_SHARED = 1 << 22  # matches of a part that several queries read
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedSituations:
+    """Matches: for each name the place of its situation among the name's; and when each is certain.
+
+    `until` is the row of the layout behind the last one that counts for a match.
+    """
+
+    named: Sequence[NamedRuns]
+    chosen: Sequence[Rows]
+    partition: Rows
+    first_tick: Rows
+    sure_tick: Rows
+    sure_place: Rows  # the block at which it is certain, or behind all events of its tick
+    sequenced: bool
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    def take(self, some: Any) -> JoinedSituations:
+        return replace(
+            self,
+            chosen=[rows[some] for rows in self.chosen],
+            partition=self.partition[some],
+            first_tick=self.first_tick[some],
+            sure_tick=self.sure_tick[some],
+            sure_place=self.sure_place[some],
+        )
+
+
+class SharedRows(NamedTuple):
+    """The matches of a part that patterns of several queries have.
+
+    `runs` are situations of its definitions, by number; `codes` has for pairs of its names the
+    relation of each match, as `relation_codes` has it.
+    """
+
+    runs: Rows
+    partition: Rows
+    codes: dict[tuple[int, int], Any]
+
+
+class PartOfPattern(NamedTuple):
+    """What a pattern has of matches that are made already: which name is which of theirs."""
+
+    rows: SharedRows
+    places: tuple[int, ...]  # of the pattern's names, in the order of the part's
+
+
+class _Tables(NamedTuple):
+    """What the kernels take of the situations of all names."""
+
+    offsets: Rows
+    start: Rows
+    end: Rows
+    sure: Rows
+    tick: Rows
+    number: Rows
+
+
+class _Join:
+    """One pattern over the situations of a layout."""
+
+    def __init__(
+        self,
+        situations: Sequence[Situation],
+        constraints: Sequence[Constraint],
+        implied: Sequence[tuple[int, int, int]],
+        complete: bool,
+        derivation: Derivation,
+        sequenced: bool,
+        width: int,
+    ) -> None:
+        self.complete, self.width, self.sequenced = complete, width, sequenced
+        self.named = [derivation.named(situation, complete) for situation in situations]
+        self.is_empty = not all(len(one.number) for one in self.named)
+        if self.is_empty:
+            return
+        self.moments = Moments.of(sequenced, self.named)
+        self.tables = _tables(self.named, self.moments)
+        self.masks, self.implied = _masks(len(situations), constraints, implied)
+        self.alike = _alike(situations, constraints)
+
+    def order(self, begun: tuple[int, ...] = (), rows: int = 0) -> Rows:
+        """Names in the order that takes least, by how many pairs have which relation."""
+        names = len(self.named)
+        if names - len(begun) < 2 and names < 3:
+            if not begun:
+                begun = (int(np.argmin([len(one.number) for one in self.named])),)
+            return np.array([*begun, *(set(range(names)) - set(begun))])
+        kept, tried = np.ones((names, names)), np.ones((names, names))
+        sizes = [len(one.number) for one in self.named]
+        for j in range(names):
+            for k in range(j + 1, names):
+                counts = self._counts(j, k)
+                pairs = sizes[j] * sizes[k]
+                mask = int(self.implied[j, k])
+                for shares, asked in ((kept, mask), (tried, tried_relations(mask))):
+                    number = _number(counts, asked) if asked != ALL else int(counts.sum())
+                    shares[j, k] = shares[k, j] = number / pairs
+        found = join_order(JoinSizes(sizes, kept.tolist(), tried.tolist()), begun, float(rows))
+        return np.array(found.names)
+
+    def _counts(self, j: int, k: int) -> Rows:
+        tables, named = self.tables, self.named
+        firsts = [int(offsets[0]) for offsets in tables.offsets]
+        own = [
+            slice(first, first + len(one.number)) for first, one in zip(firsts, named, strict=True)
+        ]
+        sides = [(tables.start[own[i]], tables.end[own[i]], tables.tick[own[i]]) for i in (j, k)]
+        return count_relations(named[j].offsets, named[k].offsets, *sides[0], *sides[1], self.width)
+
+    def matches(self, most: int, order: Rows, seeds: Rows, partitions: Rows) -> Iterator[Any]:
+        """Situations by name, and the moment at which it is certain, of about `most` at once."""
+        tables = self.tables
+        given = (
+            *(tables.offsets, order, seeds, partitions),
+            *(tables.start, tables.end, tables.sure, tables.tick),
+            *(tables.number, self.masks, self.implied, self.alike, self.moments.ticks),
+            *(self.width, self.complete),
+        )
+        counts = count_matches(*given)
+        total = np.cumsum(counts)
+        place = 0
+        while place < len(counts):
+            done = int(total[place - 1]) if place else 0
+            stop = max(place + 1, int(np.searchsorted(total, done + most, "right")))
+            number = int(total[stop - 1]) - done
+            if number:
+                chosen, certain = fill_matches(*given, place, stop, number)
+                yield chosen, certain
+            place = stop
+
+    def seeds(self, order: Rows) -> tuple[Rows, Rows]:
+        """The situations of the first name."""
+        root = int(order[0])
+        first = int(self.tables.offsets[root, 0])
+        rows = np.arange(first, first + len(self.named[root].number))
+        return rows[None, :], self.named[root].runs.partition
+
+    def made(self, chosen: Rows, certain: Rows) -> JoinedSituations:
+        tables, moments = self.tables, self.moments
+        first_tick = tables.tick[chosen[0]]
+        for rows in chosen[1:]:
+            first_tick = np.minimum(first_tick, tables.tick[rows])
+        own = [rows - tables.offsets[name, 0] for name, rows in enumerate(chosen)]
+        if len(moments.ticks):
+            sure_tick, sure_place = moments.ticks[certain], moments.places[certain]
+        else:
+            sure_tick = sure_place = certain
+        partition = self.named[0].runs.partition[own[0]]
+        return JoinedSituations(
+            self.named, own, partition, first_tick, sure_tick, sure_place, self.sequenced
+        )
+
+
+def joined_situations(
+    temporal: Temporal,
+    width: int,
+    derivation: Derivation,
+    sequenced: bool,
+    most: int,
+    part: PartOfPattern | None = None,
+) -> Iterator[JoinedSituations]:
+    """The matches of a pattern in windows of so many ticks, about `most` at once."""
+    join = _Join(
+        temporal.situations,
+        temporal.constraints,
+        temporal.implied,
+        temporal.emit == "complete",
+        derivation,
+        sequenced,
+        width,
+    )
+    if join.is_empty:
+        return
+    if part is None:
+        order = join.order()
+        seeds, partitions = join.seeds(order)
+    else:
+        seeds, partitions = _seeds(join, temporal, derivation, part)
+        order = join.order(part.places, len(partitions))
+    for chosen, certain in join.matches(most, order, seeds, partitions):
+        yield join.made(chosen, certain)
+
+
+def _seeds(
+    join: _Join, temporal: Temporal, derivation: Derivation, part: PartOfPattern
+) -> tuple[Rows, Rows]:
+    """Of the matches of a part those that have relations and lengths that the pattern asks for."""
+    runs, partition, codes = part.rows
+    kept = np.ones(len(partition), bool)
+    for (i, j), known in codes.items():
+        mask = int(join.masks[part.places[i], part.places[j]])
+        if mask != ALL:
+            bits = with_groups(mask)
+            kept &= np.array([bits >> code & 1 for code in range(16)], bool)[known]
+    some = np.flatnonzero(kept)
+    places = []
+    for i, name in enumerate(part.places):
+        named = join.named[name]
+        total = len(derivation.runs(temporal.situations[name].definition).first)
+        places.append(named.places(runs[i, some], total))
+    seeds = np.stack(places)
+    long_enough = (seeds >= 0).all(axis=0)
+    if not long_enough.all():
+        seeds, some = seeds[:, long_enough], some[long_enough]
+    bases = join.tables.offsets[list(part.places), 0]
+    return np.ascontiguousarray(seeds + bases[:, None]), partition[some]
+
+
+def shared_rows(
+    definitions: Sequence[Definition],
+    constraints: Sequence[Constraint],
+    width: int,
+    derivation: Derivation,
+    sequenced: bool,
+) -> SharedRows | None:
+    """The matches of a part of several patterns, whatever lengths they ask for, and whenever they
+    give their rows; None where there are more than are kept.
+    """
+    situations = [Situation(str(i), definition) for i, definition in enumerate(definitions)]
+    join = _Join(situations, constraints, (), False, derivation, sequenced, width)
+    none = np.zeros((len(definitions), 0), np.int64)
+    if join.is_empty:
+        return SharedRows(none, none[0], {})
+    order = join.order()
+    found, number = [], 0
+    for chosen, _ in join.matches(MOST_SHARED // 4, order, *join.seeds(order)):
+        number += chosen.shape[1]
+        if number > MOST_SHARED:
+            return None
+        found.append(chosen)
+    if not found:
+        return SharedRows(none, none[0], {})
+    chosen = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
+    start, end = join.tables.start, join.tables.end
+    codes = {
+        (c.left, c.right): relation_codes(
+            start[chosen[c.left]], end[chosen[c.left]], start[chosen[c.right]], end[chosen[c.right]]
+        )
+        for c in constraints
+    }
+    runs = chosen - join.tables.offsets[:, :1]
+    return SharedRows(runs, join.named[0].runs.partition[runs[0]], codes)
+
+
+def _number(counts: Rows, mask: int) -> int:
+    """How many pairs have a relation of a mask."""
+    bits = with_groups(mask)
+    return sum(int(number) for code, number in enumerate(counts) if bits >> code & 1)
+
+
+def _tables(named: Sequence[NamedRuns], moments: Moments) -> _Tables:
+    bases = np.cumsum([0, *(len(one.number) for one in named)])
+    offsets = np.stack([one.offsets + base for one, base in zip(named, bases[:-1], strict=True)])
+    return _Tables(
+        offsets,
+        np.concatenate([moments.numbers(n.runs.start_tick, n.runs.start_place) for n in named]),
+        np.concatenate([moments.numbers(n.runs.end_tick, n.runs.end_place) for n in named]),
+        np.concatenate([moments.numbers(n.sure_tick, n.sure_place) for n in named]),
+        np.concatenate([n.runs.start_tick for n in named]),
+        np.concatenate([n.number for n in named]),
+    )
+
+
+def _masks(
+    names: int, constraints: Sequence[Constraint], implied: Sequence[tuple[int, int, int]]
+) -> tuple[Rows, Rows]:
+    """Relations that names may have, and those that are left by all constraints."""
+    masks = np.array(asked_masks(names, constraints))
+    left = masks.copy()
+    for i, j, mask in implied:
+        left[i, j], left[j, i] = mask, converse(mask)
+    return masks, left
+
+
+def _alike(situations: Sequence[Situation], constraints: Sequence[Constraint]) -> Any:
+    """Names that may not stand for one situation."""
+    size = len(situations)
+    alike = np.zeros((size, size), bool)
+    for i, first in enumerate(situations):
+        for j, second in enumerate(situations):
+            alike[i, j] = i != j and first.definition == second.definition
+    for c in constraints:
+        if c.mask & EQUALS:
+            alike[c.left, c.right] = alike[c.right, c.left] = False
+    return alike

@@ -1,0 +1,212 @@
+"""Matches of situations as rows: their times, and what queries return of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engines.account import Account
+from engines.columns.groups import EventGroups, aggregate, ends, ranges
+from engines.columns.layout import Rows
+from engines.columns.vectors import Vector, evaluate, truth
+from engines.matching.situations.joins import JoinedSituations
+from engines.matching.situations.runs import Derivation
+from engines.results.chunks import MatchChunk
+from engines.results.json_text import (
+    BoundAliases,
+    KeyTexts,
+    RowNumbers,
+    joined,
+    json_column,
+    json_text,
+    value_texts,
+)
+from engines.results.structs import MatchStructs, value_column
+from kernels.situations.cpu import FOREVER
+from optimizer.engines.situations import temporal_of
+from optimizer.ir.query import Query, ReturnValue
+from optimizer.ir.situations import ReturnEdge
+from workloads import expressions as ex
+
+_BEHIND_ALL = 2**62
+
+
+class SituationMatches(MatchChunk):
+    """Matches of a query about situations."""
+
+    def __init__(
+        self,
+        of: Query,
+        derivation: Derivation,
+        keys: KeyTexts,
+        found: JoinedSituations,
+        account: Account,
+        operator: str,
+    ) -> None:
+        super().__init__(of, derivation.columns, account, operator)
+        self._derivation, self._keys, self._found = derivation, keys, found
+        self._temporal = temporal_of(of)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def take(self, rows: Rows) -> SituationMatches:
+        return self._only(self._found.take(rows))
+
+    def _only(self, found: JoinedSituations) -> SituationMatches:
+        return SituationMatches(
+            self.of, self._derivation, self._keys, found, self._account, self._operator
+        )
+
+    def partitions(self) -> tuple[Rows, int] | None:
+        if not self.of.key:
+            return None
+        return self._found.partition, len(self._derivation.layout.starts) - 1
+
+    def key_texts(self, partitions: Rows) -> pa.Array:
+        return self._keys.of(partitions)
+
+    def times(self) -> tuple[Rows, Rows, Rows]:
+        found = self._found
+        return found.first_tick, found.sure_tick, found.sure_tick
+
+    def last_rows(self) -> Rows:
+        return self._derivation.layout.order[self._until - 1]
+
+    def bound(self) -> tuple[int, Sequence[EventGroups]]:
+        return len(self._found.chosen), [self._groups(alias) for alias in self._read]
+
+    @property
+    def _read(self) -> list[str]:
+        """The names whose events are aggregated."""
+        values = [item.value for item in self._output.items if isinstance(item, ReturnValue)]
+        return sorted(frozenset().union(*map(ex.aliases, values)))
+
+    # --- events --------------------------------------------------------------------------------
+
+    @cached_property
+    def _until(self) -> Rows:
+        """The row of the layout behind the last one up to the moment at which it is certain."""
+        layout, found = self._derivation.layout, self._found
+        rows = layout.rows_until(found.partition, found.sure_tick)
+        if not found.sequenced:
+            return rows
+        at_event = found.sure_place != _BEHIND_ALL
+        block = np.where(at_event, found.sure_place, 0)
+        return np.where(at_event, layout.after[block], rows)
+
+    @cached_property
+    def _known_groups(self) -> dict[str, EventGroups]:
+        return {}
+
+    def _groups(self, alias: str) -> EventGroups:
+        """The events of a name's situations, as far as they count, as rows of the layout."""
+        if alias not in self._known_groups:
+            place = [s.name for s in self._temporal.situations].index(alias)
+            runs, chosen = self._found.named[place].runs, self._found.chosen[place]
+            first = runs.first[chosen]
+            sizes = np.minimum(runs.last[chosen], self._until) - first
+            rows = ranges(first, sizes)
+            member = self._derivation.members(self._temporal.situations[place].definition)[rows]
+            if not member.all():
+                kept = np.concatenate([[0], np.cumsum(member)])
+                rows, sizes = rows[member], np.diff(kept[ends(sizes)])
+            self._known_groups[alias] = EventGroups(ends(sizes), rows)
+        return self._known_groups[alias]
+
+    def value(self, expression: ex.Expression) -> Vector:
+        """The value of an expression over aggregates of situations."""
+        layout, columns = self._derivation.layout, self._columns
+
+        def call(node: ex.Expression) -> Vector:
+            assert isinstance(node, ex.Call)
+            assert isinstance(node.argument, ex.Attribute)
+            groups = self._groups(node.argument.alias)
+            values = columns.vector(node.argument.name).take(layout.order[groups.rows])
+            return aggregate(node.function, values, groups)
+
+        def attribute(node: ex.Attribute) -> Vector:
+            raise AssertionError(f"{node.alias}.{node.name} has no one value")
+
+        return evaluate(expression, attribute, columns.texts, call)
+
+    def satisfying(self) -> SituationMatches:
+        """Those for which the conditions of the query hold."""
+        kept: Rows = np.ones(len(self), bool)
+        for condition in self.of.conditions:
+            kept = kept & np.broadcast_to(truth(self.value(condition)), len(self))
+        return self if kept.all() else self._only(self._found.take(kept))
+
+    # --- what is returned ----------------------------------------------------------------------
+
+    def matched(self) -> BoundAliases:
+        order = self._derivation.layout.order
+        groups: dict[str, RowNumbers | EventGroups] = {
+            alias: EventGroups(group.offsets, order[group.rows])
+            for alias, group in ((alias, self._groups(alias)) for alias in self._read)
+        }
+        return BoundAliases(len(self), groups, self.value)
+
+    def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
+        order = self._derivation.layout.order
+        found: dict[str, RowNumbers | EventGroups] = {}
+        for situation in self._temporal.situations:
+            group = self._groups(situation.name)
+            found[situation.name] = EventGroups(group.offsets, order[group.rows])
+        return found
+
+    def edges(self, item: ReturnEdge) -> pa.Array:
+        """When situations start or end; null where the end is not known when a match is given."""
+        runs, chosen = self._found.named[item.situation].runs, self._found.chosen[item.situation]
+        if item.edge == "start":
+            return self._events.times(runs.start_tick[chosen])
+        tick, place = runs.end_tick[chosen], runs.end_place[chosen]
+        known = tick < self._found.sure_tick
+        same = tick == self._found.sure_tick
+        known |= same & (place <= self._found.sure_place) if self._found.sequenced else same
+        times = self._events.times(np.where(tick == FOREVER, 0, tick))
+        return pc.if_else(pa.array(known), times, pa.scalar(None, times.type))
+
+    def struct_column(self, structs: MatchStructs) -> pa.StructArray:
+        """Each match as the struct of its query."""
+        kind, bound = structs.queries[self.query], self.matched()
+        values = {i.name: i.value for i in self._output.items if isinstance(i, ReturnValue)}
+        found = []
+        for field, items in zip(kind, self._temporal.fields().values(), strict=True):
+            if field.name in values:
+                made = value_column(values[field.name], field.type, bound, self._columns)
+            else:
+                made, *others = [self.edges(i) for i in items if isinstance(i, ReturnEdge)]
+                if items[0].name is None:
+                    made = pa.StructArray.from_arrays([made, *others], fields=list(field.type))
+            found.append(made)
+        return pa.StructArray.from_arrays(found, fields=list(kind))
+
+    def texts(self) -> pa.Array:
+        """Each match as JSON."""
+        bound, columns = self.matched(), self._columns
+        values = {i.name: i.value for i in self._output.items if isinstance(i, ReturnValue)}
+        pieces: list[pa.Array | str] = []
+        opened: int | None = None  # the name whose object is being written
+        for item in self._temporal.returned:
+            nested = item.situation if isinstance(item, ReturnEdge) and item.name is None else None
+            if opened is not None and nested != opened:
+                pieces.append("}")
+            separator = "," if pieces else "{"
+            if isinstance(item, ReturnEdge):
+                text = json_column(self.edges(item))
+            else:
+                text = value_texts(values[item.name], bound, columns)
+            if nested is None:
+                pieces += [separator + json_text(item.name) + ":", text]
+            elif nested == opened:
+                pieces += ["," + json_text(item.edge) + ":", text]  # type: ignore[union-attr]
+            else:
+                name = self._temporal.situations[nested].name
+                pieces += [separator + json_text(name) + ":{" + json_text(item.edge) + ":", text]  # type: ignore[union-attr]
+            opened = nested
+        return joined(*pieces, "}}" if opened is not None else "}")

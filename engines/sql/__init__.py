@@ -1,0 +1,1 @@
+"""Values of SQL: one by one, and column by column."""

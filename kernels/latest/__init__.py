@@ -1,0 +1,1 @@
+"""Sequences of which one partial match waits at each stage for each key."""

@@ -1,0 +1,1 @@
+"""Partners of events in a join."""

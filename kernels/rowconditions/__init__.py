@@ -1,0 +1,1 @@
+"""Searching rows for a pattern of variables whose conditions read the match so far."""

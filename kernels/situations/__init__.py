@@ -1,0 +1,1 @@
+"""Situations: stretches in which a condition holds, and choices of them by their relations."""

@@ -1,0 +1,1 @@
+"""Which stored events a query can need: symbols that every match has, in their order."""

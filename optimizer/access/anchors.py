@@ -1,0 +1,187 @@
+"""What every match of a query must have: stages of symbols, one stage before the next.
+
+Stored events that cannot be part of such a chain, nor lie close enough to one to forbid a match or
+to ask for a row, need not be read. What this module does not know is refused with the reason, and
+is then read as a whole: a query is never pruned by a rule that was not made for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
+
+from optimizer.ir.pattern import (
+    And,
+    Event,
+    GroupWithout,
+    Neg,
+    Or,
+    Pattern,
+    Proj,
+    Seq,
+    Symbol,
+    alternatives,
+    events,
+    last_events,
+    unkept,
+    walk,
+)
+from optimizer.ir.query import (
+    Aggregation,
+    Construction,
+    Query,
+    RowPattern,
+    SituationPattern,
+    Window,
+    is_funnel,
+)
+from workloads.errors import TooLargeError
+from workloads.syntax import All, Exactly, One, Plus
+
+MAX_READINGS = 64
+
+Stage = tuple[Symbol, ...]  # symbols that all occur, in any order among themselves
+
+# What the rules below were made for. Another field that says something is another kind of query.
+_KNOWN: dict[type, frozenset[str]] = {
+    Query: frozenset(
+        (
+            "name",
+            "pattern",
+            "conditions",
+            "key",
+            "window",
+            "output",
+            "slide",
+            "fixed_key",
+            "tied_key",
+        )
+    ),
+    Window: frozenset(("size", "is_count")),
+    Aggregation: frozenset(("items", "having")),
+    Construction: frozenset(("items", "limit", "suppress", "keep", "empty_groups")),
+    Event: frozenset(("symbol", "alias", "quantifier")),
+    Seq: frozenset(("parts",)),
+    And: frozenset(("parts",)),
+    Or: frozenset(("parts",)),
+    Neg: frozenset(("part",)),
+    Proj: frozenset(("keep", "part")),
+}
+_QUANTIFIERS = (One, Plus, Exactly, All)  # each of at least one event
+
+
+class NotIndexedError(Exception):
+    """Why all events are read for a query."""
+
+
+@dataclass(frozen=True)
+class NeededEvents:
+    """Which events the rows of a query can depend on.
+
+    A match has a symbol of each stage of one of the `readings`, each stage wholly before the next,
+    all within `window` nanoseconds. Besides these, events of the symbols in `near` matter where
+    they are less than a window from an event of such a chain: they forbid matches, or ask for rows.
+    """
+
+    query: str
+    readings: tuple[tuple[Stage, ...], ...]
+    near: tuple[Symbol, ...]
+    window: int
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """All symbols, each once."""
+        chained = [s for reading in self.readings for stage in reading for s in stage]
+        return tuple(dict.fromkeys([*chained, *self.near]))
+
+
+def needed_events(query: Query) -> NeededEvents:
+    """Which events a query needs; raises `NotIndexedError` where it can be any."""
+    _check(query)
+    try:
+        readings = alternatives(query.pattern)
+    except TooLargeError as error:
+        raise NotIndexedError(str(error)) from error
+    if len(readings) > MAX_READINGS:
+        raise NotIndexedError(f"its ORs can be read in more than {MAX_READINGS} ways")
+    near: dict[Symbol, None] = {}
+    staged = []
+    for reading in readings:
+        free = unkept(reading)
+        staged.append(tuple(_stages(reading, free)))
+        if not staged[-1]:
+            raise NotIndexedError("a match of it need not have any event")
+        near |= dict.fromkeys(event.symbol for event in _others(reading, free))
+        if query.is_triggered:
+            near |= dict.fromkeys(event.symbol for event in last_events(reading, free))
+    return NeededEvents(query.name, tuple(dict.fromkeys(staged)), tuple(near), query.window.size)
+
+
+def _check(query: Query) -> None:
+    """Refuse queries that say more than the rules here know of."""
+    if is_funnel(query):
+        raise NotIndexedError("it is a funnel, and every key has a level")
+    if query.special_windows is not None:
+        raise NotIndexedError(query.special_windows)
+    if query.added_keys:
+        raise NotIndexedError("its key differs by component")
+    if query.into is not None:
+        raise NotIndexedError(f"its rows are events of {query.into} for other queries")
+    if query.reads:
+        raise NotIndexedError(f"it reads {query.reads[0]}, which another query makes")
+    if query.skips_past:
+        raise NotIndexedError("which of its matches overlap depends on all of them")
+    if isinstance(query.output, SituationPattern):
+        raise NotIndexedError("where a situation begins and ends, any event can tell")
+    if isinstance(query.output, RowPattern):
+        raise NotIndexedError("it is a MATCH_RECOGNIZE, in which every row of a partition counts")
+    for value in (query, query.window, query.output, *walk(query.pattern)):
+        known = _KNOWN.get(type(value))
+        if known is None:
+            raise NotIndexedError(f"it has a part of another kind ({type(value).__name__})")
+        for field in fields(value):
+            if field.name not in known and getattr(value, field.name) != _default(field):
+                said = getattr(value, field.name)
+                raise NotIndexedError(f"its {field.name.replace('_', ' ')} is {said}")
+    if query.window.is_count:
+        raise NotIndexedError("its window counts events, and so it needs all of them")
+    for node in walk(query.pattern):
+        if isinstance(node, Event) and not isinstance(node.quantifier, _QUANTIFIERS):
+            if isinstance(node.quantifier, GroupWithout) and not node.quantifier.absent:
+                raise NotIndexedError(f"the group '{node.alias}' has a given number of events")
+            if isinstance(node.quantifier, GroupWithout):
+                raise NotIndexedError(f"it asks what lies between the events of '{node.alias}'")
+            raise NotIndexedError(f"'{node.alias}' may be bound to no event")
+
+
+def _default(field: object) -> object:
+    made = getattr(field, "default_factory", MISSING)
+    return getattr(field, "default", MISSING) if made is MISSING else made()
+
+
+def _stages(pattern: Pattern, free: frozenset[str]) -> Iterator[Stage]:
+    """The stages of an OR-free pattern; parts of an AND are one stage, whatever is in them."""
+    match pattern:
+        case Event(symbol, alias):
+            if alias not in free:
+                yield (symbol,)
+        case Seq(parts):
+            for part in parts:
+                yield from _stages(part, free)
+        case And(parts):
+            found = [s for part in parts for stage in _stages(part, free) for s in stage]
+            if found:
+                yield tuple(dict.fromkeys(found))
+        case Proj(_, part):
+            yield from _stages(part, free)
+        case _:
+            return
+
+
+def _others(pattern: Pattern, free: frozenset[str]) -> Iterator[Event]:
+    """The components that decide about matches without being bound by them."""
+    for node in walk(pattern):
+        if isinstance(node, Neg):
+            yield from events(node.part)
+        elif isinstance(node, Event) and node.alias in free:
+            yield node

@@ -1,0 +1,1 @@
+"""What queries about situations have in common, and which of it is computed once."""

@@ -1,0 +1,55 @@
+"""A funnel's bars on the page of its job."""
+
+from pathlib import Path
+
+import httpx
+
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.settings import Settings
+from tests.api.pages.driver import Browser
+from tests.api.pages.test_browser import finished, plan_of
+
+EVENTS = """ts,kind,user,country
+1,View,1,DE
+3,Cart,1,DE
+8,Buy,1,DE
+1,View,2,DE
+4,Cart,2,DE
+1,View,3,DE
+2,View,4,FR
+"""
+
+
+def test_the_page_of_a_job_draws_the_bars_of_a_funnel(page: Browser, tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text(EVENTS)
+    funnel = "FUNNEL SEQ(View v, Cart c, Buy b) WITHIN 1 min PARTITION BY user"
+    document = {
+        "name": "funnels",
+        "stream": {"time": "ts", "unit": "s", "type": "kind"},
+        "queries": [f"QUERY all_users {funnel}", f"QUERY by_country {funnel} BY v.country"],
+    }
+    settings = Settings(tmp_path / "real", roots=(tmp_path,))
+    with serving(create_app(settings)) as real, httpx.Client(base_url=real, timeout=60) as client:
+        plan = plan_of(client, document)
+        body = {"plan": plan["id"], "source": {"path": str(events)}, "engine": "local"}
+        job = client.post("/v1/jobs", json=body).json()
+        assert finished(client, job["id"])["status"] == "succeeded"
+        page.open(f"{real}/jobs/{job['id']}")
+        page.until(lambda: page.count(".funnel li") == 3, "the bars of the first funnel")
+        bars = "[...document.querySelectorAll('.funnel .shared')]"
+        widths = page.run(f"return {bars}.map((bar) => Number(bar.getAttribute('width')))")
+        assert widths == [100, 50, 25]
+        assert page.texts(".funnel .step strong") == ["4", "2", "1"]
+        assert page.texts(".funnel p") == [
+            "50 % of the first · 50 % of v · time from v: median 2.5, 90th percentile 2.9",
+            "25 % of the first · 50 % of c · time from c: median 5, 90th percentile 5",
+        ]
+        page.fill("#query", "by_country")
+        page.until(lambda: page.count(".funnel") == 2, "a funnel for each country")
+        assert page.texts(".funnel figcaption") == [
+            "by_country country=DE",
+            "by_country country=FR",
+        ]
+        page.open("about:blank")

@@ -1,0 +1,162 @@
+"""Rules for single events, as detection engineers have them: Sigma rules over texts."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tests.benchmarks.found import Found
+from tests.benchmarks.measuring import Measured, Row, Said, Size, Variant, measure
+
+if TYPE_CHECKING:
+    from engines.results.tables import Results
+    from optimizer.ir.query import BoundWorkload
+
+NAME = "rules"
+CATEGORIES = ("process", "file", "registry", "network")
+FIELDS = ("Image", "Parent", "Line", "Target", "User")
+_WORDS = tuple(f"{a}{b}" for a in ("ser", "win", "net", "pol", "dat", "run") for b in range(60))
+
+
+def by_rules(size: Size) -> Iterator[Row]:
+    """24, 240 and 2,400 rules like those of Sigma over one stream, together and one by one.
+
+    Rules look for words in texts, begin, end or equal them, and leave some out. Times are the
+    thread's own, from events in memory to tables of alerts; planning is left out.
+    """
+    numbers = (24, 240, 2_400) if size == "full" else (8, 40)
+    table = drawn_events(200_000 if size == "full" else 2_000)
+    yield from _by_number(drawn_rules(max(numbers)), numbers, table, size)
+
+
+def by_own_rules(rules: str, events: str, logsources: str | None, size: Size) -> Iterator[Row]:
+    """Your rules over your events: a tenth of them and all, in the thread's own time."""
+    from engines.input.batches import read_events
+    from workloads.loading import load_workload
+    from workloads.workload import to_document
+
+    entry = {"sigma": str(Path(rules).absolute())}
+    if logsources is not None:
+        entry["logsources"] = str(Path(logsources).absolute())
+    stream = {"time": "time", "sequence": "seq"}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rules.json"  # paths of rules are read where a workload is a file
+        file.write_text(json.dumps({"name": NAME, "stream": stream, "rules": [entry]}))
+        workload = load_workload(file)
+    table = read_events(events, workload.stream).table
+    number = len(workload.queries)
+    numbers = sorted({max(1, number // 10), number})
+    yield from _by_number(to_document(workload), numbers, table, size)
+
+
+def _by_number(
+    workload: dict[str, Any], numbers: Sequence[int], table: pa.Table, size: Size
+) -> Iterator[Row]:
+    speeds: dict[str, float] = {}
+    for number in numbers:
+        queries = workload["queries"][:: max(1, len(workload["queries"]) // number)][:number]
+        some = {**workload, "queries": queries}
+        variants = {"together": _variant(some, table)}
+        skipped = {}
+        if number <= 240:
+            variants["one by one"] = _variant(some, table, sharing=False)
+        else:
+            skipped["one by one"] = "takes as long as there are rules"
+        seconds = measure(variants, size, time.thread_time)
+        case = f"{number:,} rules, {table.num_rows:,} events"
+        row = Measured(NAME, "by rules", case, table.num_rows, seconds, skipped)
+        speeds[f"{number:,}"] = row.events_per_second["together"]
+        yield row
+    text = ", ".join(f"with {number} rules {speed:,.0f}" for number, speed in speeds.items())
+    yield Said(NAME, f"Events in a second of one core: {text}.", speeds)
+
+
+def _variant(workload: dict[str, Any], table: pa.Table, sharing: bool = True) -> Variant:
+    from engines.input.event_table import column_kinds, from_table
+    from engines.local.run import run_events
+    from engines.program import RunContext
+    from optimizer.bind.binder import bind
+    from tests.running import How
+    from workloads.loading import load_workload
+
+    bound: BoundWorkload = bind(load_workload(workload), column_kinds(table.schema))
+    program = How(sharing=sharing).program(bound)
+
+    def run() -> Results:
+        return run_events(program, from_table(table, bound.stream), RunContext())
+
+    return Variant(run, _found)
+
+
+def _found(results: Results) -> Found:
+    matches = results.matches
+    return Found(matches.num_rows, 0, int(matches.column("end").to_numpy().astype(int).sum()))
+
+
+# --- look-alikes ----------------------------------------------------------------------------------
+
+
+def drawn_rules(number: int) -> dict[str, Any]:
+    """A workload of rules, as a document with their queries."""
+    from workloads.loading import load_workload
+    from workloads.workload import to_document
+
+    draw = random.Random(number)
+    routes = {name: [{"category": name}] for name in CATEGORIES}
+    rules = [_rule(draw, place) for place in range(number)]
+    entry = {"sigma": rules, "logsources": {"categories": routes}}
+    stream = {"time": "time", "unit": "ms", "sequence": "seq"}
+    return to_document(load_workload({"name": NAME, "stream": stream, "rules": [entry]}))
+
+
+def _rule(draw: random.Random, place: int) -> dict[str, Any]:
+    def selection() -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in draw.sample(FIELDS, draw.randint(1, 3)):
+            how = draw.choice(["|contains", "|contains", "|endswith", "|startswith", "", "|re"])
+            words = [_text(draw) for _ in range(draw.randint(1, 8))]
+            if how == "|endswith":
+                words = [f"\\{word}.exe" for word in words]
+            elif how == "|re":
+                words = [f"{draw.choice(_WORDS)}[0-9]*.*exe$"]
+            found[name + how] = words
+        return found
+
+    return {
+        "title": f"rule {place}",
+        "logsource": {"category": draw.choice(CATEGORIES)},
+        "detection": {
+            "selection": selection(),
+            "filter": selection(),
+            "condition": draw.choice(["selection", "selection and not filter"]),
+        },
+    }
+
+
+def _text(draw: random.Random) -> str:
+    return "\\".join(draw.choice(_WORDS) for _ in range(draw.randint(1, 2)))
+
+
+def drawn_events(number: int) -> pa.Table:
+    """Events whose texts repeat, as those of real hosts do."""
+    draw = random.Random(1)
+    columns: dict[str, Any] = {
+        "time": list(range(number)),
+        "seq": list(range(number)),
+        "category": draw.choices(CATEGORIES, (5, 30, 40, 25), k=number),
+    }
+    for name in FIELDS:
+        distinct = [
+            "c:\\" + "\\".join(draw.choices(_WORDS, k=draw.randint(2, 6))) + ".exe"
+            for _ in range(max(10, number // (20 if name == "Line" else 200)))
+        ]
+        texts = draw.choices([*distinct, None], k=number)
+        columns[name] = texts
+    return pa.table(columns)

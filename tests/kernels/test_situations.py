@@ -1,0 +1,98 @@
+"""Compiled derivation and joins of situations agree with what plain Python finds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.situations import cpu, reference
+
+bits = st.booleans()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(1, 3), bits), max_size=30), max_size=3),
+    st.integers(-1, 2),
+    st.sampled_from([1, 1, 9]),
+)
+def test_both_derive_the_same(
+    partitions: list[list[tuple[int, bool]]], gap: int, repeated: int
+) -> None:
+    partitions = [[moment for moment in p for _ in range(repeated)] for p in partitions]
+    starts = np.cumsum([0, *map(len, partitions)])
+    steps = [np.cumsum([step for step, _ in p]) for p in partitions]
+    ticks = np.concatenate([np.zeros(0), *steps]).astype(np.int64)
+    holds = np.array([h for p in partitions for _, h in p], bool)
+    given_moments = (starts, ticks, holds, gap)
+    found, expected = cpu.derive_runs(*given_moments), reference.derive_runs(*given_moments)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.tolist() == theirs.tolist()
+
+
+@st.composite
+def joins(draw: st.DrawFn) -> tuple[object, ...]:
+    names, partitions = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    offsets, start, end = np.zeros((names, partitions + 1), np.int64), [], []
+    for name in range(names):
+        for partition in range(partitions):
+            offsets[name, partition] = len(start)
+            edges = draw(st.lists(st.integers(0, 12), max_size=6, unique=True))
+            edges = sorted(edges)[: len(edges) // 2 * 2]
+            start += edges[::2]
+            end += edges[1::2]
+            if edges and draw(bits):
+                end[-1] = cpu.FOREVER
+        offsets[name, partitions] = len(start)
+    for name in range(names - 1):
+        offsets[name, partitions] = offsets[name + 1, 0]
+    masks = np.full((names, names), cpu.ALL)
+    for j in range(names):
+        for k in range(j + 1, names):
+            masks[j, k] = draw(st.sampled_from([cpu.ALL]) | st.integers(1, cpu.ALL))
+            masks[k, j] = sum(1 << (12 - i) for i in range(13) if masks[j, k] >> i & 1)
+    starts, ends = np.array(start, np.int64), np.array(end, np.int64)
+    order = np.array(draw(st.permutations(range(names))))
+    complete = draw(bits) and not (ends == cpu.FOREVER).any()
+    root = order[: draw(st.integers(1, names))].tolist()
+    seeds, of = [], []
+    for p in range(partitions):
+        some = list(product(*(range(int(offsets[k, p]), int(offsets[k, p + 1])) for k in root)))
+        seeds += some
+        of += [p] * len(some)
+    table = np.ascontiguousarray(np.array(seeds, np.int64).reshape(-1, len(root)).T)
+    return (
+        *(offsets, order, table, np.array(of, np.int64)),
+        *(starts, ends, ends if complete else starts, starts),
+        *(np.arange(len(starts)), masks, masks, np.zeros((names, names), bool)),
+        *(starts[:0], draw(st.integers(1, 14)), complete),
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(joins())
+def test_both_join_the_same(given_runs: tuple[object, ...]) -> None:
+    counts = cpu.count_matches(*given_runs)
+    assert counts.tolist() == reference.count_matches(*given_runs).tolist()
+    asked = (*given_runs, 0, len(counts), int(counts.sum()))
+    found = []
+    for module in (cpu, reference):
+        chosen, certain = module.fill_matches(*asked)
+        found.append(sorted(zip(*chosen.tolist(), certain.tolist(), strict=True)))
+    assert found[0] == found[1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(joins(), st.integers(1, 14))
+def test_both_relate_and_count_the_same(given_runs: tuple[object, ...], width: int) -> None:
+    offsets, starts, ends = given_runs[0], given_runs[4], given_runs[5]
+    rows = offsets[0], offsets[-1], starts, ends, starts, starts, ends, starts, width  # type: ignore[index]
+    assert cpu.count_relations(*rows).tolist() == reference.count_relations(*rows).tolist()
+    turned = ends[::-1].copy(), starts[::-1].copy()  # type: ignore[index]
+    assert len(starts) == 0 or (  # type: ignore[arg-type]
+        cpu.relation_codes(starts, ends, turned[1], turned[0]).tolist()
+        == reference.relation_codes(starts, ends, turned[1], turned[0]).tolist()
+    )

@@ -1,0 +1,90 @@
+"""Queries about situations give what their definition says, on every engine, slice and batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.input.batches import Lateness
+from engines.input.event_table import Faults, from_table
+from engines.live.run import LiveRun
+from engines.local.run import SlicedRun
+from engines.local.slices import SliceSize, cut
+from engines.local.threads import SliceThreads
+from engines.reference.oracle import run_oracle
+from engines.results.chunks import collected
+from tests.differential.test_continued import batches_of
+from tests.differential.test_live import rows_of, run_live
+from tests.differential.test_slices import MILLISECOND, batches
+from tests.running import How, run_local
+from tests.situations.random_situations import streams, workloads
+
+
+@settings(max_examples=250, deadline=None)
+@given(workloads(), streams())
+def test_one_pass_gives_what_the_definition_says(workload: Any, table: pa.Table) -> None:
+    events = from_table(table, workload.stream)
+    expected = rows_of([run_oracle(workload, events)])
+    assert rows_of([run_local(workload, events)]) == expected
+    assert rows_of([run_local(workload, events, how=How(sharing=False))]) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(workloads(most=4, size=1), streams(most=10))
+def test_four_situations_are_related_as_defined(workload: Any, table: pa.Table) -> None:
+    events = from_table(table, workload.stream)
+    expected = rows_of([run_oracle(workload, events)])
+    assert rows_of([run_local(workload, events)]) == expected
+
+
+@settings(max_examples=120, deadline=None)
+@given(workloads(), streams(most=24), st.integers(1, 7), st.integers(1, 5), st.booleans())
+def test_slices_and_threads_give_what_the_whole_stream_does(
+    workload: Any, table: pa.Table, slice_events: int, batch: int, sharing: bool
+) -> None:
+    expected = run_local(workload, from_table(table, workload.stream))
+    run = SlicedRun(How(sharing=sharing).program(workload), MILLISECOND)
+    ordered = table.sort_by([("ts", "ascending"), ("seq", "ascending")])
+    pieces = cut(
+        batches(ordered, batch),
+        table.schema,
+        workload.stream,
+        Lateness(0, True, MILLISECOND, "ts", Faults()),
+        run.reach,
+        SliceSize(slice_events, grow=False),
+        run.carried,
+    )
+    with SliceThreads(run, 1 + slice_events % 2) as threads:
+        found = [
+            collected(threads.chunks(piece), piece.events.time_type)
+            for piece in threads.ahead(pieces)
+        ]
+    assert rows_of(found) == rows_of([expected])
+
+
+@settings(max_examples=120, deadline=None)
+@given(workloads(), streams(most=20), st.lists(st.integers(-2, 50), max_size=6))
+def test_a_live_stream_restarted_after_each_batch_gives_the_same(
+    workload: Any, table: pa.Table, cuts: list[int]
+) -> None:
+    expected = run_local(workload, from_table(table, workload.stream))
+    assert rows_of(run_live(workload, batches_of(table, cuts))) == rows_of([expected])
+
+
+@settings(max_examples=60, deadline=None)
+@given(workloads(size=2), streams(most=8), st.integers(0, 12))
+def test_rows_that_time_alone_brings_come_when_they_are_due(
+    workload: Any, table: pa.Table, until: int
+) -> None:
+    program = How().program(workload)
+    live = LiveRun(program, MILLISECOND)
+    (first, _), *_ = batches_of(table, [until])
+    live.add(from_table(first, workload.stream), until)
+    for time in range(until + 1, until + 30):
+        due = live.due
+        came = live.add(from_table(first.slice(0, 0), workload.stream), time)
+        assert came.matches.num_rows == 0 or (due is not None and due <= time)
+    assert live.due is None

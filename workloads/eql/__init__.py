@@ -1,0 +1,1 @@
+"""Queries in EQL, the Event Query Language of Elastic, read as queries of Sheaf."""

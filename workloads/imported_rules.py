@@ -1,0 +1,52 @@
+"""Rules of other systems, taken as queries: what importers give, whatever the format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workloads.expressions import Expression
+from workloads.syntax import Query
+
+
+@dataclass(frozen=True)
+class NamedRule:
+    """A rule that was taken: its query, what it says of itself, and the file that it is from."""
+
+    query: Query
+    about: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class RefusedRule:
+    """A rule that was not taken, and why."""
+
+    format: str
+    name: str
+    place: str
+    reason: str
+
+    def render(self) -> str:
+        where = ", ".join(part for part in (self.place, self.name) if part)
+        return f"{self.format} rule not taken: {where or 'unnamed'}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class ImportedRules:
+    """Rules as queries, the types of events that they read, and those that were refused."""
+
+    rules: tuple[NamedRule, ...] = ()
+    types: Mapping[str, Expression] = field(default_factory=dict)
+    refused: tuple[RefusedRule, ...] = ()
+
+
+def unique_name(wanted: str, taken: set[str]) -> str:
+    """The name, with a number behind it where another query has it; it is taken from then on."""
+    name, number = wanted, 2
+    while name in taken:
+        name = f"{wanted} {number}"
+        number += 1
+    taken.add(name)
+    return name

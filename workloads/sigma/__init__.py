@@ -1,0 +1,1 @@
+"""Sigma rules as queries, by pySigma."""

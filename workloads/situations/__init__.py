@@ -1,0 +1,1 @@
+"""Queries with `DEFINE`: situations, and how Allen's relations tie them."""
