@@ -86,8 +86,13 @@ class Workload(_Workload):
         """`sheaf.plan` of it."""
         return plan(self, events, **options)
 
+    def _repr_html_(self) -> str:
+        from api.notebooks.tables import workload_html
 
-def load(source: FilePath | Mapping[str, Any]) -> Workload:
+        return workload_html(self)
+
+
+def load(source: FilePath | Mapping[str, Any] | _Workload) -> Workload:
     """A workload: from a file, by the name of a bundled one, or from a mapping as a file has it.
 
     Raises `WorkloadError`, a `SheafError`, with every mistake and its place.
@@ -95,7 +100,9 @@ def load(source: FilePath | Mapping[str, Any]) -> Workload:
     from optimizer.bind.binder import bind
     from workloads.loading import load_workload
 
-    if isinstance(source, Mapping):
+    if isinstance(source, _Workload):
+        workload = source
+    elif isinstance(source, Mapping):
         workload = load_workload(source)
         bind(workload)
     else:
@@ -230,6 +237,11 @@ class Results:
 
         return duckdb.from_arrow(self._table(name))
 
+    def _repr_html_(self) -> str:
+        from api.notebooks.tables import results_html
+
+        return results_html(self.report, self.files, self.__getitem__)
+
     def _table(self, name: str) -> pa.Table:
         if name in ("aggregates", "matches"):
             found: pa.Table = getattr(self, name)
@@ -276,7 +288,7 @@ def plan(
     settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
     settings = replace(settings, access=access)
     settings.check("local")
-    loaded = workload if isinstance(workload, _Workload) else load(workload)
+    loaded = load(workload)
     if _is_frame(events):
         from api.planning.plan_on_events import plan_on_frame
 
@@ -313,6 +325,7 @@ def run(
     processor. With `access="scan"` all stored events are read, with "index" only row groups that
     can matter. `report["notes"]` says what is odd about the events.
     """
+    from api.notebooks.progress import notebook_bar
     from api.planning.plan_on_events import plan_on_events
     from api.run_settings import RunSettings
     from engines.execution import EventSource, Execution, RowSink, SparkMaster
@@ -332,14 +345,14 @@ def run(
         if isinstance(planned, Plan):
             made = planned
         else:
-            loaded = planned if isinstance(planned, _Workload) else load(planned)
-            made = Plan(plan_on_events(loaded, path))
+            made = Plan(plan_on_events(load(planned), path))
         sink = RowSink(None if out is None else fspath(out), shown=None, match=match)
         own = load_workload(made.physical.document).partial if engine == "local" else None
         options = RunOptions(partial=settings.partial(own), row_limit=row_limit, threads=threads)
         execution = Execution(engine, options, slice, SparkMaster(master), access=access)
         source = EventSource(path, on_error, settings.late())
-        report = run_plan(made.physical, source, sink, execution)
+        with notebook_bar(engine) as monitor:
+            report = run_plan(made.physical, source, sink, execution, monitor)
         shape = None if out is not None else _shape(made.physical, path)
     found = report.first
     if found is None:
@@ -358,7 +371,7 @@ def transform(
     buckets: int | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
     """One query as a step of Spark's: `frame.transform(sheaf.transform(workload, "q"))`."""
-    loaded = workload if isinstance(workload, _Workload) else load(workload)
+    loaded = load(workload)
     chosen = [i for i, one in enumerate(loaded.queries) if one.name == query]
     if not chosen:
         from workloads.errors import did_you_mean
@@ -372,6 +385,13 @@ def transform(
         return plan(alone, frame).run(frame, on_error=on_error, buckets=buckets)[query]
 
     return step
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext sheaf`: the cell magic `%%sheaf`, and tables of Arrow shown as HTML."""
+    from api.notebooks.cell_magic import add_magic
+
+    add_magic(shell, load)
 
 
 def _shape(physical: PhysicalPlan, path: str) -> _Shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from engines.results.html_tables import html_table
 from engines.results.wide import AggregateColumn, query_columns
 from engines.spark.frames.rows import FrameRows
 from optimizer.ir.query import Query
@@ -59,6 +60,11 @@ class FrameResults(Mapping[str, "DataFrame"]):
         if not columns.aggregates and not columns.matches:
             chosen.append(sf.col("text").alias("match"))
         return mine.select(*chosen)
+
+    def _repr_html_(self) -> str:
+        """The queries with the columns of their rows; nothing runs for it."""
+        listed = [(name, self[name].schema.simpleString()) for name in self]
+        return html_table(("query", "columns"), listed, "data frames, by query")
 
     @property
     def rows(self) -> DataFrame:

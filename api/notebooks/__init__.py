@@ -1,0 +1,1 @@
+"""Workloads, rows and progress as notebooks show them."""

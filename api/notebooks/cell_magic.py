@@ -1,0 +1,92 @@
+"""`%%sheaf`: a cell that is a workload, or a query over the stream of one."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from api.notebooks.tables import table_html
+from optimizer.bind.binder import bind
+from workloads.errors import SheafError, WorkloadError
+from workloads.loading import parse_document
+from workloads.workload import Workload, to_document
+
+HELP = """%%sheaf [EVENTS] [--workload W] [--as NAME] [--plan]
+
+The cell is a workload in YAML; with --workload it is one query over the stream of W, which is a
+variable, a file, or the name of a bundled workload. EVENTS is a variable that has a table or a data
+frame, or a path; without it the cell gives a plan, and so it does with --plan. What the cell gives
+is kept as NAME too.
+"""
+
+
+class MagicError(SheafError):
+    """A line after %%sheaf that cannot be read."""
+
+
+class _Arguments(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise MagicError(f"%%sheaf: {message}\n{HELP}")
+
+
+def add_magic(shell: Any, load: Callable[[Any], Any]) -> None:
+    """Give an IPython shell `%%sheaf`, and tables of Arrow as HTML.
+
+    `load` is that of `sheaf`, which takes a workload that has been read as well.
+    """
+
+    def sheaf(line: str, cell: str) -> Any:
+        return run_cell(line, cell, shell.user_ns, load)
+
+    sheaf.__doc__ = HELP
+    shell.register_magic_function(sheaf, "cell", "sheaf")
+    html = shell.display_formatter.formatters["text/html"]
+    html.for_type_by_name("pyarrow.lib", "Table", table_html)
+
+
+def run_cell(line: str, cell: str, names: dict[str, Any], load: Callable[[Any], Any]) -> Any:
+    """What a cell gives: the results of its workload over events, or its plan."""
+    arguments = _arguments(line)
+    events = _named(arguments.events, names)
+    if arguments.workload is None:
+        workload = load(_written(cell))
+    else:
+        stream = load(_named(arguments.workload, names))
+        workload = load(to_document(stream) | {"queries": [cell]})
+    plan = workload.plan(events)
+    given = plan if events is None or arguments.plan else plan.run(events)
+    if arguments.name is not None:
+        names[arguments.name] = given
+    return given
+
+
+def _arguments(line: str) -> argparse.Namespace:
+    parser = _Arguments(prog="%%sheaf", add_help=False, allow_abbrev=False)
+    parser.add_argument("events", nargs="?")
+    parser.add_argument("--workload")
+    parser.add_argument("--as", dest="name")
+    parser.add_argument("--plan", action="store_true")
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise MagicError(f"%%sheaf: {error}\n{HELP}") from error
+    found = parser.parse_args(words)
+    if found.name is not None and not found.name.isidentifier():
+        raise MagicError(f"%%sheaf: '{found.name}' is no name of a variable")
+    return found
+
+
+def _named(text: str | None, names: dict[str, Any]) -> Any:
+    """The value of a variable, or the text itself."""
+    return None if text is None else names.get(text, text)
+
+
+def _written(cell: str) -> Workload:
+    """The workload that a cell is; raises `WorkloadError` with every mistake and its place."""
+    workload, findings = parse_document(cell)
+    if workload is None:
+        raise WorkloadError(findings)
+    bind(workload, None, findings)
+    return workload
