@@ -6,31 +6,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
 from engines.counting.letters import CountingPlan, wanted_values
 from engines.counting.live import LiveCounter
-from engines.input.batches import needed_columns
-from engines.input.event_table import Events, from_table
+from engines.input.event_table import Events
 from engines.limits import STOPPED_TOO, StateError, row_limit_reason
+from engines.live.kept_events import KeptEvents, by_wait
 from engines.live.state_bytes import from_bytes, to_bytes
-from engines.local.news import of_symbols
-from engines.local.run import SlicedRun, within_limit
-from engines.local.slices import Slice, appended, between
+from engines.local.run import within_limit
+from engines.local.slices import between
 from engines.program import DEFAULT_OPTIONS, CountingUnit, Program, RunContext, RunOptions, Unit
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.tables import Results, empty_results, joined_results
 from engines.statistics.running import RunningStatistics
-from optimizer.ir.pattern import events as components
 from optimizer.ir.produced import chained_names
-from optimizer.ir.query import BoundWorkload, Query, is_cut_by_time, is_unbounded, unbounded_reason
+from optimizer.ir.query import Query
 from workloads.errors import UnsupportedError
 
 
@@ -40,10 +36,6 @@ class Generation:
 
     program: Program
     since: int | None = None
-
-
-_PIECES = 4  # of a table
-_REST = "matches"  # the group of all queries that are not counted
 
 
 class StateSize(NamedTuple):
@@ -88,17 +80,12 @@ class LiveRun:
             _name(units[0].queries[0]): LiveCounter(units, tick, self.context)
             for units in groups.values()
         }
-        self._rest = program.only(rest)
-        asked = self._rest.workload.of_stream
-        self._asked = self._rest.over(asked)
-        self._symbols = {e.symbol for q in asked.queries for e in components(q.pattern)}
-        self._sliced = SlicedRun(self._rest, tick, self.context)
-        if self._sliced.unbounded:
-            raise _unbounded_error(self._rest.workload, self._sliced.unbounded)
-        self._has_rest = bool(rest)
+        self._kept = by_wait(program.only(rest), tick, self.context)
         self._bytes: dict[str, int] = {}  # by group, as last saved
-        self._kept: Events | None = None
-        self._start: int | None = None  # matches that end before are given
+
+    @property
+    def _states(self) -> tuple[LiveCounter | KeptEvents, ...]:
+        return (*self._counted.values(), *self._kept.values())
 
     def add(self, events: Events, until: int | None) -> Results:
         """The rows that are certain once all events up to `until` have come; None: no more will."""
@@ -110,8 +97,7 @@ class LiveRun:
         if self._counted:
             chunks = within_limit(self._count(events, until), self.context)
             found.append(collected(chunks, events.time_type))
-        if self._has_rest:
-            found.append(self._add_rest(events, until))
+        found += [kept.add(events, until) for kept in self._kept.values()]
         return joined_results(found)
 
     def _count(self, events: Events, until: int | None) -> Iterator[RowChunk]:
@@ -139,88 +125,45 @@ class LiveRun:
             for symbol, instances in columns.counts.items():
                 account.count(program.ids.symbol(symbol), len(events), instances)
 
-    def _add_rest(self, events: Events, until: int | None) -> Results:
-        if self._sliced.is_timed:
-            events = of_symbols(self._asked, events, self._symbols, self.context.account)
-        kept = events if self._kept is None else appended(self._kept, events)
-        reach = self._sliced.reach
-        if until is None:
-            self._kept = None
-            return self._sliced.run(Slice(kept, self._start, None))
-        stop = until + 1 - reach.ahead
-        if self._start is not None and stop <= self._start:
-            self._kept = kept
-            return empty_results(events.time_type)
-        found = self._sliced.run(Slice(between(kept, None, stop + reach.ahead), self._start, stop))
-        self._start = stop
-        self._kept = _in_few_pieces(between(kept, stop - reach.back + 1, None))
-        return found
-
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The queries that have one state together, by the name of the first of them."""
-        found = [tuple(q.name for q in group.queries) for group in self._counted.values()]
-        found.append(tuple(query.name for query in self._sliced.queries))
-        return {names[0]: names for names in found if names}
+        found = [tuple(query.name for query in state.queries) for state in self._states]
+        return {names[0]: names for names in found}
 
     @property
     def held(self) -> dict[str, StateSize]:
         """What the state of each group holds, by the group's first query; bytes as last saved."""
-        sizes = {
-            group.queries[0].name: StateSize(group.held, self._bytes.get(name, 0))
-            for name, group in self._counted.items()
+        sizes = [(f"counted/{n}", g.queries, g.held) for n, g in self._counted.items()]
+        sizes += [(f"kept/{n}", k.queries, k.number) for n, k in self._kept.items()]
+        return {
+            queries[0].name: StateSize(events, self._bytes.get(name, 0))
+            for name, queries, events in sizes
         }
-        if self._has_rest:
-            carried = sum(map(len, self._sliced.carried_events().values()))
-            events = carried + (0 if self._kept is None else len(self._kept))
-            sizes[self._sliced.queries[0].name] = StateSize(events, self._bytes.get(_REST, 0))
-        return sizes
 
     @property
     def is_empty(self) -> bool:
         """Nothing is held, so that going on is the same as starting afresh."""
-        if not all(group.is_empty for group in self._counted.values()):
-            return False
-        return not self._kept and not self._sliced.carried_events()
+        return all(state.is_empty for state in self._states)
 
     @property
     def due(self) -> int | None:
         """The first time that may give rows, or let go of state, if no further event comes."""
-        times = [group.due for group in self._counted.values()] + [self._rest_due()]
-        if self._start is not None:
-            times.append(self._sliced.due(self._start))
+        times = (state.due for state in self._states)
         return min((time for time in times if time is not None), default=None)
-
-    def _rest_due(self) -> int | None:
-        if not self._kept:
-            return None
-        reach, ticks = self._sliced.reach, self._kept.ticks
-        # Then all that is kept is out of reach.
-        due = int(ticks[-1]) + reach.back + reach.ahead - 1
-        if self._start is None:
-            return due
-        undecided = int(np.searchsorted(ticks, self._start))
-        if undecided < len(ticks):
-            due = min(due, int(ticks[undecided]) + reach.ahead)
-        for query in self._sliced.queries:
-            if query.slide is not None:
-                slide = max(query.slide // self._tick, 1)
-                due = min(due, -(-self._start // slide) * slide + reach.ahead)
-        return due
 
     def save(self) -> bytes:
         """The whole state."""
         tables = {f"counted/{name}": group.save() for name, group in self._counted.items()}
-        if self._kept is not None:
-            tables["kept"] = self._trimmed(self._kept.table)
-        for name, events in self._sliced.carried_events().items():
-            tables[f"carried/{name}"] = self._trimmed(events.table)
-        about: dict[str, Any] = {"tick": self._tick, "start": self._start}
-        if self._sliced.ends:
-            about["ends"] = self._sliced.ends
+        about: dict[str, Any] = {"tick": self._tick, "kept": {}}
+        for wait, kept in self._kept.items():
+            own, about["kept"][wait] = kept.save()
+            tables |= {f"kept/{wait}/{name}": table for name, table in own.items()}
         blob, sizes = to_bytes(tables, about)
-        self._bytes = {name: sizes[f"counted/{name}"] for name in self._counted}
-        self._bytes[_REST] = sum(sizes.values()) - sum(self._bytes.values())
+        self._bytes = {}
+        for name, size in sizes.items():
+            group = "/".join(name.split("/", 2)[:2])
+            self._bytes[group] = self._bytes.get(group, 0) + size
         return blob
 
     def restore(self, blob: bytes | memoryview) -> None:
@@ -236,81 +179,36 @@ class LiveRun:
                 f"in units of {self._tick} ns; start afresh"
             )
         self.clear()
-        self._start = about["start"]
-        self._sliced.ends = {
-            query: {key: (time, sequence) for key, (time, sequence) in ends.items()}
-            for query, ends in about.get("ends", {}).items()
-        }
         for name, group in self._counted.items():
             if f"counted/{name}" in tables:
                 group.restore(tables[f"counted/{name}"])
-        if "kept" in tables and self._has_rest:
-            self._kept = from_table(tables["kept"], self._workload.stream)
-        self._sliced.carry(
-            {
-                name.removeprefix("carried/"): from_table(table, self._workload.stream)
-                for name, table in tables.items()
-                if name.startswith("carried/")
-            }
-        )
+        for wait, kept in self._kept.items():
+            if wait in about["kept"]:
+                place = f"kept/{wait}/"
+                own = {n.removeprefix(place): t for n, t in tables.items() if n.startswith(place)}
+                kept.restore(own, about["kept"][wait])
 
     @property
     def memory_bytes(self) -> int:
         """How many bytes `memory` takes, about."""
-        held = [*self._sliced.carried_events().values()]
-        held += [] if self._kept is None else [self._kept]
-        kept = sum(int(events.table.nbytes) for events in held)
-        return kept + sum(group.memory_bytes for group in self._counted.values())
+        counted = sum(group.memory_bytes for group in self._counted.values())
+        return counted + sum(kept.nbytes for kept in self._kept.values())
 
     def memory(self) -> tuple[Any, ...]:
         """All that it holds, counters that are kept too: for `recall` in the same process."""
-        counted = [group.memory() for group in self._counted.values()]
-        carried, ends = self._sliced.carried_events(), self._sliced.ends
-        return self._start, self._kept, self._bytes, counted, carried, deepcopy(ends)
+        return self._bytes, [state.memory() for state in self._states]
 
     def recall(self, memory: tuple[Any, ...]) -> None:
         """Go on with what `memory` gave."""
-        self._start, self._kept, self._bytes, counted, carried, ends = memory
-        self._sliced.ends = ends
-        for group, held in zip(self._counted.values(), counted, strict=True):
-            group.recall(held)
-        self._sliced.carry(carried)
+        self._bytes, held = memory
+        for state, own in zip(self._states, held, strict=True):
+            state.recall(own)
 
     def clear(self) -> None:
         """Start afresh."""
-        self._start, self._kept, self._bytes = None, None, {}
-        self._sliced.ends = {}
-        for group in self._counted.values():
-            group.clear()
-        self._sliced.carry({})
-
-    def _trimmed(self, table: pa.Table) -> pa.Table:
-        return table.select(needed_columns(self._workload, table.column_names))
-
-
-def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> UnsupportedError:
-    """That a query needs all events at once, and why."""
-    queries = [workload.query(name) for name in names]
-    for query in queries:
-        if is_unbounded(query):
-            return UnsupportedError(
-                f"query {query.name} cannot run over a live stream: {unbounded_reason(query)}"
-            )
-    # A chain of which some query is cut by something else than time.
-    other = next(q for q in queries if not is_cut_by_time(q) or q.skips_past)
-    return UnsupportedError(
-        f"query {other.name} cannot run over a live stream: it makes events for other queries, or "
-        "reads such, and no stretch of time bounds what its matches depend on (situations, windows "
-        "counted in events, AFTER MATCH SKIP PAST LAST EVENT); leave INTO out, or run it over "
-        "stored events, with 'sheaf run'"
-    )
-
-
-def _in_few_pieces(events: Events) -> Events:
-    """The same events; each batch adds a piece, and each piece takes its time with every batch."""
-    if not events.table.num_columns or events.table.column(0).num_chunks <= _PIECES:
-        return events
-    return replace(events, table=events.table.combine_chunks())
+        self._bytes = {}
+        for state in self._states:
+            state.clear()
 
 
 def continues(unit: CountingUnit) -> bool:

@@ -61,6 +61,28 @@ def test_a_live_stream_gives_the_rows_of_a_stored_one(case, cuts):
     assert rows_of(found) == rows_of([expected])
 
 
+def test_a_query_that_waits_keeps_no_rows_of_others_back():
+    workload = load_bound(
+        {
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": [
+                "QUERY soon PATTERN SEQ(A a, B b) RETURN a WITHIN 5 ms",
+                "QUERY later PATTERN SEQ(A a, !C) RETURN a WITHIN 20 ms",
+                "QUERY latest PATTERN SEQ(A a, B b, !C) RETURN a WITHIN 90 ms",
+            ],
+        }
+    )
+    live = LiveRun(How().program(workload), MILLISECOND)
+    given = {}
+    events = pa.table({"ts": [1, 2, 1000], "kind": ["A", "B", "D"]})
+    for until in range(1, 100):
+        batch = events.filter(pa.compute.equal(events["ts"], until))
+        for row in live.add(from_table(batch, workload.stream), until).matches.to_pylist():
+            given[row["query"]] = (until, row["time"])
+    # A match waits for as long as its window is from its last event on.
+    assert given == {"soon": (2, 2), "later": (21, 21), "latest": (92, 91)}
+
+
 def test_a_window_of_events_that_waits_for_more_is_refused():
     workload = load_bound(
         {

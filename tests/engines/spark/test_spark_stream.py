@@ -195,7 +195,8 @@ def test_any_order_and_a_restart_give_the_rows_of_the_stored_stream(
         ("keyed",),
         ("finer",),
         ("ranked",),
-        ("none", "apart"),
+        ("none",),
+        ("apart",),
         ("other",),
         ("whole",),
     }

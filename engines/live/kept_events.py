@@ -1,0 +1,203 @@
+"""Live queries that keep the events of the stream, where no counters stand for them.
+
+A row is given when nothing that comes can change it any more: that is how long its query waits.
+Queries that wait equally long run together, so that none waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engines.input.batches import needed_columns
+from engines.input.event_table import Events, from_table
+from engines.local.news import of_symbols
+from engines.local.run import SlicedRun
+from engines.local.slices import Slice, appended, between, reach_of
+from engines.program import Program, RunContext
+from engines.results.tables import Results, empty_results
+from optimizer.ir.pattern import events as components
+from optimizer.ir.produced import chained_names
+from optimizer.ir.query import (
+    BoundWorkload,
+    Query,
+    is_cut_by_time,
+    is_unbounded,
+    unbounded_reason,
+)
+from workloads.errors import UnsupportedError
+
+_PIECES = 4  # of a table
+_CHAINED, _CARRIED = "chained", "carried/"
+
+
+def by_wait(program: Program, tick: int, context: RunContext) -> dict[str, KeptEvents]:
+    """The queries of a program by how long they wait, under names that no other plan changes.
+
+    Those that make events for others, or read such, wait for each other.
+    """
+    queries = program.workload.queries
+    chained = chained_names(queries)
+    names: dict[str, list[str]] = {}
+    for query in queries:
+        wait = _CHAINED if query.name in chained else str(_wait(query, tick))
+        names.setdefault(wait, []).append(query.name)
+    return {
+        wait: KeptEvents(program.of_queries(some), tick, context) for wait, some in names.items()
+    }
+
+
+def _wait(query: Query, tick: int) -> int:
+    return 0 if query.window.is_count else reach_of([query], tick).ahead
+
+
+class KeptEvents:
+    """Queries over the events that they can still reach, from batch to batch."""
+
+    def __init__(self, program: Program, tick: int, context: RunContext) -> None:
+        self._workload, self._tick, self._context = program.workload, tick, context
+        asked = program.workload.of_stream
+        self._asked = program.over(asked)
+        self._symbols = {e.symbol for q in asked.queries for e in components(q.pattern)}
+        self._sliced = SlicedRun(program, tick, context)
+        if self._sliced.unbounded:
+            raise _unbounded_error(program.workload, self._sliced.unbounded)
+        self._kept: Events | None = None
+        self._start: int | None = None  # matches that end before are given
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """All queries that it runs."""
+        return self._workload.queries
+
+    @property
+    def number(self) -> int:
+        """How many events it keeps."""
+        return sum(map(len, self._all_kept()))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes these take, about."""
+        return sum(int(events.table.nbytes) for events in self._all_kept())
+
+    def _all_kept(self) -> list[Events]:
+        held = [*self._sliced.carried_events().values()]
+        return held if self._kept is None else [*held, self._kept]
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is held, so that going on is the same as starting afresh."""
+        return not self._kept and not self._sliced.carried_events()
+
+    def add(self, events: Events, until: int | None) -> Results:
+        """The rows that are certain once all events up to `until` have come; None: no more will."""
+        if self._sliced.is_timed:
+            events = of_symbols(self._asked, events, self._symbols, self._context.account)
+        kept = events if self._kept is None else appended(self._kept, events)
+        reach = self._sliced.reach
+        if until is None:
+            self._kept = None
+            return self._sliced.run(Slice(kept, self._start, None))
+        stop = until + 1 - reach.ahead
+        if self._start is not None and stop <= self._start:
+            self._kept = kept
+            return empty_results(events.time_type)
+        found = self._sliced.run(Slice(between(kept, None, stop + reach.ahead), self._start, stop))
+        self._start = stop
+        self._kept = _in_few_pieces(between(kept, stop - reach.back + 1, None))
+        return found
+
+    @property
+    def due(self) -> int | None:
+        """The first time that may give rows, or let go of state, if no further event comes."""
+        times = [self._kept_due()]
+        if self._start is not None:
+            times.append(self._sliced.due(self._start))
+        return min((time for time in times if time is not None), default=None)
+
+    def _kept_due(self) -> int | None:
+        if not self._kept:
+            return None
+        reach, ticks = self._sliced.reach, self._kept.ticks
+        # Then all that is kept is out of reach.
+        due = int(ticks[-1]) + reach.back + reach.ahead - 1
+        if self._start is None:
+            return due
+        undecided = int(np.searchsorted(ticks, self._start))
+        if undecided < len(ticks):
+            due = min(due, int(ticks[undecided]) + reach.ahead)
+        for query in self._sliced.queries:
+            if query.slide is not None:
+                slide = max(query.slide // self._tick, 1)
+                due = min(due, -(-self._start // slide) * slide + reach.ahead)
+        return due
+
+    def save(self) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+        """The whole state: tables by name, and what is said of them."""
+        tables = {f"{_CARRIED}{n}": e.table for n, e in self._sliced.carried_events().items()}
+        if self._kept is not None:
+            tables["kept"] = self._kept.table
+        about: dict[str, Any] = {"start": self._start}
+        if self._sliced.ends:
+            about["ends"] = self._sliced.ends
+        return {name: self._trimmed(table) for name, table in tables.items()}, about
+
+    def restore(self, tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> None:
+        """Go on with what `save` gave."""
+        stream = self._workload.stream
+        self._start = about["start"]
+        self._sliced.ends = {
+            query: {key: (time, sequence) for key, (time, sequence) in ends.items()}
+            for query, ends in about.get("ends", {}).items()
+        }
+        held = {name: from_table(table, stream) for name, table in tables.items()}
+        self._kept = held.pop("kept", None)
+        self._sliced.carry({name.removeprefix(_CARRIED): each for name, each in held.items()})
+
+    def memory(self) -> tuple[Any, ...]:
+        """All that it holds, for `recall` in the same process."""
+        ends = deepcopy(self._sliced.ends)
+        return self._start, self._kept, self._sliced.carried_events(), ends
+
+    def recall(self, memory: tuple[Any, ...]) -> None:
+        """Go on with what `memory` gave."""
+        self._start, self._kept, carried, self._sliced.ends = memory
+        self._sliced.carry(carried)
+
+    def clear(self) -> None:
+        """Start afresh."""
+        self._start, self._kept, self._sliced.ends = None, None, {}
+        self._sliced.carry({})
+
+    def _trimmed(self, table: pa.Table) -> pa.Table:
+        return table.select(needed_columns(self._workload, table.column_names))
+
+
+def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> UnsupportedError:
+    """That a query needs all events at once, and why."""
+    queries = [workload.query(name) for name in names]
+    for query in queries:
+        if is_unbounded(query):
+            return UnsupportedError(
+                f"query {query.name} cannot run over a live stream: {unbounded_reason(query)}"
+            )
+    # A chain of which some query is cut by something else than time.
+    other = next(q for q in queries if not is_cut_by_time(q) or q.skips_past)
+    return UnsupportedError(
+        f"query {other.name} cannot run over a live stream: it makes events for other queries, or "
+        "reads such, and no stretch of time bounds what its matches depend on (situations, windows "
+        "counted in events, AFTER MATCH SKIP PAST LAST EVENT); leave INTO out, or run it over "
+        "stored events, with 'sheaf run'"
+    )
+
+
+def _in_few_pieces(events: Events) -> Events:
+    """The same events; each batch adds a piece, and each piece takes its time with every batch."""
+    if not events.table.num_columns or events.table.column(0).num_chunks <= _PIECES:
+        return events
+    return replace(events, table=events.table.combine_chunks())
