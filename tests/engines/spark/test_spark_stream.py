@@ -501,7 +501,7 @@ def test_an_executor_killed_in_the_middle_loses_and_repeats_nothing(tmp_path: Pa
     results = run_local(case.workload, from_table(table, case.workload.stream))
     for kind in ("aggregates", "matches"):
         found, due = case.rows(kind), rows(certain(getattr(results, kind), upto))
-        # What is skipped is decided when all that begins with it has come: `apart` may be given later.
+        # What is skipped is decided when all that begins with it has come: `apart` may wait.
         waiting = due - found
         assert found == due - waiting
         assert all(dict(row)["query"] == "apart" for row in waiting)
