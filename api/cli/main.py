@@ -49,6 +49,7 @@ class _Place(NamedTuple):
 _COMMANDS = {
     "demo": _Place("api.cli.commands.demo", "demo"),
     "check": _Place("api.cli.commands.check", "check"),
+    "describe": _Place("api.cli.commands.describe", "describe"),
     "plan": _Place("api.cli.commands.plan", "plan"),
     "run": _Place("api.cli.commands.run", "run", sections=True),
     "test-rules": _Place("api.cli.commands.rule_tests", "run_rule_tests"),

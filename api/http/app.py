@@ -18,13 +18,14 @@ from api.http.middleware.etags import Etags
 from api.http.middleware.idempotency import Idempotency
 from api.http.middleware.request_log import RequestLog
 from api.http.middleware.tokens import Access
-from api.http.routes import health, indexes, jobs, plans, results, tasks, why, workloads
+from api.http.routes import events, health, indexes, jobs, plans, results, tasks, why, workloads
 from api.http.settings import Settings, from_environment
 from api.jobs.data_lock import DataLock
 from api.jobs.index_builds import IndexBuilds
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
+from api.jobs.uploads import Uploads
 from api.planning.cache import PlanCache
 from api.planning.process_pool import ProcessPool
 from api.planning.tasks import Tasks
@@ -51,7 +52,8 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         lock.release()
         raise
     store = Store(database)
-    roots = Roots(settings.roots)
+    uploads = Uploads(settings.data / "uploads")
+    roots = Roots((*settings.roots, uploads.folder))
     computing = ProcessPool(settings.planning_seconds, memory=settings.planning_memory)
     planning = Tasks()
     records = JobRecords(database)
@@ -102,6 +104,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.state.settings = settings
     app.state.metrics = metrics
     app.state.roots = roots
+    app.state.uploads = uploads
     app.state.computing = computing
     app.state.tasks = planning
     app.state.remembered = PlanCache()
@@ -115,7 +118,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         app.add_middleware(Access, tokens=settings.tokens)
     app.add_middleware(pages.Session)
     app.add_middleware(RequestLog, metrics=metrics)
-    for module in (workloads, plans, tasks, jobs, results, why, indexes, health):
+    for module in (workloads, plans, tasks, jobs, results, why, indexes, events, health):
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     pages.install(app)
     return app

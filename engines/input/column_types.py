@@ -26,6 +26,7 @@ _DECLARED: Mapping[str, pa.DataType] = {
 
 
 _PLAIN = re.compile(r"\w[^:,{}\[\]#&*!|>'\"%@`]*")  # names that YAML takes without quotes
+_NO_NAME = re.compile(r"[\d_.+-].*|true|false|null|yes|no|on|off|y|n", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class SpoiltColumn:
 
     def sentence(self, file: str, declared: Mapping[str, AttributeKind]) -> str:
         """What is wrong, and what to declare: all attributes that queries read."""
-        pairs = ", ".join(f"{_yaml_name(name)}: {kind}" for name, kind in declared.items())
+        pairs = ", ".join(f"{yaml_name(name)}: {kind}" for name, kind in declared.items())
         return (
             f"row {self.row} of '{file}' has {self.value!r} in '{self.name}' where the other "
             f"{self.numbers:,} are numbers; declare `attributes: {{{pairs}}}` under stream, and "
@@ -48,8 +49,10 @@ class SpoiltColumn:
         )
 
 
-def _yaml_name(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+def yaml_name(name: str) -> str:
+    """A name as a YAML text has it: in quotes where it could be taken for something else."""
+    is_plain = _PLAIN.fullmatch(name) and not _NO_NAME.fullmatch(name) and name == name.strip()
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def doubtful_columns(schema: pa.Schema, stream: Stream) -> list[tuple[str, AttributeKind]]:

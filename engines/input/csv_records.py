@@ -45,6 +45,12 @@ def header_names(file: str, line: bytes, stream: Stream) -> tuple[str, list[str]
     return ",", _fields(text, ",")
 
 
+def likely_delimiter(line: bytes) -> str:
+    """What is most likely between the names of a header: what gives the most of them."""
+    text = line.decode(errors="replace")
+    return max(DELIMITERS, key=lambda mark: len(_fields(text, mark)))
+
+
 def _fields(text: str, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([text], delimiter=delimiter), [])

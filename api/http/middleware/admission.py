@@ -24,7 +24,7 @@ PLANNING = {
     "POST": re.compile(r"/v1/workloads(/[^/]+/plans)?|/pages/check"),
     "PUT": re.compile(r"/v1/workloads/[^/]+"),
     "PATCH": re.compile(r"/v1/jobs/[^/]+"),
-    "GET": re.compile(r"/v1/workloads/[^/]+/explain"),
+    "GET": re.compile(r"/v1/workloads/[^/]+/explain|/v1/events"),
 }
 WAIT_SECONDS = 60.0  # that a request waits for its turn
 

@@ -25,6 +25,8 @@ MIN_TOKEN_LENGTH = 16  # characters of a token: fewer can be guessed
 
 # What anyone may see: that the service is there, and how it is spoken to.
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", "/signin", "/signout"})
+# What lies where sources may be is for those who use them.
+SOURCES = ("/pages/files", "/v1/events", "/v1/uploads")
 OPEN_FOLDER = "/static/"  # scripts and styles, the same for everyone
 
 
@@ -83,7 +85,7 @@ def needed(method: str, path: str) -> str | None:
     """The role that a request needs; None for what is open. A path nobody thought of is closed."""
     if path in OPEN or path.startswith(OPEN_FOLDER):
         return None
-    if path == "/pages/files":  # what lies where sources may be is for those who use them
+    if path in SOURCES:
         return "plan"
     if method in ("GET", "HEAD", "OPTIONS"):
         return "read"

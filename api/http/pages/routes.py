@@ -62,14 +62,37 @@ def workloads_page(request: Request, store: StoreIn, cursor: Cursor = None) -> R
     )
 
 
+@router.get("/data")
+def data_page(
+    request: Request,
+    settings: Annotated[Settings, handed(settings)],
+    path: Annotated[str | None, Query(max_length=1_000)] = None,
+) -> Response:
+    return page(
+        request,
+        "data.html",
+        chosen=path,
+        roots=[str(folder) for folder in settings.roots],
+        most=settings.max_body // 2**20,
+    )
+
+
 @router.get("/workloads/new")
 def new_workload_page(
-    request: Request, start: Annotated[str | None, Query(alias="from", max_length=100)] = None
+    request: Request,
+    start: Annotated[str | None, Query(alias="from", max_length=100)] = None,
+    events: Annotated[str | None, Query(max_length=1_000)] = None,
 ) -> Response:
+    """An editor with a text to begin with; for a file of events the page's script asks for one."""
     text = BLANK if start is None else bundled.path(start).read_text()
-    names = bundled.names()
     return page(
-        request, "editor.html", workload=None, text=text, start=start, bundled=names, summary=None
+        request,
+        "editor.html",
+        workload=None,
+        text=text,
+        start=start,
+        bundled=bundled.names(),
+        sample=events,
     )
 
 
@@ -89,6 +112,7 @@ def workload_page(
         workload=workload_summary(stored),
         latest=stored.latest,
         text=text_of(stored),
+        sample=None,
         versions=[workload_summary(v) for v in store.versions(id)[:MAX_LISTED]],
         plans=[plan_summary(plan) for plan in plans.items],
         more_plans=plans.next is not None,

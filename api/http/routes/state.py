@@ -12,6 +12,7 @@ from api.http.settings import Settings
 from api.jobs.index_builds import IndexBuilds
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
+from api.jobs.uploads import Uploads
 from api.planning.cache import PlanCache
 from api.planning.process_pool import ProcessPool
 from api.planning.tasks import Tasks
@@ -47,6 +48,10 @@ def settings(request: Request) -> Settings:
 
 def roots(request: Request) -> Roots:
     return cast(Roots, request.app.state.roots)
+
+
+def uploads(request: Request) -> Uploads:
+    return cast(Uploads, request.app.state.uploads)
 
 
 def computing(request: Request) -> ProcessPool:

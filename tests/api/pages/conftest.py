@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from api.http.app import create_app
@@ -27,6 +28,12 @@ def address(pretend: list[str], tmp_path: Path) -> Iterator[str]:
     settings = Settings(tmp_path / "data", roots=(tmp_path, Path.cwd()))
     with serving(create_app(settings, pretend)) as address:
         yield address
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=60) as client:
+        yield client
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.settings import Settings
 from tests.api.pages.driver import Browser
-from tests.api.pages.test_browser import finished, plan_of
+from tests.api.pages.workloads import plan_of
+from tests.api.service import finished
 
 EVENTS = """ts,kind,user,country
 1,View,1,DE

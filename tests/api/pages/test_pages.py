@@ -25,12 +25,6 @@ ASSETS = Path(__file__).parents[3] / "api" / "http" / "pages" / "static"
 
 
 @pytest.fixture
-def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
 def guarded(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
     """A service that asks for tokens, as a browser sees it."""
     tokens = read_tokens([f"ann plan {SECRET}", f"ron read {'r' * 20}"], "here")
@@ -48,6 +42,7 @@ def every_page(client: httpx.Client) -> list[str]:
     job = posted_job(client, "fine")
     return [
         "/",
+        "/data",
         "/workloads/new",
         "/workloads/new?from=shop",
         f"/workloads/{plan['workload']}",

@@ -1,21 +1,13 @@
 """A plan's page in a real browser: odd names, finding, fitting, folding, terms; and charts."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
 from tests.api.pages.driver import Browser
-from tests.api.pages.test_browser import many_queries, plan_of
+from tests.api.pages.workloads import many_queries, plan_of
 from tests.api.service import posted_plan
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=60) as client:
-        yield client
 
 
 ODD_NAMES = {

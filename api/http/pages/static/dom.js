@@ -36,7 +36,7 @@ export class Problem extends Error {
 export async function call(method, path, { body, headers = {}, signal } = {}) {
   const sent = { method, headers: { accept: "application/json", ...headers }, signal };
   if (body !== undefined) {
-    sent.body = typeof body === "string" ? body : JSON.stringify(body);
+    sent.body = typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body);
     sent.headers["content-type"] ??= "application/json";
   }
   let response;

@@ -1,6 +1,6 @@
 // A workload's text with line numbers, and the parser's findings where they belong.
 
-import { $, call, complain, counted, el, fresh } from "./dom.js";
+import { $, call, complain, counted, el, fresh, get } from "./dom.js";
 import { setUpPlanning } from "./planning.js";
 
 const PAUSE = 350; // milliseconds without a key before the text is checked
@@ -197,12 +197,24 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
-const first = text.value;
+let first = text.value;
 let leaving = false;
 addEventListener("beforeunload", (event) => {
   if (!leaving && text.value !== first) event.preventDefault();
 });
 
+/** Write a first workload for a file of events. */
+async function startFrom(events) {
+  say("Reading the first rows of the events …");
+  try {
+    const found = await get(`/v1/events?${new URLSearchParams({ path: events })}`);
+    if (text.value === first) text.value = first = found.workload; // nobody has typed meanwhile
+  } catch (error) {
+    complain(problem, error);
+  }
+}
+
 numberLines();
+if (form.dataset.sample && saved === null) await startFrom(form.dataset.sample);
 check();
 setUpPlanning(() => text.value === saved);

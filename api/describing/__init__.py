@@ -1,0 +1,1 @@
+"""What is in a file of events, and a first workload for them."""
