@@ -100,9 +100,10 @@ def read_workload(
     return reader.read_text(text, is_json=path.suffix.lower() == ".json", stem=path.stem)
 
 
-def parse_document(text: str) -> tuple[Workload | None, list[Diagnostic]]:
-    """A workload given as YAML or JSON text, without a file."""
-    return _Reader(None).read_text(text, is_json=False, stem="workload")
+def parse_document(text: str, file: str | None = None) -> tuple[Workload | None, list[Diagnostic]]:
+    """A workload given as YAML or JSON text, which need not be what its file has."""
+    stem = "workload" if file is None else Path(file).stem
+    return _Reader(file).read_text(text, is_json=False, stem=stem)
 
 
 def load_statistics(document: Any) -> Statistics:

@@ -57,6 +57,7 @@ _COMMANDS = {
     "backtest": _Place("api.cli.commands.backtest", "backtest"),
     "index": _Place("api.cli.commands.index", "index"),
     "stream": _Place("api.cli.commands.stream", "commands"),
+    "lsp": _Place("api.cli.commands.lsp", "lsp"),
     "serve": _Place("api.cli.commands.serve", "serve"),
     "workload": _Place("api.cli.commands.workload", "workload"),
     "job": _Place("api.cli.commands.job", "job"),

@@ -1,0 +1,1 @@
+"""Workloads in editors: findings, completion, hover and formatting, over the checker."""
