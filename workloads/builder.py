@@ -364,11 +364,15 @@ class SyntaxBuilder(QuantifierBuilder):
     def bare_name(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
         return ex.Attribute("", name_of(parts[0]), _at(meta))
 
-    def call(self, meta: Meta, parts: list[Any]) -> ex.Call | ex.Function | ex.Nanoseconds:
+    def call(self, meta: Meta, parts: list[Any]) -> ex.Expression:
         name, *arguments = parts
         function = name_of(name).lower()
         if function == "nanoseconds" and len(arguments) == 2:
             return _nanoseconds(arguments, _at(meta))
+        if function == ex.ANY_ENTRY:
+            return texts.entry_test(arguments, _at(meta))
+        if function in ex.JOINT_FUNCTIONS and not texts.of_one_value(function, arguments):
+            return texts.joint_function(function, arguments, _at(meta))
         if function in ex.VALUE_FUNCTIONS:
             return texts.function(function, arguments, _at(meta))
         if len(arguments) > 1:

@@ -43,6 +43,9 @@ VALUE_FUNCTIONS = {
     "text": (0, 0),
     "number": (0, 0),
 }
+ANY_ENTRY = "any_entry"
+# Functions of several values of an event or of several, with how many they take.
+JOINT_FUNCTIONS = {"concat": (1, 100), "slice": (2, 3), "index_of": (2, 3), "between": (3, 4)}
 FUNCTIONS_TO_TEXTS = ("lower", "upper", "substring", "slice", "text")
 TextOperator = OneOf["LIKE", "CONTAINS", "STARTS WITH", "ENDS WITH", "MATCHES", "IN CIDR"]
 
@@ -153,6 +156,18 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class JointFunction:
+    """`concat(a.x, '|', b.y)`, `slice(a.x, 0, length(a.y))`: a function of several values.
+
+    Null where one of them is null, a list, or not of the kind that it takes.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class TextTest:
     """`operand [NOT] CONTAINS ANY (patterns)`, or `ALL (patterns)` where `every`.
 
@@ -166,6 +181,24 @@ class TextTest:
     every: bool = False
     negated: bool = False
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTest:
+    """`any_entry(a.calls, a.calls.name = 'x' AND NOT a.calls.done)`: one entry of a list of structs
+    fits the whole condition.
+
+    In it a field of the list is that of the entry. The list has as many entries as the longest of
+    the fields that are asked for.
+    """
+
+    listed: Attribute
+    condition: Expression
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def has(self, name: str) -> bool:
+        """Is an attribute a field of the entries?"""
+        return name == self.listed.name or name.startswith(self.listed.name + ".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +244,18 @@ Expression: TypeAlias = (
     | Arithmetic
     | Call
     | Function
+    | JointFunction
     | Comparison
     | Membership
     | TextTest
+    | EntryTest
     | IsNull
     | Not
     | Logical
     | Equivalence
 )
 
-CONDITIONS = (Comparison, Membership, TextTest, IsNull, Not, Logical, Equivalence)
+CONDITIONS = (Comparison, Membership, TextTest, EntryTest, IsNull, Not, Logical, Equivalence)
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -242,6 +277,8 @@ _CHILDREN: dict[type, Callable[[Any], tuple[Expression, ...]]] = {
     Membership: lambda e: (e.operand,),
     Function: lambda e: (e.operand,),
     Nanoseconds: lambda e: (e.operand,),
+    JointFunction: lambda e: e.arguments,
+    EntryTest: lambda e: (e.condition,),
     TextTest: lambda e: (e.operand, *_patterns(e)),
     Arithmetic: lambda e: (e.left, e.right),
     Comparison: lambda e: (e.left, e.right),
@@ -271,7 +308,8 @@ def attributes(expression: Expression) -> frozenset[str]:
 
 def speak_of_texts(conditions: Iterable[Expression]) -> bool:
     """Is there a test of texts, or a function of them, in conditions?"""
-    return any(isinstance(node, TextTest | Function) for each in conditions for node in walk(each))
+    of_texts = TextTest | Function | JointFunction
+    return any(isinstance(node, of_texts) for each in conditions for node in walk(each))
 
 
 def has_group_call(expression: Expression) -> bool:
@@ -342,6 +380,12 @@ def with_names(expression: Expression, name: Callable[[Attribute], str]) -> Expr
             return Logical(op, tuple(with_names(p, name) for p in parts), span)
         case Negative() | Not() | IsNull() | Membership() | Function() | Nanoseconds():
             return replace(expression, operand=with_names(expression.operand, name))
+        case EntryTest(listed, condition, span):
+            path = Attribute("", name(listed), listed.span)
+            return EntryTest(path, with_names(condition, name), span)
+        case JointFunction(_, arguments):
+            named = tuple(with_names(a, name) for a in arguments)
+            return replace(expression, arguments=named)
         case TextTest(_, operand, patterns):
             mapped = tuple(with_names(p, name) for p in patterns)
             return replace(expression, operand=with_names(operand, name), patterns=mapped)
@@ -364,6 +408,10 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
             changed = replace(expression, operand=inner(operand))
         case Function(_, operand) | Nanoseconds(operand):
             changed = replace(expression, operand=inner(operand))
+        case EntryTest(_, condition):
+            changed = replace(expression, condition=inner(condition))
+        case JointFunction(_, arguments):
+            changed = replace(expression, arguments=tuple(map(inner, arguments)))
         case TextTest(_, operand, patterns):
             mapped = tuple(p if isinstance(p, Literal) else inner(p) for p in patterns)
             changed = replace(expression, operand=inner(operand), patterns=mapped)
@@ -404,6 +452,11 @@ def rename(expression: Expression, names: dict[str, str]) -> Expression:
             return Membership(rename(operand, names), values, negated, span)
         case Function(function, operand, constants, span):
             return Function(function, rename(operand, names), constants, span)
+        case EntryTest(listed, condition, span):
+            path = Attribute(names.get(listed.alias, listed.alias), listed.name, listed.span)
+            return EntryTest(path, rename(condition, names), span)
+        case JointFunction(function, arguments, span):
+            return JointFunction(function, tuple(rename(a, names) for a in arguments), span)
         case TextTest(test, operand, patterns, every, negated, span):
             renamed = tuple(p if isinstance(p, Literal) else rename(p, names) for p in patterns)
             return TextTest(test, rename(operand, names), renamed, every, negated, span)

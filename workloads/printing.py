@@ -8,15 +8,18 @@ from decimal import Decimal
 from typing import assert_never
 
 from workloads.expressions import (
+    ANY_ENTRY,
     Arithmetic,
     Attribute,
     Call,
     Comparison,
     DurationLiteral,
+    EntryTest,
     Equivalence,
     Expression,
     Function,
     IsNull,
+    JointFunction,
     Literal,
     Logical,
     Membership,
@@ -403,6 +406,10 @@ def _bare(expression: Expression, upper: bool) -> tuple[str, int]:
             return f"{sub(operand, _SUM)} {word} ({listed})", _COMPARE
         case Function(name, operand, constants):
             return f"{name}({', '.join([sub(operand, _OR), *map(str, constants)])})", _ATOM
+        case EntryTest(listed, condition):
+            return f"{ANY_ENTRY}({sub(listed, _OR)}, {sub(condition, _OR)})", _ATOM
+        case JointFunction(name, arguments):
+            return f"{name}({', '.join(sub(a, _OR) for a in arguments)})", _ATOM
         case TextTest():
             return _print_text_test(expression, sub), _COMPARE
         case IsNull(operand, negated):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from workloads import expressions as ex
-from workloads.errors import QueryError, Span
+from workloads.errors import NOWHERE, QueryError, Span
 from workloads.limits import MAX_LISTED
 
 _WORDS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH", "ILIKE": "LIKE"}
@@ -108,6 +109,39 @@ def function(name: str, arguments: list[ex.Expression], span: Span) -> ex.Functi
             )
         constants.append(part.value)
     return ex.Function(name, operand, tuple(constants), span)
+
+
+def of_one_value(name: str, arguments: Sequence[ex.Expression]) -> bool:
+    """Is it a function of one value, with constants behind it, if with any?"""
+    rest = arguments[1:]
+    return name in ex.VALUE_FUNCTIONS and all(isinstance(part, ex.Literal) for part in rest)
+
+
+def joint_function(
+    name: str, arguments: Sequence[ex.Expression], span: Span = NOWHERE
+) -> ex.JointFunction:
+    """`concat(a.x, b.y)`, from its arguments."""
+    least, most = ex.JOINT_FUNCTIONS[name]
+    if not least <= len(arguments) <= most:
+        raise QueryError(
+            f"{name} takes {least} to {most} values, not {len(arguments)}",
+            span,
+            "write concat(a.x, '-', a.y), slice(a.x, 0, 5), index_of(a.x, 'text') or "
+            "between(a.x, '(', ')')",
+        )
+    return ex.JointFunction(name, tuple(arguments), span)
+
+
+def entry_test(arguments: Sequence[ex.Expression], span: Span = NOWHERE) -> ex.EntryTest:
+    """`any_entry(a.calls, a.calls.name = 'x' AND a.calls.done)`, from its arguments."""
+    match arguments:
+        case [ex.Attribute() as listed, condition] if isinstance(condition, ex.CONDITIONS):
+            return ex.EntryTest(listed, condition, span)
+    raise QueryError(
+        f"{ex.ANY_ENTRY} takes a list and a condition on its entries",
+        span,
+        "write any_entry(a.calls, a.calls.name = 'x' AND a.calls.size > 5)",
+    )
 
 
 def _counted(least: int, most: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import ipaddress
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -215,6 +216,40 @@ def pair_holds(operator: str, text: str, pattern: str) -> bool:
     if operator == "CONTAINS":
         return pattern in text
     return text.startswith(pattern) if operator == "STARTS WITH" else text.endswith(pattern)
+
+
+def of_several(name: str, given: Sequence[Any]) -> str | int | None:
+    """A function of several values of which none is null; None where one is of no kind for it."""
+    if name == "concat":
+        parts = [_spelling(value) for value in given]
+        return None if None in parts else "".join(map(str, parts))
+    texts = given[:1] if name == "slice" else given[:2] if name == "index_of" else given[:3]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    source, *rest = texts
+    if name == "between":
+        return _between(source, rest[0], rest[1], greedy=given[3:] == [True])
+    numbers = given[len(texts) :]
+    if not all(isinstance(n, int | float) and math.isfinite(n) and n == int(n) for n in numbers):
+        return None
+    places = list(map(int, numbers))
+    if name == "slice":
+        return str(source[places[0] : places[1] if len(places) > 1 else None])
+    place = source.find(*rest, *places)
+    return None if place < 0 else int(place)
+
+
+def _spelling(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | str) else None
+
+
+def _between(source: str, left: str, right: str, greedy: bool) -> str:
+    """What stands behind the first `left`, up to the next `right`, or the last where greedy."""
+    _, found, rest = source.partition(left) if left else ("", "any", source)
+    end = rest.rfind(right) if greedy else rest.find(right)
+    return rest[:end] if found and end >= 0 else ""
 
 
 def base_attribute(node: ex.Expression) -> ex.Attribute | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Literal, TypeAlias
@@ -12,14 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.columns.texts import TextCodes, apply, hold, pair_holds
+from engines.columns.texts import TextCodes, apply, hold, of_several, pair_holds
 from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 from workloads.expressions import COMPARE, COMPUTE
 
 Array: TypeAlias = npt.NDArray[Any]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-VectorKind: TypeAlias = Literal["int", "float", "string", "bool", "time", "object", "null", "list"]
+VectorKind: TypeAlias = Literal[
+    "int", "float", "string", "bool", "time", "object", "null", "list", "text"
+]
 
 LARGEST_INT = 2**63 - 1
 EXACT_DOUBLE = 2**53
@@ -31,8 +33,9 @@ class Vector:
     """Values of one kind; a single value stands for a column of equal ones.
 
     Strings are codes of the workload's dictionary and times are ticks, so that both compare as
-    integers do. `nulls` is None where there are none; under a null the value means nothing. Of
-    lists the values are numbers of these in `lists`.
+    integers do; a text that a function of several values makes is itself. `nulls` is None where
+    there are none; under a null the value means nothing. Of lists the values are numbers of these
+    in `lists`.
     """
 
     kind: VectorKind
@@ -74,18 +77,23 @@ def over_lists(test: Callable[..., Mask], *vectors: Vector) -> Mask:
     if place is None:
         return test(*vectors)
     one = vectors[place]
+    owner, members = _members(one)
+    expanded = [v if not v.values.ndim else v.take(owner) for v in vectors]
+    expanded[place] = members
+    found = np.zeros(len(one.values), bool)
+    found[owner[over_lists(test, *expanded)]] = True
+    return found
+
+
+def _members(one: Vector) -> tuple[Array, Vector]:
+    """The values of lists one after the other, and the row that each belongs to."""
     assert one.lists is not None
     starts, sizes = one.lists.starts[one.values], (one.lists.ends - one.lists.starts)[one.values]
     if one.nulls is not None:
         sizes = np.where(one.nulls, 0, sizes)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     inside = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    members = one.lists.values.take(np.repeat(starts, sizes) + inside)
-    expanded = [v if not v.values.ndim else v.take(owner) for v in vectors]
-    expanded[place] = members
-    found = np.zeros(len(sizes), bool)
-    found[owner[over_lists(test, *expanded)]] = True
-    return found
+    return owner, one.lists.values.take(np.repeat(starts, sizes) + inside)
 
 
 def broadcast(vector: Vector, size: int) -> Vector:
@@ -193,7 +201,7 @@ def _compared(symbol: str, left: Vector, right: Vector) -> Mask:
                 f"'{symbol}' compares a {left.kind} with a {right.kind}, which have no order"
             )
         found = np.full(shape, symbol == "!=")
-    elif "object" in (left.kind, right.kind) or _would_round(left, right):
+    elif left.kind in ("object", "text") or right.kind == "object" or _would_round(left, right):
         result = _by_objects(COMPARE[symbol], left, right, nulls)
         found = result.values.astype(bool)
     else:
@@ -290,16 +298,24 @@ def evaluate(
         case ex.Arithmetic(symbol, left, right):
             return compute(symbol, of(left), of(right))
         case ex.Comparison(comparison, left, right):
-            return boolean(over_lists(partial(_compared, comparison), of(left), of(right)))
+            sides = _alike((left, right), (of(left), of(right)), texts)
+            return boolean(over_lists(partial(_compared, comparison), *sides))
         case ex.Membership(operand, literals, negated):
-            listed = [of(v) for v in literals]
-            return boolean(over_lists(partial(_membership, listed, negated), of(operand)))
+            every = (operand, *literals)
+            member, *listed = _alike(every, [of(part) for part in every], texts)
+            return boolean(over_lists(partial(_membership, listed, negated), member))
         case ex.Function(name, operand, constants):
             return _function(name, constants, of(operand), texts)
+        case ex.JointFunction(name, arguments):
+            given = [spelled(part, of(part), texts) for part in arguments]
+            return joint(name, given)
         case ex.TextTest(_, operand, patterns):
-            fields = [of(p) for p in patterns if not isinstance(p, ex.Literal)]
+            asked = (operand, *(p for p in patterns if not isinstance(p, ex.Literal)))
+            fields = _alike(asked, [of(part) for part in asked], texts)
             tested = partial(_text_test, expression, texts)
-            return boolean(over_lists(tested, of(operand), *fields))
+            return boolean(over_lists(tested, *fields))
+        case ex.EntryTest():
+            return boolean(_some_entry(expression, attribute, texts))
         case ex.IsNull(operand, negated):
             vector = of(operand)
             absent = np.zeros(vector.values.shape, bool) if vector.nulls is None else vector.nulls
@@ -312,6 +328,27 @@ def evaluate(
             raise AssertionError("a duration is a number once a query is bound")
         case ex.Equivalence():
             raise AssertionError("an equivalence is a partition key once a query is bound")
+
+
+def _some_entry(test: ex.EntryTest, attribute: AttributeReader, texts: TextCodes) -> Mask:
+    """Where an entry of a list fits a condition: fields of its structs are lists of one length."""
+    nodes = {node for node in ex.walk(test.condition) if isinstance(node, ex.Attribute)}
+    read = {node: attribute(node) for node in nodes}
+    fields = {
+        node: _members(vector)
+        for node, vector in read.items()
+        if vector.kind == "list" and node.alias == test.listed.alias and test.has(node.name)
+    }
+    found = np.zeros(max((len(v.values) for v in read.values()), default=1), bool)
+    if fields:
+        owner, _ = next(iter(fields.values()))
+        entries = {
+            node: fields[node][1] if node in fields else vector.take(owner)
+            for node, vector in read.items()
+        }
+        holds = truth(evaluate(test.condition, entries.__getitem__, texts))
+        found[owner[np.broadcast_to(holds, len(owner))]] = True
+    return found
 
 
 def _constant(value: ex.Value, texts: TextCodes) -> Vector:
@@ -356,6 +393,8 @@ def _function(name: str, constants: tuple[int, ...], operand: Vector, texts: Tex
     if operand.kind == "string":
         distinct_values, numbers = texts.distinct(flat)
         given = texts.texts(distinct_values)
+    elif operand.kind == "text":
+        numbers, given = np.arange(len(flat)), pa.array(flat, pa.string())
     elif operand.kind in ("int", "bool") and name == "text":
         distinct_values, numbers = np.unique(flat, return_inverse=True)
         given = pa.array(distinct_values)
@@ -366,6 +405,8 @@ def _function(name: str, constants: tuple[int, ...], operand: Vector, texts: Tex
     found = apply(name, constants, given)
     numbers = numbers.reshape(shape)
     nulls = absent | np.asarray(pc.is_null(found))[numbers]
+    if operand.kind == "text" and pa.types.is_string(found.type):
+        return Vector("text", _texts_in(found, shape), nulls)
     if pa.types.is_string(found.type):
         return Vector("string", texts.codes(found)[numbers], nulls)
     values = np.asarray(pc.fill_null(found, 0))[numbers]
@@ -379,15 +420,20 @@ def _text_test(test: ex.TextTest, texts: TextCodes, operand: Vector, *fields: Ve
     shape = np.broadcast_shapes(operand.values.shape, *(f.values.shape for f in fields))
     if operand.kind == "null":
         return np.zeros(shape, bool)
-    if any(vector.kind not in ("string", "null") for vector in (operand, *fields)):
+    if any(vector.kind not in ("string", "text", "null") for vector in (operand, *fields)):
         raise UnsupportedError(f"{test.operator} takes texts, and this is a {operand.kind}")
     constant = tuple(p for p in test.patterns if isinstance(p, ex.Literal))
     together = np.logical_and if test.every else np.logical_or
     parts: list[Mask] = []
     if constant:
-        codes, numbers = texts.distinct(operand.values.reshape(-1))
         plain = ex.TextTest(test.operator, test.operand, constant, test.every)
-        parts.append(hold(plain, texts.texts(codes))[numbers].reshape(operand.values.shape))
+        flat = operand.values.reshape(-1)
+        if operand.kind == "text":
+            found = hold(plain, pa.array(flat, pa.string()))
+        else:
+            codes, numbers = texts.distinct(flat)
+            found = hold(plain, texts.texts(codes))[numbers]
+        parts.append(found.reshape(operand.values.shape))
     known = operand.present()
     for other in fields:
         parts.append(np.broadcast_to(_pairs_hold(test.operator, texts, operand, other), shape))
@@ -402,6 +448,13 @@ def _pairs_hold(operator: str, texts: TextCodes, left: Vector, right: Vector) ->
     shape = np.broadcast_shapes(left.values.shape, right.values.shape)
     if right.kind == "null":
         return np.zeros(shape, bool)
+    if left.kind == "text":
+        firsts, seconds = (v.reshape(-1) for v in np.broadcast_arrays(left.values, right.values))
+        tested = [
+            one is not None and two is not None and pair_holds(operator, one, two)
+            for one, two in zip(firsts, seconds, strict=True)
+        ]
+        return np.array(tested, bool).reshape(shape) & left.present() & right.present()
     pairs = np.stack(np.broadcast_arrays(left.values, right.values), -1).reshape(-1, 2)
     distinct_pairs, numbers = np.unique(pairs, axis=0, return_inverse=True)
     firsts = texts.texts(distinct_pairs[:, 0]).to_pylist()
@@ -417,3 +470,62 @@ def _logical(connective: str, parts: list[Mask]) -> Vector:
     for part in parts[1:]:
         found = found & part if connective == "AND" else found | part
     return boolean(found)
+
+
+# --- texts that functions of several values make -------------------------------------------------
+
+
+def spelled(part: ex.Expression, vector: Vector, texts: TextCodes) -> Vector:
+    """A value with texts for codes of texts."""
+    if isinstance(part, ex.Literal) and isinstance(part.value, str):
+        return Vector("text", np.array(part.value, object))
+    if vector.kind == "list":
+        assert vector.lists is not None
+        lists = vector.lists
+        inner = ListValues(lists.starts, lists.ends, spelled(part, lists.values, texts))
+        return Vector("list", vector.values, vector.nulls, 0, inner)
+    if vector.kind != "string":
+        return vector
+    shape = vector.values.shape
+    found = texts.texts(vector.values.reshape(-1))
+    return Vector("text", _texts_in(found, shape), vector.nulls)
+
+
+def _texts_in(found: pa.Array, shape: tuple[int, ...]) -> Array:
+    values = np.empty(len(found), object)
+    values[:] = found.to_pylist()
+    return values.reshape(shape)
+
+
+def _alike(
+    parts: Sequence[ex.Expression], vectors: Sequence[Vector], texts: TextCodes
+) -> Sequence[Vector]:
+    """Values that are compared: where one is a text, all texts are, and none a code."""
+    kinds = {v.kind if v.lists is None else v.lists.values.kind for v in vectors}
+    if "text" not in kinds:
+        return vectors
+    return [spelled(part, vector, texts) for part, vector in zip(parts, vectors, strict=True)]
+
+
+def joint(name: str, arguments: Sequence[Vector]) -> Vector:
+    """A function of several values, row by row; null with a null and with a list."""
+    shape = np.broadcast_shapes(*(vector.values.shape for vector in arguments))
+    nulls = np.zeros(shape, bool)
+    for vector in arguments:
+        nulls |= vector.kind in ("null", "list", "time")
+        if vector.nulls is not None:
+            nulls |= vector.nulls
+    columns = [np.broadcast_to(vector.values, shape).reshape(-1) for vector in arguments]
+    absent = nulls.reshape(-1)
+    values = np.empty(len(absent), object)
+    for row in np.flatnonzero(~absent).tolist():
+        given = [column[row] for column in columns]
+        values[row] = of_several(
+            name, [v.item() if isinstance(v, np.generic) else v for v in given]
+        )
+    absent = np.array([value is None for value in values], bool)
+    if name != "index_of":
+        return Vector("text", values.reshape(shape), absent.reshape(shape))
+    numbers = np.where(absent, 0, values).astype(np.int64)
+    bound = int(numbers.max(initial=0))
+    return Vector("int", numbers.reshape(shape), absent.reshape(shape), bound)

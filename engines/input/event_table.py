@@ -361,8 +361,9 @@ def column_kinds(schema: pa.Schema) -> dict[str, AttributeKind]:
 
 def _fields_of(field: pa.Field) -> Iterator[tuple[str, AttributeKind]]:
     yield field.name, _kind(field.type)
-    if pa.types.is_struct(field.type):
-        for inner in field.type:
+    structs = field.type.value_type if _is_list_of_structs(field.type) else field.type
+    if pa.types.is_struct(structs):
+        for inner in structs:
             yield from ((f"{field.name}.{name}", kind) for name, kind in _fields_of(inner))
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 from engines.reference.meaning import Matcher, extent
-from engines.reference.values import Binding, Row
+from engines.reference.values import Binding, Row, true
 from optimizer.ir.latest import Absence, LatestParts, latest_parts
 from optimizer.ir.pattern import Event
 from optimizer.ir.query import Query
 from workloads.errors import UnsupportedError
+from workloads.expressions import aliases
 
 Key = tuple[Any, ...]
 
@@ -30,6 +31,8 @@ def latest_matches(query: Query, matcher: Matcher) -> Iterator[tuple[Key, Bindin
                 if place > 0:
                     if not taken or event.position - taken[0].position >= matcher.width:
                         continue
+                    if not _tied(query, stages, [*taken, event]):
+                        continue
                     del waiting[place - 1, key]
                 bound = [*taken, event]
                 if place < len(stages) - 1:
@@ -45,6 +48,14 @@ def latest_matches(query: Query, matcher: Matcher) -> Iterator[tuple[Key, Bindin
                 _check_order(query, offered, key, event)
                 for place in range(len(stages)):
                     waiting.pop((place, key), None)
+
+
+def _tied(query: Query, stages: Sequence[Event], bound: list[Row]) -> bool:
+    """Do the conditions hold that speak of the last of some events, and of no later ones?"""
+    known: Binding = {stage.alias: (row,) for stage, row in zip(stages, bound, strict=False)}
+    last = stages[len(bound) - 1].alias
+    asked = (c for c in query.conditions if last in aliases(c) and aliases(c) <= known.keys())
+    return all(true(condition, known) for condition in asked)
 
 
 def _keys(query: Query, matcher: Matcher, component: Event, event: Row) -> set[Key]:

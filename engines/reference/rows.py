@@ -182,7 +182,7 @@ class _Fields(dict[str, Any]):
             found = self.get(".".join(parts[:count]))
             if isinstance(found, Mapping):
                 return _Fields(found)[".".join(parts[count:])]
-            if isinstance(found, list) and any(isinstance(one, Mapping) for one in found):
+            if isinstance(found, list) and all(isinstance(o, Mapping | None) for o in found):
                 path = ".".join(parts[count:])
                 return [None if one is None else _Fields(one)[path] for one in found]
         return None

@@ -32,6 +32,42 @@ def of_value(name: str, operand: Any, constants: tuple[int, ...]) -> Any:
             return _number(operand)
 
 
+def of_several(name: str, given: list[Any]) -> Any:
+    """A function of several values; null where one is null, a list, or of no kind for it."""
+    if any(value is None or isinstance(value, list) for value in given):
+        return None
+    try:
+        match name, given:
+            case "concat", parts:
+                texts = [_text(part) for part in parts]
+                return None if None in texts else "".join(map(str, texts))
+            case "slice", [str() as text, start, *stop]:
+                return text[_whole(start) : _whole(stop[0]) if stop else None]
+            case "index_of", [str() as text, str() as part, *start]:
+                return text.index(part, *map(_whole, start))
+            case "between", [str() as text, str() as left, str() as right, *greedy]:
+                return _between(text, left, right, greedy == [True])
+    except ValueError:
+        return None
+    return None
+
+
+def _whole(number: Any) -> int:
+    if not isinstance(number, int | float) or number % 1:
+        raise ValueError
+    return int(number)
+
+
+def _between(text: str, left: str, right: str, greedy: bool) -> str:
+    starts = [i for i in range(len(text) + 1) if text.startswith(left, i)][:1]
+    for start in starts:
+        begin = start + len(left)
+        ends = [i for i in range(begin, len(text) + 1) if text.startswith(right, i)]
+        if ends:
+            return text[begin : max(ends) if greedy else min(ends)]
+    return ""
+
+
 def _upper(character: str) -> str:
     return next((c for c in (character.upper(), character.title()) if len(c) == 1), character)
 

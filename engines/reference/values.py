@@ -6,12 +6,12 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
-from engines.reference.texts import of_value, text_test
+from engines.reference.texts import of_several, of_value, text_test
 from workloads import expressions as ex
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -132,6 +132,8 @@ def value(
             if isinstance(found, list):
                 return [of_value(name, one, constants) for one in found]
             return of_value(name, found, constants)
+        case ex.JointFunction(name, arguments):
+            return of_several(name, [of(argument) for argument in arguments])
         case ex.TextTest(test, operand, patterns, every, negated):
             asked = [each(of(pattern)) for pattern in patterns]
             if negated and not all(asked):
@@ -141,6 +143,8 @@ def value(
                 together(any(text_test(test, one, p) for p in some) for some in asked) != negated
                 for one in each(of(operand))
             )
+        case ex.EntryTest(_, condition):
+            return any(value(condition, entry) for entry in _entries(expression, bound))
         case ex.IsNull(operand, negated):
             return (of(operand) is None) != negated
         case ex.Not(operand):
@@ -151,6 +155,18 @@ def value(
             return any(of(part) for part in parts)
         case _:
             raise AssertionError(f"not an expression of a bound query: {expression}")
+
+
+def _entries(test: ex.EntryTest, bound: Binding) -> Iterator[Binding]:
+    """The bound events, for each entry of a list with the entry's own fields in place of lists."""
+    alias = test.listed.alias
+    row = bound[alias][0]
+    nodes = [node for node in ex.walk(test.condition) if isinstance(node, ex.Attribute)]
+    read = {node.name: row.values[node.name] for node in nodes if node.alias == alias}
+    fields = {n: v for n, v in read.items() if test.has(n) and isinstance(v, list)}
+    for place in range(max(map(len, fields.values()), default=0)):
+        own = {name: values[place] for name, values in fields.items()}
+        yield {**bound, alias: (replace(row, values=read | own),)}
 
 
 def nanoseconds(time: Any, tick: int) -> int | None:

@@ -22,6 +22,7 @@ def select_latest(
     rows: np.ndarray,
     stage: np.ndarray,
     code: np.ndarray,
+    allowed: np.ndarray,
     position: np.ndarray,
     moment: np.ndarray,
     codes: int,
@@ -31,17 +32,18 @@ def select_latest(
     """Fill in, for each item, the item before it in its partial match and the row of its first.
 
     Items of query q are those from `offsets[q]` on; it has so many `stages`, and a match is less
-    than `widths[q]` wide by `position`. Keys have the numbers `code`, below `codes`. `first` is
-    `NO_ROW` where an item took nothing. Returns the row of an event that is simultaneous with
-    another of its key, so that there is no order, or `NO_ROW`.
+    than `widths[q]` wide by `position`. Keys have the numbers `code`, below `codes`. An item
+    that is not `allowed` takes nothing that waits. `first` is `NO_ROW` where an item took nothing.
+    Returns the row of an event that is simultaneous with another of its key, so that there is no
+    order, or `NO_ROW`.
     """
     most = int(stages.max()) if len(stages) else 1
     waiting = np.zeros(codes * most, np.int64)
     stamp = np.zeros(codes, np.int32)
     seen = np.zeros(codes, np.int64)
     found: int = _select(
-        offsets, stages, widths, rows, stage, code, position, moment, most, waiting, stamp, seen,
-        previous, first,
+        offsets, stages, widths, rows, stage, code, allowed, position, moment, most, waiting,
+        stamp, seen, previous, first,
     )  # fmt: skip
     return found
 
@@ -50,16 +52,27 @@ def warm() -> None:
     """Compile the kernel, or load it from the cache, before it is needed."""
     one = np.zeros(1, np.int64)
     select_latest(
-        np.array([0, 1]), one + 1, one + 1, one, one, one, one, one, 1, one.copy(), one.copy()
+        np.array([0, 1]),
+        one + 1,
+        one + 1,
+        one,
+        one,
+        one,
+        one > 0,
+        one,
+        one,
+        1,
+        one.copy(),
+        one.copy(),
     )
 
 
 @numba.njit(cache=True, nogil=True)
 def _select(
     offsets: np.ndarray, stages: np.ndarray, widths: np.ndarray, rows: np.ndarray,
-    stage: np.ndarray, code: np.ndarray, position: np.ndarray, moment: np.ndarray, most: int,
-    waiting: np.ndarray, stamp: np.ndarray, seen: np.ndarray, previous: np.ndarray,
-    first: np.ndarray,
+    stage: np.ndarray, code: np.ndarray, allowed: np.ndarray, position: np.ndarray,
+    moment: np.ndarray, most: int, waiting: np.ndarray, stamp: np.ndarray, seen: np.ndarray,
+    previous: np.ndarray, first: np.ndarray,
 ) -> int:  # fmt: skip
     """`waiting` has for each key and stage the item that waits behind it, from 1 on."""
     for q in range(len(stages)):
@@ -81,7 +94,7 @@ def _select(
             elif s == 0:
                 first[item] = row
                 waiting[base] = item + 1
-            elif waiting[base + s - 1] > 0:
+            elif allowed[item] and waiting[base + s - 1] > 0:
                 taken = waiting[base + s - 1] - 1
                 start = first[taken]
                 if position[row] - position[start] < widths[q]:

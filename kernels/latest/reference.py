@@ -12,6 +12,7 @@ def select_latest(
     rows: np.ndarray,
     stage: np.ndarray,
     code: np.ndarray,
+    allowed: np.ndarray,
     position: np.ndarray,
     moment: np.ndarray,
     codes: int,
@@ -35,7 +36,7 @@ def select_latest(
             elif s == 0:
                 waiting[0, key] = [item]
                 first[item] = row
-            elif chain and position[row] - position[rows[chain[0]]] < widths[q]:
+            elif chain and allowed[item] and position[row] - position[rows[chain[0]]] < widths[q]:
                 del waiting[s - 1, key]
                 waiting[s, key] = [*chain, item]
                 previous[item], first[item] = chain[-1], rows[chain[0]]

@@ -45,6 +45,10 @@ def canonical(expression: ex.Expression) -> ex.Expression:
             return canonical_node(ex.Membership(canonical(operand), values, negated))
         case ex.Function(name, operand, constants):
             return ex.Function(name, canonical(operand), constants)
+        case ex.EntryTest(listed, condition):
+            return ex.EntryTest(ex.Attribute(listed.alias, listed.name), canonical(condition))
+        case ex.JointFunction(name, arguments):
+            return ex.JointFunction(name, tuple(map(canonical, arguments)))
         case ex.TextTest(test, operand, patterns, every, negated):
             known = tuple(p if isinstance(p, ex.Literal) else canonical(p) for p in patterns)
             return canonical_node(ex.TextTest(test, canonical(operand), known, every, negated))
@@ -152,6 +156,12 @@ def key_span(query: sx.Query, name: str) -> Span:
 
 
 _FAMILY = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}
+# What functions of several values take; `concat` takes any.
+_TAKEN = {
+    "slice": ("string", "number", "number"),
+    "index_of": ("string", "string", "number"),
+    "between": ("string", "string", "string", "bool"),
+}
 _ORDERED = ("number", "string", "time")
 
 
@@ -181,6 +191,9 @@ class KindChecker:
                             self._expect(pattern, "string", test)
                 case ex.Function(name, operand) if name not in ("text", "number"):
                     self._expect(operand, "string", name)
+                case ex.JointFunction(name, arguments) if name != "concat":
+                    for argument, wanted in zip(arguments, _TAKEN[name], strict=False):
+                        self._expect(argument, wanted, name)
                 case ex.Arithmetic(operator, left, right):
                     for side in (left, right):
                         self._expect(side, "number", f"'{operator}'")
@@ -219,7 +232,9 @@ class KindChecker:
                 "length" | "number"
             ):
                 return "number"
-            case ex.Function():
+            case ex.JointFunction("index_of"):
+                return "number"
+            case ex.Function() | ex.JointFunction():
                 return "string"
             case ex.Call("var" | "stddev" | "var_pop" | "stddev_pop"):
                 return "number"

@@ -92,15 +92,16 @@ def _check_latest(scope: QueryScope, pattern: Pattern, conditions: Sequence[ex.E
         raise QueryError(
             "STRATEGY LATEST goes with RETURN", span, "return the matches, or leave it out"
         )
-    if conditions:
-        raise QueryError(
-            "under STRATEGY LATEST an event takes what waits for its key, whatever else it holds: "
-            "no condition ties components",
-            span,
-            "tie them by PARTITION BY, such as (a.entity_id, b.parent_id) AS entity",
-        )
-    stages = [part for part in parts if not (isinstance(part, Neg) and part.until)]
-    if query.within is None and any(isinstance(stages[i], Neg) for i in (0, -1)):
+    stages = {part.alias for part in parts if isinstance(part, Event)}
+    for condition in conditions:
+        if not ex.aliases(condition) <= stages:
+            raise QueryError(
+                "under STRATEGY LATEST conditions tie stages, and not what is absent or ends them",
+                condition.span,
+                "tie it by PARTITION BY, such as (a.entity_id, b.parent_id) AS entity",
+            )
+    steps = [part for part in parts if not (isinstance(part, Neg) and part.until)]
+    if query.within is None and any(isinstance(steps[i], Neg) for i in (0, -1)):
         raise QueryError(
             "a negation first or last looks as far as the window goes, and there is none",
             span,

@@ -103,6 +103,7 @@ def _aggregated_value(
             calls[0].span,
             "of a group each event counts: SUM(b.x) adds up all of them",
         )
+    _check_single(value)
     scope.check_names(value)
     named = sorted(ex.aliases(value))
     if not named:
@@ -121,6 +122,16 @@ def _aggregated_value(
         scope.kinds.check_number(value, function)
     scope.kinds.check(value)
     return value
+
+
+def _check_single(value: ex.Expression) -> None:
+    for node in ex.walk(value):
+        if isinstance(node, ex.JointFunction):
+            raise QueryError(
+                f"{node.name} of several values goes in conditions",
+                node.span,
+                "return the values themselves",
+            )
 
 
 def _check_having(scope: QueryScope, having: ex.Expression) -> None:
@@ -189,6 +200,7 @@ def _item(scope: QueryScope, item: sx.Item) -> ReturnItem:
         return ReturnAttribute(value.alias, value.name)
     if isinstance(value, ex.CONDITIONS):
         raise QueryError("RETURN takes values of events, and constants", item.span)
+    _check_single(value)
     scope.check_calls(value)
     scope.check_group_values(value, item.span)
     value = scope.without_durations(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimizer.ir.pattern import Event, Neg, Pattern, Seq
+from optimizer.ir.query import Query
+from workloads.expressions import Expression, aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,15 @@ class LatestParts:
     stages: tuple[Event, ...]
     absences: tuple[Absence, ...]
     until: Event | None
+
+
+def conditions_by_stage(query: Query) -> dict[int, list[Expression]]:
+    """The conditions that tie events, by the number of the stage at which they are asked."""
+    places = {stage.alias: i for i, stage in enumerate(latest_parts(query.pattern).stages)}
+    found: dict[int, list[Expression]] = {}
+    for condition in query.conditions:
+        found.setdefault(max(places[alias] for alias in aliases(condition)), []).append(condition)
+    return dict(sorted(found.items()))
 
 
 def latest_parts(pattern: Pattern) -> LatestParts:

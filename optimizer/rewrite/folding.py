@@ -40,6 +40,11 @@ def fold(expression: Expression) -> Expression:
             return _membership(fold(operand), values, negated)
         case ex.Function(name, operand, constants):
             return _function(name, fold(operand), constants)
+        case ex.EntryTest(listed, condition):
+            inner = fold(condition)
+            return FALSE if inner == FALSE else canonical(ex.EntryTest(listed, inner))
+        case ex.JointFunction(name, arguments):
+            return _joint_function(name, tuple(map(fold, arguments)))
         case ex.TextTest(_, operand):
             return _text_test(expression, fold(operand))
         case ex.IsNull(operand, negated):
@@ -133,6 +138,17 @@ def _function(name: str, operand: Expression, constants: tuple[int, ...]) -> Exp
             return operand
         case _:
             return ex.Function(name, operand, constants)
+
+
+def _joint_function(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """A slice between constants is a function of one value."""
+    if NULL in arguments:
+        return NULL
+    places = [a.value for a in arguments[1:] if isinstance(a, Literal)]
+    numbers = tuple(value for value in places if type(value) is int and abs(value) < 2**31)
+    if name == "slice" and len(numbers) == len(arguments) - 1:
+        return ex.Function(name, arguments[0], numbers)
+    return ex.JointFunction(name, arguments)
 
 
 def _text_test(test: ex.TextTest, operand: Expression) -> Expression:

@@ -51,8 +51,13 @@ def queries(draw: st.DrawFn, bounded: bool) -> str:
     if draw(st.booleans()):
         lines.append("UNTIL U u")
         aliases.append("u")
-    if draw(st.booleans()):
-        lines.append(f"WHERE {draw(st.sampled_from(aliases))}.x = 1")
+    asked = [f"{draw(st.sampled_from(aliases))}.x = 1"] if draw(st.booleans()) else []
+    for place in range(1, count):
+        if draw(st.booleans()):  # a condition that ties a stage to one before it
+            other = f"a{draw(st.integers(0, place - 1))}"
+            asked.append(f"a{place}.x {draw(st.sampled_from(['=', '<=', '!=']))} {other}.y")
+    if asked:
+        lines.append("WHERE " + " AND ".join(asked))
     keys = draw(st.sampled_from([[], ["k"]]))
     if draw(st.booleans()):
         columns = [f"{alias}.{draw(st.sampled_from('xy'))}" for alias in aliases]

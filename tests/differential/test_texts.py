@@ -30,6 +30,7 @@ SCHEMA = pa.schema(
         "args": pa.list_(pa.string()),
         "p": pa.struct({"name": pa.string(), "parent": pa.struct({"name": pa.string()})}),
         "d.e": pa.string(),
+        "calls": pa.list_(pa.struct({"name": pa.string(), "size": pa.int64()})),
     }
 )
 OF_ONE = [
@@ -61,6 +62,16 @@ OF_ONE = [
     "lower(a.args) = 'abc' OR length(a.args) > 8",
     "a.p.name LIKE '%e%' AND a.p.parent.name IS NOT NULL",
     "a.d.e ILIKE 'ab%'",
+    "concat(a.x, '|', a.n) LIKE '%l|3%' OR concat(a.y, 'b') = 'abb'",
+    "lower(concat('P', a.y)) IN ('pab', 'ppowershell') OR concat(a.x, a.y) IS NULL",
+    "slice(a.x, 0, length(a.x) - length(a.y)) CONTAINS a.y",
+    "a.x STARTS WITH slice(a.y, 0, 1 - a.n) OR length(slice(a.x, a.n - 1)) > 9",
+    "index_of(a.x, 'e') > 2 OR index_of(a.x, a.y, 1) >= 0 OR index_of(a.args, 'a') = 0",
+    "between(a.x, 'o', 'e') = 'w' OR between(a.x, '', 'e', TRUE) ENDS WITH 'l'",
+    "a.args ENDS WITH concat(slice(a.y, 1, a.n), '')",
+    "any_entry(a.calls, a.calls.name LIKE '%e%' AND NOT a.calls.size > 1)",
+    "NOT any_entry(a.calls, a.calls.name IS NULL OR a.calls.name = a.x AND a.calls.size = 1)",
+    "any_entry(a.calls, NOT a.calls.name CONTAINS slice(a.x, 0, a.n))",
 ]
 OF_TWO = [
     "a.x = b.y NOCASE",
@@ -71,6 +82,9 @@ OF_TWO = [
     "a.args CONTAINS b.x",
     "a.p.parent.name = b.p.name",
     "b.args = a.x",
+    "b.x ENDS WITH slice(a.x, 0, length(b.y) - 1)",
+    "concat(a.x, b.y) CONTAINS 'bc' OR concat(a.n, '') = concat(b.n, '')",
+    "any_entry(b.calls, b.calls.name CONTAINS slice(a.x, 0, 2) AND b.calls.size = 1)",
 ]
 
 
@@ -79,6 +93,7 @@ def table_of(seed: int, count: int = 40) -> pa.Table:
 
     def event(i: int) -> dict[str, object]:
         word = lambda: draw.choice(WORDS)  # noqa: E731
+        call = lambda: draw.choice([None, {"name": word(), "size": draw.choice([None, 1, 2])}])  # noqa: E731
         parent = draw.choice([None, {"name": word()}])
         return {
             "t": i // 2,
@@ -89,6 +104,7 @@ def table_of(seed: int, count: int = 40) -> pa.Table:
             "args": draw.choice(LISTS),
             "p": draw.choice([None, {"name": word(), "parent": parent}]),
             "d.e": word(),
+            "calls": draw.choice([None, [call() for _ in range(draw.randrange(4))]]),
         }
 
     return pa.Table.from_pylist([event(i) for i in range(count)], SCHEMA)
@@ -165,6 +181,9 @@ def test_words_of_conditions_are_names_elsewhere() -> None:
         ("a.n > 1 AND a.n LIKE '1%'", "LIKE takes a string, not a number"),
         ("substring(a.x, b.n) = 'x'", "substring takes whole numbers"),
         ("lower(a.x, 2) = 'x'", "lower takes one value"),
+        ("between(a.x, 'b') = 'x'", "between takes 3 to 4 values"),
+        ("index_of(a.x, 'b') = 'x'", "number cannot be compared with a string"),
+        ("any_entry(a.x, 5)", "takes a list and a condition"),
     ],
 )
 def test_mistakes_are_said(condition: str, said: str) -> None:

@@ -13,9 +13,11 @@ items = st.lists(st.tuples(st.integers(0, 9), st.integers(-1, 2), st.integers(0,
 
 
 @settings(max_examples=100)
-@given(st.lists(items, min_size=1, max_size=3), st.integers(1, 12), st.booleans())
+@given(
+    st.lists(items, min_size=1, max_size=3), st.integers(1, 12), st.booleans(), st.integers(2, 5)
+)
 def test_both_find_the_same(
-    given_items: list[list[tuple[int, int, int]]], width: int, ties: bool
+    given_items: list[list[tuple[int, int, int]]], width: int, ties: bool, refused: int
 ) -> None:
     ordered = [sorted(set(one), key=lambda i: (i[0], -i[1])) for one in given_items]
     flat = np.array([item for one in ordered for item in one], np.int64).reshape(-1, 3)
@@ -28,7 +30,7 @@ def test_both_find_the_same(
         number, widths = np.full(len(ordered), 3), np.full(len(ordered), width)
         tied = kernel(
             offsets, number, widths, flat[:, 0].copy(), flat[:, 1].copy(), flat[:, 2].copy(),
-            position, moment, 3, previous, first,
+            np.arange(len(flat)) % refused > 0, position, moment, 3, previous, first,
         )  # fmt: skip
         found.append((tied, previous.tolist(), first.tolist()) if tied < 0 else tied)
     assert found[0] == found[1]

@@ -91,6 +91,15 @@ def condition(text: str) -> str:
             '_arraysearch(s, $e, $e.x : "a*" or $e.y == true)',
             "lower(e1.s.x) STARTS WITH 'a' OR e1.s.y = TRUE",
         ),
+        (
+            '_arraysearch(s, $e, $e.x : "a*" and not $e.y == true)',
+            "any_entry(e1.s, lower(e1.s.x) STARTS WITH 'a' AND NOT e1.s.y = TRUE)",
+        ),
+        ("_arraysearch(s, $e, endswith($e.x, y))", "e1.s.x ENDS WITH e1.y"),
+        ('substring(x, 0, length(y) - 1) == "a"', "slice(e1.x, 0, length(e1.y) - 1) = 'a'"),
+        ('stringContains~(x, concat("A", y))', "lower(e1.x) CONTAINS lower(concat('A', e1.y))"),
+        ('indexOf(x, "b", 2) > 3', "index_of(e1.x, 'b', 2) > 3"),
+        ('between(x, "(", ")", true) == "a"', "between(e1.x, '(', ')', TRUE) = 'a'"),
         ('not _arraysearch(s, $e, $e == "a")', "NOT e1.s = 'a'"),
     ],
 )
@@ -117,6 +126,18 @@ def test_a_sequence_is_a_query_of_the_latest_partial_matches() -> None:
     ]
 
 
+def test_a_step_reads_another_by_its_name() -> None:
+    text = written(
+        "sequence with maxspan=1m [p where x == 1] by k as first "
+        "[q where endsWith~(y, first.a.b) and not z == first.z] by l"
+    )
+    assert text.splitlines()[1:4] == [
+        "PATTERN SEQ(p e1, q e2)",
+        "WHERE number(e1.x) = 1 AND lower(e2.y) ENDS WITH lower(e1.a.b) AND NOT e2.z = e1.z",
+        "STRATEGY LATEST",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -130,16 +151,14 @@ def test_a_sequence_is_a_query_of_the_latest_partial_matches() -> None:
         ("p where true | head x", "'| head' takes a whole number from 1"),
         ("sequence with maxspan=0s [q where true]", "a maxspan of nothing"),
         ("sequence [p where true] with runs=0 [q where true]", "with runs=0"),
-        ("sequence [p where true] as a [q where x == a.x]", "only the Elastic Endpoint's EQL"),
+        ("sequence ![p where true] as a [q where x == a.x]", "a step of one event that is there"),
+        ("p where _arraysearch(s, $e, true)", "asks nothing of an entry"),
+        ('p where between~(x, "a", "b") == "b"', "between~ is not taken"),
         ("p where descendant of [q where true]", "only the Elastic Endpoint's EQL"),
-        ('p where concat(x, "a") == "b"', "the function concat is not taken"),
         ('p where x regex "a(?=b)"', "no regular expression of RE2"),
         ('p where cidrMatch(x, "ten")', "is no network of addresses"),
         ('p where length(x, 1) == "a"', "length takes 1 to 1 arguments"),
-        ("p where substring(x, y) == 1", "substring takes whole numbers"),
         ("p where $e.x == 1", "$e.x stands outside of a search in a list"),
-        ("p where _arraysearch(s, $e, $e.x == 1 and $e.y == 1)", "one entry has to fit it all"),
-        ("p where _arraysearch(s, $e, $e.x == y)", "compares an entry with another field"),
         ('p where "a"', "a value stands where a condition is asked for"),
         ("p where x == ", "the query ends too early"),
         ("p where x == ]", "line 1, column 14: unexpected"),

@@ -256,27 +256,52 @@ def _substring(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Ex
     operand, *bounds = arguments
     numbers = [b.value for b in bounds if isinstance(b, ex.Literal) and isinstance(b.value, int)]
     if len(numbers) < len(bounds):
-        raise EqlError("substring takes whole numbers for where it starts and ends")
+        return ex.JointFunction("slice", tuple(arguments))
     return ex.Function("slice", operand, tuple(numbers))
+
+
+def _concat(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
+    return ex.JointFunction("concat", tuple(arguments))
+
+
+def _searched(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
+    """`indexOf` and `between`, whose texts are the first two, or three."""
+    name, texts = ("index_of", 2) if word == "indexof" else ("between", 3)
+    if nocase and word == "between":
+        raise EqlError("between~ is not taken: it gives back a text in its own case")
+    given = [lowered(a) if nocase else a for a in arguments[:texts]]
+    return ex.JointFunction(name, (*given, *arguments[texts:]))
 
 
 def _array_search(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
     """`_arraysearch(list, $entry, condition)`: the condition holds for an entry of the list.
 
-    A test of a list holds if it does for one of its values, so that what is asked of an entry is
-    asked of the lists of its fields; but not where two tests have to hold for the same entry.
+    A test of a list holds if it does for one of its values, so that one test of an entry is asked
+    of the lists of its fields; several are asked of one entry after the other.
     """
     listed, variable, asked = arguments
     if not isinstance(listed, ex.Attribute) or not isinstance(variable, ex.Attribute):
         raise EqlError(f"{word} takes a field, a variable such as $entry, and a condition")
     test = _truth(asked)
-    for node in ex.walk(test):
-        match node:
-            case ex.Logical("AND") | ex.Not() | ex.IsNull():
-                raise EqlError(f"{word} with AND, NOT or null inside: one entry has to fit it all")
-            case ex.Attribute(_, name) if not _is_of(variable.name, name):
-                raise EqlError(f"{word} compares an entry with another field")
-    return ex.with_names(test, lambda node: listed.name + node.name[len(variable.name) :])
+    if isinstance(test, ex.Literal):
+        raise EqlError(f"{word} asks nothing of an entry")
+
+    def change(node: ex.Expression) -> ex.Expression:
+        if isinstance(node, ex.Attribute) and _is_of(variable.name, node.name):
+            return ex.Attribute(listed.alias, listed.name + node.name[len(variable.name) :])
+        return node
+
+    of_entry = ex.transform(test, change)
+    return ex.EntryTest(listed, of_entry) if any(map(_is_joint, ex.walk(of_entry))) else of_entry
+
+
+def _is_joint(node: ex.Expression) -> bool:
+    """Does it differ for one entry from what its fields come to in any entries?"""
+    match node:
+        case ex.Not() | ex.IsNull() | ex.Logical("AND"):
+            return True
+        case _:
+            return False
 
 
 def _is_of(variable: str, name: str) -> bool:
@@ -304,5 +329,8 @@ FUNCTIONS: dict[str, tuple[int, int, Function]] = {
     "string": (1, 1, _converted),
     "arraycontains": (2, MANY, _contains),
     "substring": (2, 3, _substring),
+    "concat": (1, 100, _concat),
+    "indexof": (2, 3, _searched),
+    "between": (3, 4, _searched),
     **dict.fromkeys(("_arraysearch", "arraysearch"), (3, 3, _array_search)),
 }

@@ -19,7 +19,6 @@ from workloads.limits import MAX_QUERY_CHARACTERS
 _STRINGS = re.compile(r'"""(?:.|\n)*?"""+|"(?:\\.|[^"\\\n])*"|/\*(?:.|\n)*?\*/|//[^\n]*')
 # What the rules of the Elastic Endpoint have, and Elasticsearch's EQL has not.
 _ENDPOINT = {
-    r"\]\s*(by\s+[^\[\]]*?)?\bas\s+\w": "a step is named by 'as' and read in another step",
     r"\b(descendant|child|event)\s+of\s*\[": "'descendant of', 'child of' and 'event of'",
 }
 
@@ -107,8 +106,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return str(parts[0])
 
     def term(self, parts: list[Any]) -> EqlTerm:
-        missing, (category, condition), by, runs = parts
-        return EqlTerm(category, condition, by or (), missing is not None, runs or 1)
+        missing, (category, condition), by, named, runs = parts
+        return EqlTerm(category, condition, by or (), missing is not None, runs or 1, named)
+
+    def named(self, parts: list[Any]) -> str:
+        return str(parts[0])
 
     def until(self, parts: list[Any]) -> EqlTerm:
         (category, condition), by = parts

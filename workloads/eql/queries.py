@@ -81,6 +81,9 @@ class EqlImporter:
             raise EqlError(
                 "a sample takes any events of a key, in no order, and which of them is not said"
             )
+        for term in parsed.terms:
+            if term.name is not None and (term.missing or term.runs > 1):
+                raise EqlError(f"'as {term.name}' names a step of one event that is there")
         terms = tuple(replace(t, runs=1) for t in parsed.terms for _ in range(t.runs))
         if not any(not term.missing for term in terms):
             raise EqlError("all its events are missing ones")
@@ -117,8 +120,11 @@ class EqlImporter:
 
     def _where(self, steps: Sequence[tuple[str, EqlTerm]]) -> ex.Expression | None:
         found: list[ex.Expression] = []
+        named: dict[str, str] = {}
         for alias, term in steps:
-            condition = term.condition
+            condition = None if term.condition is None else _of_steps(term.condition, named)
+            if term.name is not None:
+                named[term.name] = alias
             if condition == FALSE:
                 condition = ex.IsNull(ex.Attribute("", self.stream.time))
             if condition is not None:
@@ -126,6 +132,18 @@ class EqlImporter:
         if len(found) < 2:
             return found[0] if found else None
         return ex.Logical("AND", tuple(found))
+
+
+def _of_steps(condition: ex.Expression, named: Mapping[str, str]) -> ex.Expression:
+    """A condition in which `name.field` is a field of the step of that name."""
+
+    def change(node: ex.Expression) -> ex.Expression:
+        if isinstance(node, ex.Attribute) and "." in node.name:
+            step, field_ = node.name.split(".", 1)
+            return ex.Attribute(named[step], field_) if step in named else node
+        return node
+
+    return ex.transform(condition, change) if named else condition
 
 
 def _span(text: str) -> sx.Duration:

@@ -17,7 +17,8 @@ class EqlError(SheafError):
 
 @dataclass(frozen=True)
 class EqlTerm:
-    """`[category where condition] by … with runs=n`; conditions speak of no alias.
+    """`[category where condition] by … as name with runs=n`; conditions speak of no alias, but read
+    an earlier step by its name: `name.process.pid`.
 
     `condition` is None where every event of the category will do. What is `missing` is `![…]`.
     """
@@ -27,6 +28,7 @@ class EqlTerm:
     by: tuple[Expression, ...] = ()
     missing: bool = False
     runs: int = 1
+    name: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from engines.account import Account
 from engines.columns.columns import Columns
 from engines.columns.groups import EventGroups
 from engines.columns.layout import Layout, Rows, partition_codes
-from engines.columns.vectors import Vector, evaluate
+from engines.columns.vectors import Vector, evaluate, truth
 from engines.input.event_table import is_list
 from engines.results.chunks import MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, RowNumbers, joined, json_column, json_text
 from kernels.latest.cpu import NO_ROW, UNTIL, select_latest
-from optimizer.ir.latest import Absence, LatestParts, latest_parts
+from optimizer.ir.latest import Absence, LatestParts, conditions_by_stage, latest_parts
 from optimizer.ir.pattern import Event
 from optimizer.ir.query import Query
 from workloads import expressions as ex
@@ -73,6 +73,7 @@ class QueryItems:
     code: Rows
     absent: Mapping[Absence, tuple[Rows, Rows]]
     codes: int
+    allowed: Mask  # may the event take what it would meet, by the conditions that tie events?
     start: int = 0  # of its items among those of all queries
 
 
@@ -156,7 +157,7 @@ class _Pass:
         absent = dict(
             zip(pattern.absences, zip(rows[size:], codes[size:], strict=True), strict=True)
         )
-        return QueryItems(
+        found = QueryItems(
             query,
             pattern,
             query.window.ticks(self.columns.events.tick),
@@ -165,7 +166,43 @@ class _Pass:
             np.concatenate(codes[:size])[order],
             absent,
             number,
+            np.ones(len(every), bool),
         )
+        for place, conditions in conditions_by_stage(query).items():
+            self._ask(found, place, conditions)
+        return found
+
+    def _ask(self, one: QueryItems, place: int, conditions: Sequence[ex.Expression]) -> None:
+        """Settle which events of a stage may take what waits behind the stage before.
+
+        That is the last partial match of its key that came so far, whatever takes it earlier.
+        """
+        found = self.select([one])
+        items = np.flatnonzero(one.stage == place)
+        order = np.argsort(one.code, kind="stable")
+        came = (one.stage[order] == place - 1) & (found.first[order] >= 0)
+        last = np.maximum.accumulate(np.where(came, np.arange(len(order)), -1))
+        sorted_place = np.empty(len(order), np.int64)
+        sorted_place[order] = np.arange(len(order))
+        before = last[sorted_place[items]]
+        waits = before >= 0
+        waits[waits] = one.code[order[before[waits]]] == one.code[items[waits]]
+        one.allowed[items] = False
+        items, item = items[waits], order[before[waits]]
+        rows = {one.pattern.stages[place].alias: one.rows[items]}
+        for stage in one.pattern.stages[:place][::-1]:
+            rows[stage.alias] = one.rows[item]
+            item = found.previous[item]
+        holds = np.ones(len(items), bool)
+        for condition in conditions:
+            holds &= truth(
+                evaluate(
+                    condition,
+                    lambda node: self.columns.vector(node.name).take(rows[node.alias]),
+                    self.columns.texts,
+                )
+            )
+        one.allowed[items] = holds
 
     def select(self, parts: Sequence[QueryItems]) -> Selected:
         """Go through the items of all queries."""
@@ -182,6 +219,7 @@ class _Pass:
             rows,
             np.concatenate([one.stage for one in parts]),
             code,
+            np.concatenate([one.allowed for one in parts]),
             self.moments.position,
             self.moments.number,
             max(one.codes for one in parts),
