@@ -179,7 +179,9 @@ def test_a_live_stream_gives_the_rows_that_are_certain(
     folder = tmp_path / "events"
     folder.mkdir()
     for i in range(4):
-        pq.write_table(whole.slice(100 * i, 100), folder / f"{i}.parquet")
+        file = folder / f"{i}.parquet"
+        pq.write_table(whole.slice(100 * i, 100), file)
+        os.utime(file, (10**9 + i, 10**9 + i))  # Spark takes the oldest first
     live = berlin.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder))
     plan = sheaf.load(WORKLOAD).plan(live)
     out = plan.run(live)
