@@ -18,7 +18,18 @@ from api.http.middleware.etags import Etags
 from api.http.middleware.idempotency import Idempotency
 from api.http.middleware.request_log import RequestLog
 from api.http.middleware.tokens import Access
-from api.http.routes import events, health, indexes, jobs, plans, results, tasks, why, workloads
+from api.http.routes import (
+    events,
+    health,
+    indexes,
+    jobs,
+    plans,
+    results,
+    tasks,
+    what_if,
+    why,
+    workloads,
+)
 from api.http.settings import Settings, from_environment
 from api.jobs.data_lock import DataLock
 from api.jobs.index_builds import IndexBuilds
@@ -118,7 +129,8 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         app.add_middleware(Access, tokens=settings.tokens)
     app.add_middleware(pages.Session)
     app.add_middleware(RequestLog, metrics=metrics)
-    for module in (workloads, plans, tasks, jobs, results, why, indexes, events, health):
+    parts = (workloads, plans, what_if, tasks, jobs, results, why, indexes, events, health)
+    for module in parts:
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     pages.install(app)
     return app

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from api.jobs.roots import NoEventsError, OutsideRootsError
 from api.planning.process_pool import BusyError, TooLongError, TooMuchMemoryError
 from api.planning.service import TooManyCandidatesError, TooManyQueriesError
+from api.planning.what_if import WhatIfError
 from api.run_settings import OptionError
 from api.store import NeededError, UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
@@ -266,6 +267,7 @@ def install(app: FastAPI) -> None:
             (OutsideRootsError, "path-not-allowed"),
             (NoEventsError, "source-not-found"),
             (OptionError, "invalid-request"),
+            (WhatIfError, "invalid-request"),
             (TooManyQueriesError, "too-many-queries"),
             (TooManyCandidatesError, "too-many-candidates"),
             (TooLongError, "planning-too-long"),

@@ -25,6 +25,7 @@ from workloads.loading import load_statistics, load_workload, parse_document, re
 from workloads.printing import print_expression
 from workloads.workload import Statistics, Workload, to_document, without_tests
 
+SEARCH_SHARE = 0.5  # of the time for planning, in which more to share is searched for
 CheckedWorkload = tuple[BoundWorkload, dict[str, Any]]
 
 

@@ -200,6 +200,7 @@ def query_table(plan_text: PlanText) -> list[dict[str, Any]]:
                 "name": name,
                 "pattern": output.detail["pattern"],
                 "engine": label(group.engine),
+                "window": output.detail["window"],
                 "rows": output.rows,
                 "cost": _cost(ways, name),
                 "with": [other for other in plan.queries if other in sharing],

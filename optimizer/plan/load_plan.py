@@ -82,6 +82,18 @@ def _check_engines(groups: Sequence[Any]) -> None:
             raise PlanError(f"group {number} has the engine {name!r}; engines are {known}")
 
 
+def costs_rest_on(document: Mapping[str, Any]) -> tuple[Statistics, UnitCosts]:
+    """The statistics and the unit costs by which a plan was made, from its document."""
+    known = {
+        **document["statistics"],
+        "version": STATISTICS_VERSION,
+        "rates": document["rates"],
+        "assumed": document["assumed"],
+    }
+    costs = document.get("unit_costs")
+    return statistics_from(known), UnitCosts.from_document(costs) if costs else DEFAULTS
+
+
 @dataclass(frozen=True)
 class _Edit:
     """What the groups of a document are checked and rated with."""
@@ -96,20 +108,10 @@ class _Edit:
             workload = workload_in_forms(
                 load_bound(document["document"]), document.get("forms", {})
             )
-            known = {
-                **document["statistics"],
-                "version": STATISTICS_VERSION,
-                "rates": document["rates"],
-                "assumed": document["assumed"],
-            }
+            statistics, unit_costs = costs_rest_on(document)
         except (KeyError, TypeError) as error:
             raise PlanError(f"this is not a plan: it has no {error}") from None
-        costs = document.get("unit_costs")
-        return _Edit(
-            workload,
-            statistics_from(known),
-            UnitCosts.from_document(costs) if costs else DEFAULTS,
-        )
+        return _Edit(workload, statistics, unit_costs)
 
     def query(self, name: str) -> Query:
         found = next((query for query in self.workload.queries if query.name == name), None)

@@ -48,6 +48,7 @@ from api.http.yaml_text import text_of
 from api.jobs.roots import Roots
 from api.planning.process_pool import INLINE_BYTES, CancelToken, ProcessPool
 from api.planning.service import (
+    SEARCH_SHARE,
     CheckedWorkload,
     check_document,
     check_text,
@@ -80,7 +81,6 @@ _BODY = {
     }
 }
 
-SEARCH_SHARE = 0.5  # of the time for planning, in which more to share is searched for
 
 _REFUSALS = (
     "invalid-json",

@@ -140,18 +140,46 @@ def test_queries_are_listed_by_what_they_cost(
         row["name"]: row["cost"]["part"]
         for row in client.get(f"/pages/plans/{plan['id']}/queries").json()
     }
-    names = page.texts("#queries tbody td:first-child")
-    assert names == sorted(costs, key=lambda name: -costs[name])
-    page.click("#queries thead th:first-child button")
-    assert page.texts("#queries tbody td:first-child") == sorted(costs)
+    names = "#queries tbody button"
+    assert page.texts(names) == sorted(costs, key=lambda name: -costs[name])
+    page.click("#queries thead th:nth-child(2) button")
+    assert page.texts(names) == sorted(costs)
     page.fill("#queries-filter", "add-to-cart")
-    assert page.texts("#queries tbody td:first-child") == ["my", "my query"]
-    assert page.texts("#queries tbody td:nth-child(7)") == ["1", "1"]
+    assert page.texts(names) == ["my", "my query"]
+    assert page.texts("#queries tbody td.with") == ["my query", "my"]
     page.click("#queries tbody tr:first-child button")
     page.reads("#way", "QUERY my PATTERN")
     for width in (1280, 390):
         page.size(width, 900)
         assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_what_if_a_query_is_switched_off_or_has_another_window(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    plan = plan_of(client, ODD_NAMES)
+    page.open(f"{address}/plans/{plan['id']}")
+    page.until(lambda: page.count("#queries tbody tr") == page.count("#picture g.query") == 4)
+    page.click('[aria-label="my query runs"]')
+    page.reads("#what-if", "If without my query: ")
+    page.until(lambda: page.count("#picture g.query") == 3)
+    assert page.texts("#queries tbody tr:has([aria-label='my runs']) td.with") == ["–"]
+    page.fill('[aria-label="Window of my"]', "10 mims")
+    page.reads("#what-if", "unknown unit 'mims'")
+    assert all("422" in said for said in page.complaints())
+    page.click("#what-if button")
+    page.until(lambda: page.count("#picture g.query") == 4)
+    assert page.run("return document.querySelector('#what-if').hidden")
+    page.click("#picture g.query[data-query='price_drop']")
+    page.reads("#way", "Try those of other queries")
+    page.click("#way .panel-facts button.link")
+    page.reads("#way", "1 min, as of prices: the plan costs")
+    page.click("#way .panel-facts button.link")
+    page.reads("#what-if", "If price_drop within 1 min: ")
+    assert (
+        page.run("return document.querySelector('[aria-label=\"Window of price_drop\"]').value")
+        == "1 min"
+    )
 
 
 def test_terms_say_what_they_mean_by_keyboard_too(

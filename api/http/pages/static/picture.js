@@ -24,10 +24,15 @@ export class Picture {
     this.picked = picked;
     this.least = least; // the scale below which it is scrolled rather than made smaller
     this.chosen = null;
+    box.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
   }
 
   async load(plan) {
-    const text = await get(`/v1/plans/${plan}?format=svg`, { headers: { accept: "image/svg+xml" } });
+    this.draw(await get(`/v1/plans/${plan}?format=svg`, { headers: { accept: "image/svg+xml" } }));
+  }
+
+  /** Show an SVG in place of what was shown; a query that is chosen stays chosen, if it is drawn. */
+  draw(text) {
     const bare = text.replace(/<style>[^]*?<\/style>/, ""); // the page's own rules stand for them
     const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
     this.svg = document.importNode(root, true);
@@ -38,6 +43,7 @@ export class Picture {
     this.setUpGroups();
     this.fitWidth();
     this.listen();
+    if (this.chosen !== null) this.pick(this.chosen) || this.pick(null);
   }
 
   /** Leave colours to the stylesheet, and titles to the tooltip. */
@@ -283,6 +289,18 @@ export class Picture {
   fit() {
     const tall = this.box.closest(".full-window") ? this.box.clientHeight : innerHeight * 0.85;
     this.zoom(Math.min(1.4, this.box.clientWidth / this.size.width, tall / this.size.height));
+  }
+
+  /** With Ctrl or ⌘, as for a pinch on a touchpad, the place under the pointer stays where it is. */
+  wheel(event) {
+    if (!this.svg || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    const { left, top } = this.svg.getBoundingClientRect();
+    const [x, y] = [(event.clientX - left) / this.scale, (event.clientY - top) / this.scale];
+    this.zoom(this.scale * Math.exp(-0.002 * Math.max(-200, Math.min(200, event.deltaY))));
+    const moved = this.svg.getBoundingClientRect();
+    this.box.scrollLeft += moved.left + x * this.scale - event.clientX;
+    this.box.scrollTop += moved.top + y * this.scale - event.clientY;
   }
 
   larger() {

@@ -9,6 +9,7 @@ import { Picture } from "./picture.js";
 import { showQueries } from "./queries.js";
 import { showQuery } from "./query_panel.js";
 import { glossary } from "./terms.js";
+import { WhatIf } from "./what_if.js";
 
 const id = $("#plan").dataset.id;
 const way = $("#way");
@@ -19,7 +20,7 @@ const section = $("#picture-section");
 function panel(name) {
   way.hidden = name === null;
   if (name === null) return;
-  showQuery(way, id, name, clear).catch((error) => {
+  showQuery(way, id, name, clear, (window) => whatIf.setWindow(name, window)).catch((error) => {
     const alert = el("p", { class: "alert", role: "alert" });
     way.replaceChildren(alert);
     complain(alert, error);
@@ -29,6 +30,15 @@ function panel(name) {
 const picture = new Picture($("#picture"), (name) => {
   if (document.activeElement !== find) find.value = name ?? "";
   panel(name);
+});
+
+let showCosts = () => {};
+
+const whatIf = new WhatIf($("#what-if"), id, (answer) => {
+  if (answer) picture.draw(answer.picture);
+  else picture.load(id).catch((error) => complain($("#problem"), error));
+  $("#folds").hidden = !picture.groups.length;
+  showCosts(answer);
 });
 
 function clear() {
@@ -105,7 +115,7 @@ async function listed() {
     choose(name);
     section.scrollIntoView({ block: "start" });
   };
-  showQueries($("#queries"), queries, plan.cost.unit, { choose: chooseAbove, light });
+  showCosts = showQueries($("#queries"), queries, plan.cost.unit, { choose: chooseAbove, light, whatIf });
   showGroups($("#groups"), plan, known);
   const chosen = new Set(plan.chosen);
   showCandidates($("#candidates"), plan, chosen, light);

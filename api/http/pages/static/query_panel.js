@@ -1,10 +1,10 @@
 // The panel of one query of a plan: what it looks for, what it costs, with whom it shares, and why not with others.
 
-import { cost, counted, el, get, number, some } from "./dom.js";
+import { complain, cost, counted, el, get, number, some } from "./dom.js";
 import { explained, glossary, term } from "./terms.js";
 
-/** Show it in a box; `close` is for its button. Gives whether it is still the one that is wanted. */
-export async function showQuery(box, plan, name, close) {
+/** Show it in a box; `close` is for its button, and `take` is told a window that is to be tried. */
+export async function showQuery(box, plan, name, close, take) {
   box.hidden = false;
   box.dataset.query = name;
   const heading = el("div", { class: "row" },
@@ -14,7 +14,29 @@ export async function showQuery(box, plan, name, close) {
   const asked = new URLSearchParams({ name });
   const [facts, known] = await Promise.all([get(`/pages/plans/${plan}/query?${asked}`), glossary()]);
   if (box.dataset.query !== name || box.hidden) return; // another one was chosen meanwhile
-  box.replaceChildren(heading, el("dl", { class: "panel-facts" }, rows(facts, known)));
+  box.replaceChildren(heading, el("dl", { class: "panel-facts" }, rows(facts, known), row("Other windows", otherWindows(plan, facts, take))));
+}
+
+/** A button that asks what the plan would cost if the query had the window of another. */
+function otherWindows(plan, { name, cost: { unit } }, take) {
+  const box = el("div", { role: "status" });
+  const ask = el("button", { type: "button", class: "link", onclick: async () => {
+    box.textContent = "Planning with each …";
+    try {
+      const found = await get(`/v1/plans/${plan}/windows?${new URLSearchParams({ query: name })}`);
+      box.replaceChildren(found.length ? list(found.map(({ window, of: users, cost: costs, with: others }) => [
+        el("button", { type: "button", class: "link", onclick: () => take(window) }, window),
+        `, as of ${some(users, 3)}: the plan costs ${cost(costs.shared, unit)}; `,
+        others.length ? `it shares with ${some(others, 6)}` : "it shares with no other",
+      ])) : "No other query that reads some of its events has another window.");
+    } catch (error) {
+      const alert = el("p", { class: "alert", role: "alert" });
+      box.replaceChildren(alert);
+      complain(alert, error);
+    }
+  } }, "Try those of other queries");
+  box.append(ask);
+  return box;
 }
 
 const row = (title, ...content) => [el("dt", {}, title), el("dd", {}, content)];
