@@ -274,7 +274,7 @@ def _component_keys(draw: Draw, names: list[str]) -> tuple[sx.TiedKey, ...]:
             key,
             optional=draw(st.integers(0, 3)) == 0,
         )
-        for key in (["both"] if draw(st.integers(0, 3)) else ["x", "more"])
+        for key in (["both"] if draw(st.integers(0, 3)) else ["other", "more"])
     )
 
 

@@ -12,15 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.input.event_table import from_table
-from engines.limits import Limits
 from engines.local.slices import SliceSize
 from engines.program import CountingUnit
 from engines.reference.oracle import run_oracle
 from optimizer.bind.binder import load_bound
-from tests.differential.test_continued import batches_of
-from tests.differential.test_live import rows_of, run_live
-from tests.differential.test_local import Case, events_of, multiset
-from tests.differential.test_slices import COLUMNS, cases, check
+from tests.differential.agreement import check_against_the_reference, check_live, is_run
+from tests.differential.test_live import rows_of
+from tests.differential.test_local import Case
+from tests.differential.test_slices import cases, check
 from tests.running import How, run_local
 from tests.strategies import SHAPE, Shape, queries_with_rows
 from workloads.errors import UnsupportedError, WorkloadError
@@ -43,29 +42,18 @@ def _shape(shape: Shape) -> Shape:
     return replace(shape, skips=shape.skips and shape.outputs == ("return",))
 
 
-def _is_run(case: Case) -> bool:
-    try:
-        How().program(case[0])
-    except UnsupportedError:
-        return False
-    return True
-
-
 @given(
-    SHAPES.flatmap(lambda shape: queries_with_rows(_shape(shape), 8)).filter(_is_run),
+    SHAPES.flatmap(lambda shape: queries_with_rows(_shape(shape), 8)).filter(is_run),
     st.booleans(),
     st.sampled_from([How(), How(sharing=False), How(counting=False)]),
 )
 @settings(max_examples=70)
 def test_any_query(case: Case, small: bool, how: How) -> None:
-    workload, rows = case
-    events = events_of(workload, rows)
-    found = run_local(workload, events, Limits(chunk=2, search=0) if small else None, how)
-    assert multiset(found) == multiset(run_oracle(workload, events))
+    check_against_the_reference(case, small, how)
 
 
 def several(shape: Shape) -> st.SearchStrategy[Case]:
-    return cases(replace(_shape(shape), max_window=5), 10).filter(_is_run)
+    return cases(replace(_shape(shape), max_window=5), 10).filter(is_run)
 
 
 @given(SHAPES.flatmap(several), st.sampled_from([1, 2, 7]), st.sampled_from([1, 3]))
@@ -77,10 +65,7 @@ def test_slices(case: Case, rows: int, batch_rows: int) -> None:
 @given(SHAPES.flatmap(several), st.lists(st.integers(-2, 14), max_size=6))
 @settings(max_examples=25, deadline=None)
 def test_a_live_stream_with_restarts(case: Case, cuts: list[int]) -> None:
-    workload, rows = case
-    table = pa.table({c: pa.array([row[c] for row in rows], t) for c, t in COLUMNS.items()})
-    found = run_live(workload, batches_of(table, cuts))
-    assert rows_of(found) == rows_of([run_local(workload, from_table(table, workload.stream))])
+    check_live(case, cuts)
 
 
 def test_a_query_is_printed_as_it_is_read() -> None:

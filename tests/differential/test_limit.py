@@ -3,12 +3,10 @@
 import random
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engines.input.event_table import from_table
 from engines.limits import Limits
 from engines.local.run import run_events
 from engines.local.slices import SliceSize
@@ -21,13 +19,11 @@ from optimizer.engines import compact
 from optimizer.plan.groups import CompactGroup
 from optimizer.plan.operators import operators
 from optimizer.statistics import Statistics
-from tests.differential.test_continued import batches_of
-from tests.differential.test_live import rows_of, run_live
+from tests.differential.agreement import check_live
 from tests.differential.test_local import Case, events_of, multiset
-from tests.differential.test_slices import COLUMNS, cases, check
+from tests.differential.test_slices import cases, check
 from tests.running import How, run_local
-from tests.strategies import SHAPE, has_sequence, queries_with_rows
-from workloads.errors import UnsupportedError
+from tests.strategies import SHAPE, queries_with_rows
 
 LIMITED = replace(SHAPE, outputs=("return",), limit=True, types=("A", "B", "C"))
 # Few types and ties: the limit cuts through simultaneous events.
@@ -72,14 +68,7 @@ def test_slices(case: Case, rows: int) -> None:
 @given(cases(replace(DENSE, max_window=5), 10), st.lists(st.integers(-2, 14), max_size=6))
 @settings(max_examples=15, deadline=None)
 def test_a_live_stream_with_restarts(case: Case, cuts: list[int]) -> None:
-    workload, rows = case
-    columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
-    table = pa.table({c: pa.array([row[c] for row in rows], t) for c, t in columns.items()})
-    try:
-        found = run_live(workload, batches_of(table, cuts))
-    except UnsupportedError:
-        return
-    assert rows_of(found) == rows_of([run_local(workload, from_table(table, workload.stream))])
+    check_live(case, cuts)
 
 
 def test_the_first_by_time_of_each_last_event() -> None:

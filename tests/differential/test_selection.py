@@ -3,21 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.input.event_table import from_table
-from engines.limits import Limits
 from engines.local.slices import SliceSize
-from engines.reference.oracle import run_oracle
-from tests.differential.test_continued import batches_of
-from tests.differential.test_live import rows_of, run_live
-from tests.differential.test_local import Case, events_of, multiset
-from tests.differential.test_slices import COLUMNS, cases, check
-from tests.running import How, run_local
-from tests.strategies import SHAPE, Shape, has_sequence, queries_with_rows
-from workloads.errors import UnsupportedError
+from tests.differential.agreement import check_against_the_reference, check_live, is_run
+from tests.differential.test_local import Case
+from tests.differential.test_slices import cases, check
+from tests.running import How
+from tests.strategies import SHAPE, Shape, queries_with_rows
 
 MARKED = replace(SHAPE, marks=True, types=("A", "B", "C"))
 STRICT = replace(SHAPE, strategies=("strict",), types=("A", "B", "C"), max_components=4)
@@ -33,30 +27,18 @@ COUNTED = tuple(
 SHAPES = st.sampled_from([MARKED, STRICT, NEXT, *COUNTED])
 
 
-def _is_run(case: Case) -> bool:
-    try:
-        How().program(case[0])
-    except UnsupportedError:
-        return False
-    return True
-
-
 def one_query(max_size: int = 8) -> st.SearchStrategy[Case]:
-    return SHAPES.flatmap(lambda shape: queries_with_rows(shape, max_size)).filter(_is_run)
+    return SHAPES.flatmap(lambda shape: queries_with_rows(shape, max_size)).filter(is_run)
 
 
 @given(case=one_query(), small=st.booleans(), how=st.sampled_from([How(), How(sharing=False)]))
 @settings(max_examples=150)
 def test_any_query(case: Case, small: bool, how: How) -> None:
-    workload, rows = case
-    events = events_of(workload, rows)
-    limits = Limits(chunk=2, search=0) if small else Limits()
-    found = run_local(workload, events, limits, how)
-    assert multiset(found) == multiset(run_oracle(workload, events))
+    check_against_the_reference(case, small, how)
 
 
 def several(shape: Shape) -> st.SearchStrategy[Case]:
-    return cases(shape, 10).filter(_is_run)
+    return cases(shape, 10).filter(is_run)
 
 
 @given(SHAPES.flatmap(several), st.sampled_from([1, 2, 7]), st.sampled_from([1, 3]))
@@ -68,11 +50,4 @@ def test_slices(case: Case, rows: int, batch_rows: int) -> None:
 @given(SHAPES.flatmap(several), st.lists(st.integers(-2, 14), max_size=6))
 @settings(max_examples=40, deadline=None)
 def test_a_live_stream_with_restarts(case: Case, cuts: list[int]) -> None:
-    workload, rows = case
-    columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
-    table = pa.table({c: pa.array([row[c] for row in rows], t) for c, t in columns.items()})
-    try:
-        found = run_live(workload, batches_of(table, cuts))
-    except UnsupportedError:
-        return
-    assert rows_of(found) == rows_of([run_local(workload, from_table(table, workload.stream))])
+    check_live(case, cuts)

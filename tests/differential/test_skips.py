@@ -14,15 +14,16 @@ from engines.local.slices import SliceSize
 from engines.reference.oracle import run_oracle
 from engines.results import skipped_matches
 from optimizer.bind.binder import load_bound
+from tests.differential.agreement import check_live, is_run
 from tests.differential.test_continued import batches_of
 from tests.differential.test_live import rows_of, run_live
 from tests.differential.test_local import Case, events_of, multiset
-from tests.differential.test_slices import COLUMNS, cases
+from tests.differential.test_slices import cases
 from tests.differential.test_slices import check as check_slices
 from tests.differential.test_threads import check as check_threads
 from tests.running import How, run_local
-from tests.strategies import SHAPE, Shape, has_sequence, queries_with_rows
-from workloads.errors import UnsupportedError, WorkloadError
+from tests.strategies import SHAPE, Shape, queries_with_rows
+from workloads.errors import WorkloadError
 
 STRICT = replace(
     SHAPE, strategies=("strict",), skips=True, outputs=("return",), types=("A", "B"), limit=True,
@@ -32,16 +33,8 @@ NEXT = replace(STRICT, strategies=("next",), operators=("SEQ",), max_depth=2)
 SHAPES = st.sampled_from([STRICT, NEXT])
 
 
-def _is_run(case: Case) -> bool:
-    try:
-        How().program(case[0])
-    except UnsupportedError:
-        return False
-    return True
-
-
 @given(
-    SHAPES.flatmap(lambda shape: queries_with_rows(shape, 9)).filter(_is_run),
+    SHAPES.flatmap(lambda shape: queries_with_rows(shape, 9)).filter(is_run),
     st.booleans(),
     st.sampled_from([How(), How(sharing=False)]),
 )
@@ -57,7 +50,7 @@ def test_any_query(case: Case, small: bool, how: How) -> None:
 
 
 def several(shape: Shape) -> st.SearchStrategy[Case]:
-    return cases(replace(shape, max_window=5), 12).filter(_is_run)
+    return cases(replace(shape, max_window=5), 12).filter(is_run)
 
 
 @given(SHAPES.flatmap(several), st.sampled_from([1, 2, 7]), st.sampled_from([1, 3]))
@@ -75,14 +68,7 @@ def test_threads(case: Case, rows: int, threads: int) -> None:
 @given(SHAPES.flatmap(several), st.lists(st.integers(-2, 14), max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_a_live_stream_with_restarts(case: Case, cuts: list[int]) -> None:
-    workload, rows = case
-    columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
-    table = pa.table({c: pa.array([row[c] for row in rows], t) for c, t in columns.items()})
-    try:
-        found = run_live(workload, batches_of(table, cuts))
-    except UnsupportedError:
-        return
-    assert rows_of(found) == rows_of([run_local(workload, from_table(table, workload.stream))])
+    check_live(case, cuts)
 
 
 def _bound(text: str) -> Any:
