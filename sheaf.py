@@ -93,9 +93,10 @@ class Workload(_Workload):
 
 
 def load(source: FilePath | Mapping[str, Any] | _Workload) -> Workload:
-    """A workload: from a file, by the name of a bundled one, or from a mapping as a file has it.
+    """A workload: from a file, by the name of a bundled one, or as a mapping or text in YAML.
 
-    Raises `WorkloadError`, a `SheafError`, with every mistake and its place.
+    Text is what has more than one line. Raises `WorkloadError`, a `SheafError`, with every mistake
+    and its place.
     """
     from optimizer.bind.binder import bind
     from workloads.loading import load_workload
@@ -105,6 +106,10 @@ def load(source: FilePath | Mapping[str, Any] | _Workload) -> Workload:
     elif isinstance(source, Mapping):
         workload = load_workload(source)
         bind(workload)
+    elif isinstance(source, str) and "\n" in source:
+        from api.cli.workload_files import workload_of_text
+
+        workload = workload_of_text(source)
     else:
         from api.cli.workload_files import open_workload
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sheaf
 
@@ -92,6 +93,13 @@ def test_rows_go_to_a_file_where_one_is_named(events: Path, tmp_path: Path) -> N
         "rows.matches.jsonl",
     ]
     assert results.aggregates.num_rows == 0
+
+
+def test_a_workload_may_be_text(events: Path) -> None:
+    text = yaml.safe_dump(WORKLOAD)
+    assert sheaf.load(text).queries == sheaf.load(WORKLOAD).queries
+    with pytest.raises(sheaf.SheafError, match="'stream' is missing"):
+        sheaf.load("name: w\nqueries: [QUERY q PATTERN SEQ(A a]")
 
 
 def test_mistakes_are_errors_with_their_place() -> None:

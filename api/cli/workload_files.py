@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workloads import bundled
 from workloads.errors import SheafError, WorkloadError, did_you_mean
-from workloads.loading import read_workload
+from workloads.loading import parse_document, read_workload
 from workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -39,6 +39,17 @@ def open_workload(given: str) -> tuple[Workload, BoundWorkload]:
     if workload is None:
         raise WorkloadError(findings)
     return workload, bind(workload, None, findings)
+
+
+def workload_of_text(text: str) -> Workload:
+    """The workload that is written in YAML or JSON; raises `WorkloadError` with every finding."""
+    from optimizer.bind.binder import bind
+
+    workload, findings = parse_document(text)
+    if workload is None:
+        raise WorkloadError(findings)
+    bind(workload, None, findings)
+    return workload
 
 
 def only_queries(workload: Workload, names: Sequence[str]) -> Workload:

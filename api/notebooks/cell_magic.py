@@ -7,11 +7,10 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from api.cli.workload_files import workload_of_text
 from api.notebooks.tables import table_html
-from optimizer.bind.binder import bind
-from workloads.errors import SheafError, WorkloadError
-from workloads.loading import parse_document
-from workloads.workload import Workload, to_document
+from workloads.errors import SheafError
+from workloads.workload import to_document
 
 HELP = """%%sheaf [EVENTS] [--workload W] [--as NAME] [--plan]
 
@@ -51,7 +50,7 @@ def run_cell(line: str, cell: str, names: dict[str, Any], load: Callable[[Any], 
     arguments = _arguments(line)
     events = _named(arguments.events, names)
     if arguments.workload is None:
-        workload = load(_written(cell))
+        workload = load(workload_of_text(cell))
     else:
         stream = load(_named(arguments.workload, names))
         workload = load(to_document(stream) | {"queries": [cell]})
@@ -81,12 +80,3 @@ def _arguments(line: str) -> argparse.Namespace:
 def _named(text: str | None, names: dict[str, Any]) -> Any:
     """The value of a variable, or the text itself."""
     return None if text is None else names.get(text, text)
-
-
-def _written(cell: str) -> Workload:
-    """The workload that a cell is; raises `WorkloadError` with every mistake and its place."""
-    workload, findings = parse_document(cell)
-    if workload is None:
-        raise WorkloadError(findings)
-    bind(workload, None, findings)
-    return workload
