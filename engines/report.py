@@ -223,7 +223,7 @@ def report_document(plan: Plan, report: RunReport) -> dict[str, Any]:
         "span_seconds": report.span_seconds,
         "skipped": report.skipped,
         "rows": {"aggregates": report.numbers[0], "matches": report.numbers[1]},
-        "rows_by_query": {name: report.rows.get(name, 0) for name in plan.queries},
+        "rows_by_query": {name: report.rows.get(name, 0) for name in plan.written},
         "engine": report.engine,
         "device": report.device,
         "plan": plan.id,

@@ -147,6 +147,26 @@ def _marked_parts(given: list[Any]) -> tuple[tuple[sx.Mark | None, ...], list[sx
     return tuple(marks), parts
 
 
+class _Edge(NamedTuple):
+    """`start(Speeding)` in the place of a type."""
+
+    edge: sx.Edge
+    situation: str
+
+
+def _component(
+    kind: Token | _Edge,
+    alias: Token | None,
+    quantifier: sx.Quantifier,
+    span: Span,
+    optional: bool = False,
+) -> sx.Component:
+    name = name_of(alias) if alias else None
+    if isinstance(kind, _Edge):
+        return sx.Component(kind.situation, name, quantifier, span, optional, kind.edge)
+    return sx.Component(name_of(kind), name, quantifier, span, optional)
+
+
 class _MarkedPart(NamedTuple):
     """A part of a SEQ with the mark before it."""
 
@@ -215,13 +235,24 @@ class SyntaxBuilder(QuantifierBuilder):
     def component(self, meta: Meta, parts: list[Any]) -> sx.Component:
         kind, parsed, alias = parts
         quantifier, optional = parsed or ONCE
-        return sx.Component(
-            name_of(kind), name_of(alias) if alias else None, quantifier, _at(meta), optional
-        )
+        return _component(kind, alias, quantifier, _at(meta), optional)
 
     def all_component(self, meta: Meta, parts: list[Any]) -> sx.Component:
         kind, alias = parts
-        return sx.Component(name_of(kind), name_of(alias) if alias else None, sx.All(), _at(meta))
+        return _component(kind, alias, sx.All(), _at(meta))
+
+    def edge(self, meta: Meta, parts: list[Any]) -> _Edge:
+        word, situation = parts
+        for edge in sx.EDGES:
+            if str(word).lower() == edge:
+                return _Edge(edge, name_of(situation))
+        known = ("SEQ", "AND", "OR", "JOIN", *sx.EDGES)
+        raise QueryError(
+            f"'{shortened(str(word))}(…)' is nothing that a pattern has",
+            _at(meta),
+            did_you_mean(str(word).upper(), known)
+            or "SEQ, AND and OR combine parts; start(…) and end(…) are events of a situation",
+        )
 
     def key_part(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
         return ex.Attribute(name_of(parts[0]), str(parts[1]), _at(meta))

@@ -255,7 +255,9 @@ def _is_path(name: str) -> bool:
 def print_pattern(pattern: Pattern) -> str:
     match pattern:
         case Component(kind, alias, quantifier):
-            return print_component(kind, alias, quantifier, pattern.optional)
+            edge = pattern.edge
+            named = print_name(kind) if edge is None else f"{edge}({print_name(kind)})"
+            return _print_component(named, alias, quantifier, pattern.optional)
         case Negation(part):
             return "!" + print_pattern(part)
         case Operation(operator):
@@ -274,7 +276,10 @@ def _print_part(mark: Mark | None, part: Pattern) -> str:
 def print_component(
     kind: str, alias: str | None, quantifier: Quantifier, optional: bool = False
 ) -> str:
-    text = print_name(kind)
+    return _print_component(print_name(kind), alias, quantifier, optional)
+
+
+def _print_component(text: str, alias: str | None, quantifier: Quantifier, optional: bool) -> str:
     match quantifier:
         case One():
             text += "?" if optional else ""

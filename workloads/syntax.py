@@ -77,11 +77,16 @@ Quantifier: TypeAlias = One | Plus | ConsecutivePlus | Exactly | All | Between
 ONE = One()
 
 
+Edge = OneOf["start", "end"]
+EDGES: tuple[Edge, ...] = ("start", "end")
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """`[ALL] Type[+|^n|{n,m}|?|*] [alias]`: the pattern's leaf.
 
-    An `optional` one may be bound to nothing: `E?` is an optional `E`, `E*` an optional `E+`.
+    An `optional` one may be bound to nothing: `E?` is an optional `E`, `E*` an optional `E+`. With
+    an `edge`, as in `start(Speeding)`, its type is the name of a situation of the stream.
     """
 
     type: str
@@ -89,6 +94,7 @@ class Component:
     quantifier: Quantifier = ONE
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     optional: bool = False
+    edge: Edge | None = None
 
     @property
     def name(self) -> str:

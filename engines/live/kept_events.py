@@ -22,11 +22,10 @@ from engines.local.slices import Slice, appended, between, reach_of
 from engines.program import Program, RunContext
 from engines.results.tables import Results, empty_results
 from optimizer.ir.pattern import events as components
-from optimizer.ir.produced import chained_names
+from optimizer.ir.produced import chained_names, is_chain_sliced
 from optimizer.ir.query import (
     BoundWorkload,
     Query,
-    is_cut_by_time,
     is_unbounded,
     unbounded_reason,
 )
@@ -187,12 +186,12 @@ def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> Unsupport
                 f"query {query.name} cannot run over a live stream: {unbounded_reason(query)}"
             )
     # A chain of which some query is cut by something else than time.
-    other = next(q for q in queries if not is_cut_by_time(q) or q.skips_past)
+    other = next(q for q in queries if not is_chain_sliced((q,)))
     return UnsupportedError(
         f"query {other.name} cannot run over a live stream: it makes events for other queries, or "
-        "reads such, and no stretch of time bounds what its matches depend on (situations, windows "
-        "counted in events, AFTER MATCH SKIP PAST LAST EVENT); leave INTO out, or run it over "
-        "stored events, with 'sheaf run'"
+        "reads such, and no stretch of time bounds what its matches depend on (situations of such "
+        "events, windows counted in events, AFTER MATCH SKIP PAST LAST EVENT); leave INTO out, or "
+        "run it over stored events, with 'sheaf run'"
     )
 
 

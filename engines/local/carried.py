@@ -79,7 +79,10 @@ class SituationGroup:
     program: Program
     key: tuple[str, ...]
     tick: int
-    own: str = ""  # the one query that it has, where queries share nothing
+    own: str = ""  # the one query that it has, where queries share nothing; of a chain, its readers
+    margin: int = 0  # how many ticks before a slice its rows are asked for, too
+    ahead: int = 0  # and behind it
+    slides: tuple[int, ...] = ()  # of those that read its rows, in ticks
     carried: Events | None = None
     is_ranked: bool = False
 
@@ -100,7 +103,7 @@ class SituationGroup:
         if stop is None:
             return None
         layout = columns.orders.layout(self.key, False, False)
-        opens = stop - self.width  # the last tick before the window
+        opens = stop - self.margin - self.width  # the last tick before the window
         wanted = np.zeros(len(layout), bool)
         last: list[Rows] = []
         going_on = np.zeros(len(layout.starts) - 1, bool)
@@ -135,11 +138,14 @@ class SituationGroup:
                     if length is not None:
                         lengths.add(_ticks(length, self.tick))
         times = []
-        for length in lengths:
+        for length in lengths | {length + self.margin for length in lengths}:
             place = int(np.searchsorted(ticks, start - length))
             if place < len(ticks):
                 times.append(int(ticks[place]) + length)
-        return min(times, default=None)
+        last = int(ticks[-1]) + max(lengths) + self.margin
+        slid = (-(-start // slide) * slide for slide in self.slides)
+        times += [time for time in slid if time <= last]
+        return min(times) + self.ahead if times else None
 
 
 def _ticks(nanoseconds: int, tick: int) -> int:

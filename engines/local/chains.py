@@ -2,18 +2,21 @@
 
 The rows that a slice decides depend on rows of other queries around it. So a query that makes
 events runs over as much more of the stream as those that read them reach, and the reach of a chain
-is the sum of the windows along it; nothing is kept from one slice to the next.
+is the sum of the windows along it. Nothing is kept from one slice to the next, but where situations
+make events: what tells of those that have begun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from engines.columns.columns import Columns
 from engines.input.event_table import Events
 from engines.limits import maker_stopped_reason
+from engines.local.carried import SituationGroup
 from engines.local.news import of_symbols
 from engines.local.slices import Slice, SliceReach, reach_of, rows_between
 from engines.program import Program, RunContext
@@ -25,21 +28,29 @@ from engines.results.produced import (
     without_numbers,
 )
 from optimizer.ir.pattern import events as components
-from optimizer.ir.produced import chains_of, is_chain_cut_by_time, rounds_of
-from optimizer.ir.query import Query
+from optimizer.ir.produced import chains_of, is_chain_sliced, rounds_of
+from optimizer.ir.query import Query, is_about_situations, is_edge
+
+_NOTHING: Mapping[ChainPart, Columns] = {}
 
 
-@dataclass(frozen=True)
-class _Part:
+@dataclass(frozen=True, eq=False)
+class ChainPart:
     """Queries of one round that read the same events, and whose rows are wanted alike.
 
-    `wanted` is how far around a slice their rows are, and `reach` what they look at for these.
+    `wanted` is how far around a slice their rows are, and `reach` what they look at for these. What
+    `carries` events from slice to slice is about situations of one key.
     """
 
     program: Program
     wanted: SliceReach
     reach: SliceReach
     reads: tuple[str, ...]
+    carries: bool
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.program.workload.queries[0].key
 
 
 class Chain:
@@ -48,7 +59,7 @@ class Chain:
     def __init__(self, program: Program, tick: int) -> None:
         self.program = program
         queries = program.workload.queries
-        self.is_timed = is_chain_cut_by_time(queries)
+        self.is_timed = is_chain_sliced(queries)
         self._wanted = _wanted(queries, tick) if self.is_timed else {}
         self._rounds = [list(self._parts(round_, tick)) for round_ in rounds_of(queries)]
         self._into = {
@@ -57,27 +68,52 @@ class Chain:
             if any(query.into in other.reads for other in queries)
         }
 
-    def _parts(self, queries: Sequence[Query], tick: int) -> Iterator[_Part]:
+        self._edges = {query.name for query in queries if is_edge(query)}
+
+    def _parts(self, queries: Sequence[Query], tick: int) -> Iterator[ChainPart]:
         whole = SliceReach()
-        groups: dict[tuple[SliceReach, tuple[str, ...], str], list[Query]] = {}
+        groups: dict[tuple[SliceReach, tuple[str, ...], Hashable], list[Query]] = {}
         for query in queries:
             own = "" if self.program.sharing else query.name
-            place = (self._wanted.get(query.name, whole), query.reads, own)
+            key = query.key if self.is_timed and is_about_situations(query) else None
+            place = (self._wanted.get(query.name, whole), query.reads, (own, key))
             groups.setdefault(place, []).append(query)
         for (wanted, reads, _), members in groups.items():
-            reach = reach_of(members, tick) if self.is_timed else whole
-            names = [query.name for query in members]
-            yield _Part(self.program.of_queries(names), wanted, reach, reads)
+            carries = self.is_timed and is_about_situations(members[0])
+            # What carries events has what it needs of those before a slice.
+            reach = reach_of(members, tick) if self.is_timed and not carries else whole
+            program = self.program.of_queries(query.name for query in members)
+            yield ChainPart(program, wanted, reach, reads, carries)
+
+    def carried_groups(self, tick: int) -> dict[ChainPart, SituationGroup]:
+        """What parts take along from slice to slice: as much as their rows are read back."""
+        queries = self.program.workload.queries
+        slides = tuple(max(q.slide // tick, 1) for q in queries if q.slide is not None)
+        found = {}
+        for part in (part for round_ in self._rounds for part in round_ if part.carries):
+            names = ", ".join(query.name for query in part.program.workload.queries)
+            margin, ahead = part.wanted.back - 1, part.wanted.ahead
+            found[part] = SituationGroup(part.program, part.key, tick, names, margin, ahead, slides)
+        return found
 
     @property
     def reach(self) -> SliceReach:
         """What is needed of the stream around a slice."""
-        parts = [_further(part.wanted, part.reach) for round_ in self._rounds for part in round_]
-        return SliceReach(max(r.back for r in parts), max(r.ahead for r in parts))
+        parts = [part for round_ in self._rounds for part in round_]
+        further = [_further(part.wanted, part.reach) for part in parts if not part.carries]
+        return SliceReach(
+            max(reach.back for reach in further),
+            max([reach.ahead for reach in further] + [part.wanted.ahead for part in parts]),
+        )
 
-    def chunks(self, piece: Slice, context: RunContext) -> Iterator[RowChunk]:
-        """The rows that are decided in a slice, as they are found."""
-        from engines.local.run import apart, event_chunks
+    def chunks(
+        self, piece: Slice, context: RunContext, carried: Mapping[ChainPart, Columns] = _NOTHING
+    ) -> Iterator[RowChunk]:
+        """The rows that are decided in a slice, as they are found.
+
+        `carried` are the events of the parts that take such along.
+        """
+        from engines.local.run import apart, column_chunks, count_symbols, event_chunks
 
         made: dict[str, ProducedEvents] = {}
         events = piece.events
@@ -90,16 +126,22 @@ class Chain:
                     if query.name in self._into:
                         found[query.name] = [to_events.none(query.name)]
                 wider = _around(piece, part.wanted)
-                read = self._read(part, events, made, context)
-                reached = rows_between(read, *Slice(read, wider.start, wider.stop).rows(part.reach))
                 context.since = wider.start
-                rows = apart(part.program, event_chunks(part.program, reached, context), context)
-                for chunk in rows:
+                columns = carried.get(part)
+                if columns is not None:
+                    rows = column_chunks(part.program, columns, context)
+                    count_symbols(part.program, columns, context)
+                else:
+                    read = self._read(part, events, made, context)
+                    rows_read = Slice(read, wider.start, wider.stop).rows(part.reach)
+                    rows = event_chunks(part.program, rows_between(read, *rows_read), context)
+                for chunk in apart(part.program, rows, context):
                     decided = without_numbers(chunk.between(wider.start, wider.stop))
                     if chunk.query in self._into and len(decided):
                         with context.account.charge(self._operator(chunk.query)):
                             found[chunk.query].append(to_events.of(decided))
-                    yield decided.between(piece.start, piece.stop)
+                    if chunk.query not in self._edges:
+                        yield decided.between(piece.start, piece.stop)
                 context.since = None
             for name, several in found.items():
                 made[several[0].type] = _joined(several)
@@ -119,7 +161,7 @@ class Chain:
         return self.program.ids.produced(self.program.workload.query(query))
 
     def _read(
-        self, part: _Part, events: Events, made: dict[str, ProducedEvents], context: RunContext
+        self, part: ChainPart, events: Events, made: dict[str, ProducedEvents], context: RunContext
     ) -> Events:
         """The events that queries read: of the stream, and of what others have made."""
         if not part.reads:

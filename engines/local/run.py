@@ -19,7 +19,7 @@ from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
 from engines.local.carried import CarriedGroup, RankedGroup, SituationGroup
-from engines.local.chains import Chain, chains_in
+from engines.local.chains import Chain, ChainPart, chains_in
 from engines.local.component_keys import by_component_keys
 from engines.local.news import LITTLE, KeyedProgram, by_key, events_of_news
 from engines.local.slices import Slice, SliceReach, appended, between, reach_of, rows_between
@@ -49,7 +49,7 @@ from engines.results.tables import Results
 from optimizer.engines import compact, counting_engine
 from optimizer.ir.aggregates import aggregate_parts
 from optimizer.ir.pattern import events as components
-from optimizer.ir.produced import chains_of, is_chain_cut_by_time
+from optimizer.ir.produced import chains_of, is_chain_sliced
 from optimizer.ir.query import (
     Aggregation,
     Construction,
@@ -392,6 +392,9 @@ class SlicedRun:
             SituationGroup(program.only(units), key, tick, own)
             for (key, own), units in situated.items()
         ]
+        self._chained = {
+            p: g for each in self._chains for p, g in each.carried_groups(tick).items()
+        }
         self._unbounded = program.only(unbounded)
         self._kept: list[pa.Table] = []
         self.ends: LastEnds = {}  # of the matches of slices before
@@ -413,7 +416,11 @@ class SlicedRun:
     @property
     def is_timed(self) -> bool:
         """Are all windows in time, so that events that no query speaks of do not matter?"""
-        return not self._carrying and not self._unbounded.units
+        return not self._groups and not self._unbounded.units
+
+    @property
+    def _groups(self) -> list[CarriedGroup]:
+        return [*self._carrying, *self._chained.values()]
 
     @property
     def unbounded(self) -> tuple[str, ...]:
@@ -422,21 +429,21 @@ class SlicedRun:
 
     def carried(self) -> int:
         """The events that are taken along to the next slice besides those in reach."""
-        sizes = (0 if group.carried is None else len(group.carried) for group in self._carrying)
+        sizes = (0 if group.carried is None else len(group.carried) for group in self._groups)
         return max(sizes, default=0)
 
     def carried_events(self) -> dict[str, Events]:
         """The same events, by the group that needs them."""
-        return {group.name: group.carried for group in self._carrying if group.carried is not None}
+        return {group.name: group.carried for group in self._groups if group.carried is not None}
 
     def carry(self, events: Mapping[str, Events]) -> None:
         """Go on with what `carried_events` gave."""
-        for group in self._carrying:
+        for group in self._groups:
             group.carried = events.get(group.name)
 
     def due(self, start: int) -> int | None:
         """The first time from `start` on at which what is carried gives rows, or is let go of."""
-        times = [group.due(start) for group in self._carrying]
+        times = [group.due(start) for group in self._groups]
         return min((time for time in times if time is not None), default=None)
 
     def run(self, piece: Slice) -> Results:
@@ -458,8 +465,13 @@ class SlicedRun:
             self.context.is_whole = True  # nothing comes that trees could change for
             return SliceJob(piece, self._program, whole=[(self._program, piece.events)])
         carried = [(group.program, self._carried_columns(group, piece)) for group in self._carrying]
+        chained = {
+            part: self._carried_columns(group, piece) for part, group in self._chained.items()
+        }
         whole = self._all_events(piece) if self._unbounded.units else []
-        return SliceJob(piece, self._plain, self._timed, carried, whole, self._keyed, self._chains)
+        return SliceJob(
+            piece, self._plain, self._timed, carried, whole, self._keyed, self._chains, chained
+        )
 
     def _carried_columns(self, group: CarriedGroup, piece: Slice) -> Columns:
         if self._begins is not None and piece.start == self._begins:
@@ -471,6 +483,9 @@ class SlicedRun:
             operator = group.program.ids.partition(group.key, group.is_ranked)
             with self.context.account.charge(operator):
                 group.carried = group.kept(columns, piece.stop)
+        if isinstance(group, SituationGroup) and group.ahead and piece.stop is not None:
+            events = appended(events, between(piece.events, piece.stop, piece.stop + group.ahead))
+            columns = prepared(group.program, events, self.context)
         return columns
 
     def _all_events(self, piece: Slice) -> list[tuple[Program, Events]]:
@@ -500,6 +515,7 @@ class SliceJob:
     whole: Sequence[tuple[Program, Events]] = ()
     keyed: Mapping[tuple[str, ...], KeyedProgram] = field(default_factory=dict)
     chains: Sequence[Chain] = ()
+    chained: Mapping[ChainPart, Columns] = field(default_factory=dict)
 
     def chunks(self, context: RunContext) -> Iterator[RowChunk]:
         """The rows that are decided in the slice, as they are found."""
@@ -510,7 +526,7 @@ class SliceJob:
                 own = chunk.between(self.piece.start, self.piece.stop)
             yield own
         for each in self.chains:
-            yield from each.chunks(self.piece, context)
+            yield from each.chunks(self.piece, context, self.chained)
         context.since = None
         for program, events in self.whole:
             yield from event_chunks(program, events, context)
@@ -571,7 +587,7 @@ def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     chained = {
         name
         for chain_ in chains_of(every)
-        if not is_chain_cut_by_time([q for q in every if q.name in chain_])
+        if not is_chain_sliced([q for q in every if q.name in chain_])
         for name in chain_
     }
     return tuple(q.name for q in every if is_unbounded(q) or q.name in chained)

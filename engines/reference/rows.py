@@ -36,6 +36,7 @@ from optimizer.ir.query import (
     ReturnValue,
     RowPattern,
     SituationPattern,
+    is_edge,
     is_funnel,
     picks_matches,
     whole_ticks,
@@ -98,7 +99,8 @@ def run(
         if query.into is not None:
             kind = types[query.name]
             made[query.into] = list(produced_rows(kind, given, stream, shown, _Fields))
-    return [row for query in workload.queries for row in found[query.name]]
+    given_of = [query for query in workload.queries if not is_edge(query)]
+    return [row for query in given_of for row in found[query.name]]
 
 
 def matches_of(
@@ -239,7 +241,8 @@ def _results(
     events = _ordered(query, part)
     if query.window.of:
         events = ranked_by(query, stream, events)
-    matcher = Matcher(stream, asked_conditions(query), events, query.window.ticks(tick), steps)
+    width = 0 if is_edge(query) else query.window.ticks(tick)
+    matcher = Matcher(stream, asked_conditions(query), events, width, steps)
     choices = alternatives(query.pattern)
     output = query.output
     if isinstance(output, SituationPattern):

@@ -40,6 +40,10 @@ def situation_rows(
     streams = [
         list(_stretches(situation, instances, tick, sequenced)) for situation in temporal.situations
     ]
+    if temporal.edge is not None:
+        (stretches,) = streams
+        yield from _edge_rows(query.output, stretches)
+        return
     width = query.window.ticks(tick)
     for chosen in itertools.product(*streams):
         next(steps)
@@ -62,6 +66,22 @@ def situation_rows(
                 "time": int(certain[0]),
                 "match": _match(query.output, temporal, chosen, bound, certain),
             }
+
+
+def _edge_rows(output: SituationPattern, stretches: list[Stretch]) -> Iterator[dict[str, Any]]:
+    """A moment for each situation: at which it starts, or has ended."""
+    temporal = output.temporal
+    (situation,) = temporal.situations
+    for stretch in stretches:
+        moment = stretch.start if temporal.edge == "start" else stretch.end
+        if moment == NEVER:
+            continue
+        time = int(moment[0])
+        edge = min if temporal.edge == "start" else max
+        at = edge(row.key for row in stretch.rows)
+        bound = {situation.name: tuple(row for row in stretch.rows if row.key == at)}
+        found = _match(output, temporal, [stretch], bound, moment)
+        yield {"start": time, "end": time, "time": time, "match": found}
 
 
 def _stretches(

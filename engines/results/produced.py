@@ -68,12 +68,11 @@ class RowsToEvents:
         else:
             assert isinstance(chunk, MatchChunk)
             starts, ends, _ = chunk.spans()
-            structs = chunk.struct_column(self._structs[chunk.query])
-            found = {
-                field.name: pc.struct_field(structs, list(field.path))
-                for field in made.fields
-                if field.path is not None
-            }
+            paths = {f.name: list(f.path) for f in made.fields if f.path is not None}
+            found = {}
+            if paths:
+                structs = chunk.struct_column(self._structs[chunk.query])
+                found = {name: pc.struct_field(structs, path) for name, path in paths.items()}
             keys = pa.chunked_array([chunk.keys()])
         of_key = [field.name for field in made.fields if field.path is None]
         if of_key:

@@ -26,13 +26,14 @@ from optimizer.bind.conditions import (
     ordered_unique,
     tied_attributes,
 )
+from optimizer.bind.edges import with_edges
 from optimizer.bind.expected_rows import check_tests
 from optimizer.bind.funnels import check_conditions, with_exclusions
 from optimizer.bind.latest import check_selection, component_keys
 from optimizer.bind.marks import PatternBuilder, check_marks, has_strict_gaps
 from optimizer.bind.neighbours import check_prev
 from optimizer.bind.outputs import bound_output, with_picks
-from optimizer.bind.patterns import check_places, collect_components, with_any_type
+from optimizer.bind.patterns import check_places, collect_components, has_edges, with_any_type
 from optimizer.bind.recognition import bound_statement
 from optimizer.bind.scope import ProducedEvents, QueryScope
 from optimizer.bind.situations import bound_situations, check_source
@@ -95,10 +96,14 @@ def _bind(
     workload: Workload, columns: Mapping[str, AttributeKind] | None, findings: list[Diagnostic]
 ) -> BoundWorkload:
     found = list(findings)
+    wrong: Mapping[int, list[QueryError]] = {}
+    if any(has_edges(query.pattern) for query in workload.queries):
+        workload, wrong = with_edges(workload, columns)
     by_place: dict[int, list[Diagnostic]] = {}
     bound: dict[int, Query] = {}
     produced: dict[str, ProducedEvents] = {}
-    places = workload.places or (None,) * len(workload.queries)
+    added = len(workload.queries) - len(workload.places)  # all, where no place is known
+    places = (*workload.places, *(None,) * added)
     order = ChainOrder(tuple(range(len(workload.queries))), {})
     if any(query.into is not None for query in workload.queries):
         order = chain_order(workload)
@@ -108,10 +113,12 @@ def _bind(
         binder = _Binder(workload.stream, columns, query, suggests, produced=dict(produced))
         if number in order.errors:
             binder.report(order.errors[number])
+        for error in wrong.get(number, ()):
+            binder.report(error)
         if isinstance(query.output, Situations):
             check_source(binder, workload.name)
         try:
-            result = binder.bind()
+            result = None if number in wrong else binder.bind()
         except QueryError as error:
             binder.report(error)
             result = None

@@ -46,7 +46,7 @@ from optimizer.rewrite.durations import first_of
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError
-from workloads.situations.syntax import Situations
+from workloads.situations.syntax import Definition, Situations
 from workloads.sql.statement import Statement
 from workloads.syntax import One, Plus
 from workloads.workload import AttributeKind, Stream, Workload
@@ -98,7 +98,7 @@ def chain_order(workload: Workload) -> ChainOrder:
             cycle = (*path[path.index(place) :], place)
             _report_cycle(queries, cycle, errors)
             return
-        for name in dict.fromkeys(types_read(queries[place])):
+        for name in dict.fromkeys(types_read(queries[place], workload.stream)):
             if name in makers:
                 visit(makers[name], (*path, place))
         if state.get(place) != "done":
@@ -145,15 +145,25 @@ def _report_cycle(
     )
 
 
-def types_read(query: sx.Query) -> Iterator[str]:
+def types_read(query: sx.Query, stream: Stream) -> Iterator[str]:
     """The types that a query names."""
     match query.output:
         case Statement():
             return
         case Situations(definitions):
-            yield from (d.type for d in definitions if d.type is not None)
+            types = (_type_of(definition, stream) for definition in definitions)
+            yield from (name for name in types if name is not None)
         case _:
             yield from _types(query.pattern)
+
+
+def _type_of(definition: Definition, stream: Stream) -> str | None:
+    """The type of the events that a definition is asked of, if it is asked of one."""
+    match definition.condition:
+        case ex.Attribute(_, name) if name in stream.situations:
+            return stream.situations[name].of
+        case _:
+            return definition.type
 
 
 def _types(pattern: sx.Pattern) -> Iterator[str]:
@@ -339,7 +349,9 @@ def check_reading(scope: QueryScope, key: tuple[str, ...]) -> None:
     """What is not taken in queries that read events which other queries make."""
     query = scope.query
     reads = scope.reads
-    made = f"{reads[0]}, whose events are rows of query {scope.produced[reads[0]].type.query}"
+    made, maker = reads[0], scope.produced[reads[0]].type.query
+    if maker != made:  # which is what start(S) and end(S) are called
+        made += f", whose events are rows of query {maker}"
     if isinstance(query.output, sx.Funnel):
         scope.report(
             QueryError(
@@ -393,7 +405,7 @@ def check_reading(scope: QueryScope, key: tuple[str, ...]) -> None:
                 )
     if isinstance(query.output, Situations):
         for definition in query.output.definitions:
-            if definition.type is None:
+            if _type_of(definition, scope.stream) is None:
                 scope.report(
                     QueryError(
                         f"'{definition.name}' is asked of any event in a query that reads {made}",

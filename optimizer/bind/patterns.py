@@ -35,8 +35,13 @@ def _of_any_type(component: sx.Component, types: Container[str]) -> sx.Component
     return replace(component, type=ANY_TYPE, alias=component.name)
 
 
+def has_edges(pattern: sx.Pattern) -> bool:
+    """Does it read the starts or ends of situations?"""
+    return any(component.edge is not None for component in components_of(pattern))
+
+
 def collect_components(scope: QueryScope, pattern: sx.Pattern) -> None:
-    found = _components(pattern)
+    found = components_of(pattern)
     uses = Counter(component.type for component in found)
     for component in found:
         check_type(scope, component)
@@ -185,14 +190,14 @@ def _check_parts(scope: QueryScope, pattern: sx.Pattern, inside: str | None) -> 
             _check_parts(scope, part, inside=pattern.operator)
 
 
-def _components(pattern: sx.Pattern) -> list[sx.Component]:
+def components_of(pattern: sx.Pattern) -> list[sx.Component]:
     match pattern:
         case sx.Component():
             return [pattern]
         case sx.Negation(part):
-            return _components(part)
+            return components_of(part)
         case sx.Operation(_, parts):
-            return [found for part in parts for found in _components(part)]
+            return [found for part in parts for found in components_of(part)]
         case sx.Join(left, right):
             return [left.component, right.component]
 

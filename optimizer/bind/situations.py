@@ -13,7 +13,7 @@ from optimizer.bind.patterns import check_type
 from optimizer.bind.scope import QueryScope, some_names
 from optimizer.bind.windows import bound_window, check_duration
 from optimizer.ir.pattern import ANY_TYPE, And, Event, Symbol
-from optimizer.ir.query import Query, ReturnValue, SituationPattern
+from optimizer.ir.query import Query, ReturnValue, SituationPattern, Window
 from optimizer.ir.situations import (
     Constraint,
     Definition,
@@ -71,7 +71,7 @@ def bound_situations(scope: QueryScope, found: situations.Situations) -> Query |
         pattern=_pattern(temporal, ordered),
         conditions=conditions,
         key=key,
-        window=window,
+        window=window if temporal.edge is None else Window(1),
         output=SituationPattern(tuple(values), clause=temporal),
     )
 

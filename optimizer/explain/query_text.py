@@ -148,7 +148,8 @@ def query_facts(plan_text: PlanText, name: str) -> dict[str, Any]:
     output, group = ways.outputs[name], ways.groups[name]
     detail = output.detail
     texts = plan.document.get("queries", ()) if plan.document else ()
-    text = texts[plan.queries.index(name)] if len(texts) == len(plan.queries) else ""
+    written = plan.written
+    text = texts[written.index(name)] if name in written and len(texts) == len(written) else ""
     chosen = set(plan.chosen)
     return {
         "name": name,

@@ -135,8 +135,9 @@ def _frame(plan: Plan, width: float, height: float) -> Iterator[str]:
 
 def _heading(plan: Plan, scale: _Scale | None, shares: bool) -> Iterator[str]:
     """What it is a picture of, and what its lines, shapes and colours mean."""
-    many = "query" if len(plan.queries) == 1 else "queries"
-    heading = f"{plan.workload}: {len(plan.queries):,} {many}"
+    number = len(plan.written)
+    many = "query" if number == 1 else "queries"
+    heading = f"{plan.workload}: {number:,} {many}"
     yield text(MARGIN, 28, heading, "heading")
     yield text(MARGIN + 1.2 * width_of([heading]), 28, plan.id, "quiet small")
     yield text(MARGIN, 48, _costs(plan), "quiet")

@@ -249,8 +249,9 @@ class PlanText:
     def heading(self) -> Iterator[str]:
         """What it is about, what it costs, and what that rests on."""
         plan = self.plan
-        many = "query" if len(plan.queries) == 1 else "queries"
-        yield f"{plan.id}: {plan.workload}, {len(plan.queries):,} {many}"
+        number = len(plan.written)
+        many = "query" if number == 1 else "queries"
+        yield f"{plan.id}: {plan.workload}, {number:,} {many}"
         yield f"cost      {self._cost()}"
         yield f"load      {load(plan)}"
         yield f"sharing   {self._saving()}"

@@ -17,7 +17,10 @@ from optimizer.ir.query import (
     Construction,
     Query,
     SituationPattern,
+    is_about_situations,
     is_cut_by_time,
+    is_edge,
+    is_unbounded,
 )
 from workloads import expressions as ex
 from workloads.syntax import One
@@ -112,6 +115,18 @@ def is_chain_cut_by_time(queries: Iterable[Query]) -> bool:
     Which of the matches are left that do not overlap depends on all before.
     """
     return all(is_cut_by_time(query) and not query.skips_past for query in queries)
+
+
+def is_chain_sliced(queries: Iterable[Query]) -> bool:
+    """Can the queries of a chain run slice by slice? Those about situations of the stream's own
+    events take along what tells of situations that began before.
+    """
+    return all(
+        not query.reads and not is_unbounded(query)
+        if is_about_situations(query)
+        else is_chain_cut_by_time((query,))
+        for query in queries
+    )
 
 
 def is_lasting(query: Query, event: Event) -> bool:
@@ -220,6 +235,8 @@ def makes_points(query: Query) -> bool:
     """Does every row begin when it ends?"""
     if not isinstance(query.output, Construction):
         return True  # an aggregate's row has a time
+    if is_edge(query):
+        return True
     if isinstance(query.output, SituationPattern) or query.lasting:
         return False
     return isinstance(query.pattern, Event) and isinstance(query.pattern.quantifier, One)

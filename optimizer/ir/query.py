@@ -444,6 +444,12 @@ def is_about_situations(query: Query) -> bool:
     return isinstance(query.output, SituationPattern)
 
 
+def is_edge(query: Query) -> bool:
+    """Does it stand for `start(S)` or `end(S)` in others, so that its rows are for these alone?"""
+    output = query.output
+    return isinstance(output, SituationPattern) and output.temporal.edge is not None
+
+
 def is_cut_by_time(query: Query) -> bool:
     """Do the events of some stretch before a time tell all that matches from then on depend on?
 

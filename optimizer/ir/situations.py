@@ -109,6 +109,11 @@ class Temporal:
     returned: tuple[ReturnedItem, ...]
 
     @property
+    def edge(self) -> Edge | None:
+        """The moments that it gives of each situation, in place of matches."""
+        return self.emit if self.emit in ("start", "end") else None
+
+    @property
     def definitions(self) -> tuple[Definition, ...]:
         """Each definition once."""
         return tuple(dict.fromkeys(s.definition for s in self.situations))

@@ -49,6 +49,7 @@ from optimizer.plan.plan import (
     state_of,
 )
 from optimizer.plan.window_texts import (
+    made_of_rows,
     print_picks,
     print_window,
     read_symbols,
@@ -322,8 +323,7 @@ class Graph:
             "key": list(query.key),
             "window": shown_window(query),
         }
-        if query.into is not None:
-            detail["into"] = query.into
+        detail |= made_of_rows(query)
         if query.slide is not None:
             detail["slide"] = print_window(query.window, query.slide)
         limit = getattr(query.output, "limit", None)

@@ -401,6 +401,13 @@ class Plan:
         if unknown := set(self.chosen) - known:
             raise PlanError(f"the plan chose what is no candidate: {', '.join(sorted(unknown))}")
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The queries of the workload, without those that only make events for them."""
+        outputs = (operator.detail for operator in self.operators if operator.kind == "output")
+        inner = {detail["query"] for detail in outputs if detail.get("inner")}
+        return tuple(name for name in self.queries if name not in inner)
+
     @cached_property
     def id(self) -> str:
         """The same for the same content, in every process."""

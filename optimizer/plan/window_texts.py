@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from optimizer.ir.funnels import FunnelClause
 from optimizer.ir.pattern import Event, Neg, Pattern, Seq, events, parts_of, print_pattern
-from optimizer.ir.query import Construction, Funnel, Query, RowPattern, SituationPattern, Window
+from optimizer.ir.query import (
+    Construction,
+    Funnel,
+    Query,
+    RowPattern,
+    SituationPattern,
+    Window,
+    is_edge,
+)
 from workloads.printing import print_kept, print_strictness
 from workloads.sql.rowpattern import print_row_pattern
 from workloads.workload import print_nanoseconds
@@ -49,6 +57,8 @@ def _shown_funnel(query: Query, clause: FunnelClause) -> str:
 
 def shown_window(query: Query) -> str:
     """A query's window, with all that is special about it."""
+    if is_edge(query):
+        return "at once"
     text = print_window(query.window)
     if query.window.session:
         text = f"sessions with gaps under {text}"
@@ -67,6 +77,12 @@ def print_window(window: Window, slide: int | None = None) -> str:
         return f"{print_nanoseconds(window.size - 1)} inclusive"
     size = window.size if slide is None else slide
     return f"{size} events" if window.is_count else print_nanoseconds(size)
+
+
+def made_of_rows(query: Query) -> dict[str, object]:
+    """The type of events that its rows are, and whether they are that only."""
+    made: dict[str, object] = {} if query.into is None else {"into": query.into}
+    return made | {"inner": True} if is_edge(query) else made
 
 
 def print_picks(query: Query) -> str:

@@ -114,11 +114,11 @@ def test_situations_make_events_and_are_made_of_them(
 
 
 def test_a_chain_that_needs_all_events_is_refused_live() -> None:
-    made = OF_SITUATIONS[0].format(emit="", key="")
+    made = OF_SITUATIONS[-1].format(key="")
     stream = {"time": "ts", "type": "kind", "unit": "ms"}
-    read = ABOUT_SITUATIONS[0].format(key="")
+    read = OF_COUNTS[0].format(emit="", key="")
     workload = load_bound({"name": "w", "stream": stream, "queries": [made, read]})
-    with pytest.raises(UnsupportedError, match="query made cannot run over a live stream"):
+    with pytest.raises(UnsupportedError, match="query read cannot run over a live stream"):
         LiveRun(How().program(workload), MILLISECOND)
 
 

@@ -9,8 +9,9 @@ from workloads.errors import NOWHERE, Span
 from workloads.expressions import Expression
 from workloads.syntax import Duration, Item
 
-Emit = OneOf["early", "complete"]  # when a match is given
-EMITS: tuple[Emit, ...] = ("early", "complete")
+# When a match is given; a query that stands for `start(S)` or `end(S)` gives the moments of these.
+Emit = OneOf["early", "complete", "start", "end"]
+EMITS: tuple[Emit, ...] = ("early", "complete")  # that are written
 
 
 @dataclass(frozen=True, slots=True)

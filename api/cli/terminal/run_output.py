@@ -26,7 +26,7 @@ def rows_wanted(queries: int) -> int:
 def query_rows(plan: Plan, report: RunReport) -> list[QueryRows]:
     """The first rows of each query of a plan, also of those without any."""
     assert report.first is not None
-    return rows_of_queries(report.first, {name: report.rows.get(name, 0) for name in plan.queries})
+    return rows_of_queries(report.first, {name: report.rows.get(name, 0) for name in plan.written})
 
 
 def show_first_rows(plan: Plan, report: RunReport) -> None:

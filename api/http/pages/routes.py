@@ -240,7 +240,8 @@ def kinds_by_query(store: Store, job: Job, removed: Iterable[str]) -> list[tuple
     document = store.plan(job.request.plan).document
     outputs = [o.get("detail", {}) for o in document["operators"] if o["kind"] == "output"]
     kinds = {detail["query"]: detail.get("rows", "") for detail in outputs if "query" in detail}
-    now = document["queries"]
+    inner = {detail["query"] for detail in outputs if detail.get("inner")}
+    now = [name for name in document["queries"] if name not in inner]
     before = [name for name in dict.fromkeys(removed) if name not in now]
     return [(name, kinds.get(name, "")) for name in (*now, *before)]
 

@@ -10,6 +10,7 @@ import numpy as np
 from engines.matching.situations.joins import (
     PartOfPattern,
     SharedRows,
+    edges_of,
     joined_situations,
     shared_rows,
 )
@@ -42,13 +43,17 @@ def situation_chunks(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
             derivations[id(layout)] = Derivation(columns, layout, events.tick)
         derivation = derivations[id(layout)]
         keys = KeyTexts(events, layout, some[0].key)
-        widths = {query.name: query.window.ticks(events.tick) for query in some}
         sequenced = events.sequence is not None
-        temporal, width = temporal_of(some[0]), max(widths.values())
-        part = parts.of(some[0].name, derivation)
-        for found in joined_situations(
-            temporal, width, derivation, sequenced, context.limits.chunk, part
-        ):
+        temporal = temporal_of(some[0])
+        if temporal.edge is not None:
+            widths = {query.name: 1 for query in some}
+            joined = iter([edges_of(temporal, temporal.edge, derivation, sequenced)])
+        else:
+            widths = {query.name: query.window.ticks(events.tick) for query in some}
+            part = parts.of(some[0].name, derivation)
+            most, width = context.limits.chunk, max(widths.values())
+            joined = joined_situations(temporal, width, derivation, sequenced, most, part)
+        for found in joined:
             length = found.sure_tick - found.first_tick
             new = np.ones(len(found), bool)
             if context.since is not None:  # what was certain before is given already

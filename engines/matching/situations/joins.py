@@ -24,7 +24,7 @@ from optimizer.engines.situation_joins import (
     join_order,
     tried_relations,
 )
-from optimizer.ir.situations import Constraint, Definition, Situation, Temporal
+from optimizer.ir.situations import Constraint, Definition, Edge, Situation, Temporal
 from workloads.situations.relations import EQUALS, converse
 
 MOST_SHARED = 1 << 22  # matches of a part that several queries read
@@ -213,6 +213,22 @@ def joined_situations(
         order = join.order(part.places, len(partitions))
     for chosen, certain in join.matches(most, order, seeds, partitions):
         yield join.made(chosen, certain)
+
+
+def edges_of(
+    temporal: Temporal, edge: Edge, derivation: Derivation, sequenced: bool
+) -> JoinedSituations:
+    """The starts of the situations of a pattern's one name, or the ends of those that have ended,
+    each as a match of no length.
+    """
+    (situation,) = temporal.situations
+    named = derivation.named(situation, edge == "end")
+    runs = named.runs
+    tick, place = (
+        (runs.start_tick, runs.start_place) if edge == "start" else (runs.end_tick, runs.end_place)
+    )
+    chosen = np.arange(len(tick))
+    return JoinedSituations([named], [chosen], runs.partition, tick, tick, place, sequenced)
 
 
 def _seeds(

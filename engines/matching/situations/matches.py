@@ -108,8 +108,10 @@ class SituationMatches(MatchChunk):
         if alias not in self._known_groups:
             place = [s.name for s in self._temporal.situations].index(alias)
             runs, chosen = self._found.named[place].runs, self._found.chosen[place]
-            first = runs.first[chosen]
-            sizes = np.minimum(runs.last[chosen], self._until) - first
+            first, last = runs.first[chosen], runs.last[chosen]
+            if self._temporal.edge == "end":  # what a live stream knows: the last moment
+                first = self._derivation.layout.block[last - 1]
+            sizes = np.minimum(last, self._until) - first
             rows = ranges(first, sizes)
             member = self._derivation.members(self._temporal.situations[place].definition)[rows]
             if not member.all():
