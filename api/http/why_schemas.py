@@ -42,6 +42,16 @@ class WhyMatch(BaseModel):
     events: list[WhyEvent] = []
 
 
+class BehindOut(BaseModel):
+    """The matches behind a row: the one that it is, or those that it aggregates."""
+
+    query: str
+    matches: int = Field(description="That were found.")
+    is_cut: bool = Field(description="The search was bounded: there may be more.")
+    shown: list[list[WhyEvent]] = Field(description="The events of the first matches.")
+    note: str | None = Field(description="What was not looked for, and why.")
+
+
 class WhyMiss(BaseModel):
     """Events that would be a match if one thing less were asked for."""
 

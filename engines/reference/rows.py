@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from engines.reference.chains import LAST, produced_rows, times_like
 from engines.reference.component_keys import key_values, of_partition
@@ -140,12 +140,24 @@ def matcher_of(
     return Matcher(stream, query.conditions, events, query.window.ticks(tick), steps)
 
 
+class WindowEnd(NamedTuple):
+    """When an aggregate is evaluated, as its row says."""
+
+    time: int
+    seq: int | None
+
+
 def found_matches(
-    query: Query, stream: Stream, part: list[Row], tick: int, steps: Iterator[int]
+    query: Query,
+    stream: Stream,
+    part: list[Row],
+    tick: int,
+    steps: Iterator[int],
+    at: WindowEnd | None = None,
 ) -> Iterator[Binding]:
     """The matches among the events of one partition, whatever is given of them.
 
-    Those that an aggregate is over come once for each of its windows.
+    Those that an aggregate is over come once for each of its windows, or only those of one.
     """
     choices = alternatives(query.pattern)
     if query.join is not None:
@@ -155,6 +167,9 @@ def found_matches(
         whole = Region(lambda e: True, lambda e: True, lambda e: True)
         for session in sessions(query, stream, part, tick):
             width = session[-1].position - session[0].position + 1
+            ends = session[-1].position + query.window.ticks(tick)
+            if at is not None and ends != at.time:
+                continue
             matcher = Matcher(stream, query.conditions, session, width, steps)
             yield from (m for choice in choices for m in matcher.matches(choice, whole))
     elif query.strategy == "latest":
@@ -165,7 +180,9 @@ def found_matches(
         yield from (m for choice in choices for m in counting_matches(query, choice, matcher))
     elif part:
         matcher = matcher_of(query, stream, part, tick, steps)
-        for _, _, window in _windows(query, matcher, choices, tick):
+        for time, seq, window in _windows(query, matcher, choices, tick):
+            if at is not None and at != (time, seq):
+                continue
             for choice in choices:
                 yield from counting_matches(query, choice, matcher, window)
 

@@ -96,7 +96,7 @@ def read_question(
             )
         fixed = {name for name, value in query.result_key if value is not None}
         texts = tuple(key_text(given[name]) for name in names if name not in fixed)
-    return Question(None if at is None else _tick(source, at), texts)
+    return Question(None if at is None else read_tick(source, at), texts)
 
 
 def _written_key(text: str, names: Sequence[str]) -> Mapping[str, Any]:
@@ -116,7 +116,7 @@ def _written_key(text: str, names: Sequence[str]) -> Mapping[str, Any]:
     return {name.strip(): value for name, _, value in parts}
 
 
-def _tick(source: FileSource, text: str) -> int:
+def read_tick(source: FileSource, text: str) -> int:
     """A time as a number of the stream's ticks."""
     kind = source.time_type
     if text.lstrip("-").isdigit():
@@ -151,11 +151,11 @@ def explain(
     """What can be said about a query's rows, or about there being none, as plain values."""
     query = without_memberships(bound.queries[0])
     asked = replace(bound, queries=(query,))
-    return _Explainer(source, asked, query, question, given).document()
+    return Explainer(source, asked, query, question, given).document()
 
 
 @dataclass
-class _Explainer:
+class Explainer:
     source: FileSource
     bound: BoundWorkload
     query: Query
@@ -165,14 +165,14 @@ class _Explainer:
 
     def document(self) -> dict[str, Any]:
         query, question = self.query, self.question
-        restriction = Restriction(question.key, *self._around(question.at, 1))
-        is_explained = not _is_opaque(query)
+        restriction = Restriction(question.key, *self.around(question.at, 1))
+        is_explained = not why_opaque(query)
         scan = Scan([])
         if is_explained:
             scan = scan_events(self.source, self._lean(), restriction, question.at)
         found: dict[str, Any] = {
             "query": query.name,
-            "at": None if question.at is None else self._moment(question.at),
+            "at": None if question.at is None else self.moment(question.at),
             "key": self._key_document(question.key),
             "matched": bool(self.given.rows),
             "rows": len(self.given.rows),
@@ -198,7 +198,7 @@ class _Explainer:
                 found["matches"], found["matched"] = matches, True
         else:
             self.notes.append(
-                f"a query {_is_opaque(query)} is explained by its rows alone: which part of it "
+                f"a query {why_opaque(query)} is explained by its rows alone: which part of it "
                 "fell short is not looked for"
             )
         found["notes"] = self.notes
@@ -215,28 +215,28 @@ class _Explainer:
             return documents
         foci = []
         for row in rows:
-            last = self._tick_of(row["time"])
-            first = self._tick_of(row["start"]) if row.get("start") is not None else last
-            low, _ = self._around(first, 1)
-            _, high = self._around(last, 1)
-            foci.append(Focus(self._row_key(row), last, low, high))
-        places = self._events(foci, self.bound)
+            last = self.tick_of(row["time"])
+            first = self.tick_of(row["start"]) if row.get("start") is not None else last
+            low, _ = self.around(first, 1)
+            _, high = self.around(last, 1)
+            foci.append(Focus(self.row_key(row.get("key")), last, low, high))
+        places = self.events_at(foci, self.bound)
         for row, place, document in zip(rows, places, documents, strict=True):
-            search = self._search(place, None)
-            found = [b for b in search.matches(self._wanted) if self._is_of(row, b)]
-            found = [b for b in found if _is_returned(row.get("match"), b)] or found
+            search = self.search(place, None)
+            found = [b for b in search.matches(self.wanted) if self.is_of(row, b)]
+            found = [b for b in found if is_returned(row.get("match"), b)] or found
             document["matches"] = len(found)
             document["events"] = self._bound_document(found[0]) if found else []
             if place.is_cut or search.was_cut:
                 self.notes.append("not all of the events behind a row were looked at")
         return documents
 
-    def _is_of(self, row: Mapping[str, Any], bound: Binding) -> bool:
+    def is_of(self, row: Mapping[str, Any], bound: Binding) -> bool:
         """Is a match behind a row?"""
         times = [event.key[0] for group in bound.values() for event in group]
         if row.get("start") is None:
-            return max(times) <= self._tick_of(row["time"])
-        return min(times) == self._tick_of(row["start"]) and max(times) == self._tick_of(row["end"])
+            return max(times) <= self.tick_of(row["time"])
+        return min(times) == self.tick_of(row["start"]) and max(times) == self.tick_of(row["end"])
 
     def _left_out_rows(self) -> list[dict[str, Any]]:
         """Rows that only a clause such as HAVING or SUPPRESS leaves out."""
@@ -269,13 +269,13 @@ class _Explainer:
             return self._single_event_misses(positive[0]), []
         foci = self._foci(positive)
         found: list[tuple[NearMiss, Focus]] = []
-        for place in self._events(foci):
-            search = self._search(place, self.question.at)
-            if matches := search.matches(self._wanted):
+        for place in self.events_at(foci):
+            search = self.search(place, self.question.at)
+            if matches := search.matches(self.wanted):
                 if self.given.is_cut:
                     return [], [{"events": self._bound_document(matches[0]), "matches": 1}]
                 continue  # a row of another time
-            found += [(miss, place.focus) for miss in search.near_misses(self._wanted)]
+            found += [(miss, place.focus) for miss in search.near_misses(self.wanted)]
             self._tell_cut(place, search)
         if not any(miss.fails == 1 and miss.kind != "component" for miss, _ in found):
             found += self._key_misses(foci)
@@ -329,7 +329,7 @@ class _Explainer:
             centers = [at] if at is not None else list(reversed(rarest[1]))
             is_small = key is not None and sum(count for count, _ in present) <= _FEW
             for center in centers:
-                around = (None, None) if is_small else self._around(center, _AROUND)
+                around = (None, None) if is_small else self.around(center, _AROUND)
                 foci.append(Focus(key, center, *around))
         return foci[:PLACES]
 
@@ -340,8 +340,8 @@ class _Explainer:
         if not query.key or not plain or not foci:
             return []
         whole = replace(foci[0], key=None)
-        (place,) = self._events([whole])
-        search = self._search(place, self.question.at)
+        (place,) = self.events_at([whole])
+        search = self.search(place, self.question.at)
         asked = self.question.key
 
         def fits(bound: Binding) -> bool:
@@ -364,7 +364,7 @@ class _Explainer:
         return [(miss, whole)]
 
     @property
-    def _wanted(self) -> Query:
+    def wanted(self) -> Query:
         """The query as it is searched for."""
         return with_equal_keys(self.query)
 
@@ -374,7 +374,7 @@ class _Explainer:
             return self.bound
         return replace(self.bound, queries=(replace(self.query, output=Construction(())),))
 
-    def _events(
+    def events_at(
         self, foci: Sequence[Focus], bound: BoundWorkload | None = None
     ) -> list[FocusEvents]:
         if not foci:
@@ -389,7 +389,7 @@ class _Explainer:
         )
         return events_of(self.source, bound or self._lean(), foci, all_count)
 
-    def _search(self, place: FocusEvents, at: int | None) -> MissSearch:
+    def search(self, place: FocusEvents, at: int | None) -> MissSearch:
         values = [values for _, values in place.rows]
         rows = event_rows(self.bound.stream, values, [tick for tick, _ in place.rows])
         return MissSearch(self.bound.stream, self.source.tick, rows, at)
@@ -403,7 +403,7 @@ class _Explainer:
 
     # --- as plain values -----------------------------------------------------------------------
 
-    def _around(self, tick: int | None, windows: int) -> tuple[int | None, int | None]:
+    def around(self, tick: int | None, windows: int) -> tuple[int | None, int | None]:
         """So many windows before and after a time; all where windows are no stretch of time."""
         window, query = self.query.window, self.query
         if tick is None or not window.is_timed or window.of or window.session:
@@ -416,7 +416,7 @@ class _Explainer:
             width = max(side.ticks(self.source.tick) for side in sides) * windows
         return tick - width + 1, tick + width - 1
 
-    def _moment(self, tick: int) -> int | str:
+    def moment(self, tick: int) -> int | str:
         kind = self.source.time_type
         if pa.types.is_integer(kind):
             return tick
@@ -425,11 +425,10 @@ class _Explainer:
             values = values.cast(pa.int32())
         return shown_moment(values.cast(kind))
 
-    def _tick_of(self, value: Any) -> int:
+    def tick_of(self, value: Any) -> int:
         return ticks_of(self.source, value)
 
-    def _row_key(self, row: Mapping[str, Any]) -> KeyTexts | None:
-        key = row.get("key")
+    def row_key(self, key: Any) -> KeyTexts | None:
         if not isinstance(key, Mapping):
             return None
         names = [name for name, fixed in self.query.result_key if fixed is None]
@@ -467,7 +466,7 @@ class _Explainer:
         values = {k: v for k, v in values.items() if k not in (stream.time, "time")}
         return {
             "alias": alias,
-            "time": self._moment(row.key[0]),
+            "time": self.moment(row.key[0]),
             "values": plain_value(values),
         }
 
@@ -487,7 +486,7 @@ class _Explainer:
         return names
 
 
-def _is_opaque(query: Query) -> str | None:
+def why_opaque(query: Query) -> str | None:
     """What a query is that no relaxation is known of."""
     if isinstance(query.output, RowPattern):
         return "in SQL"
@@ -498,7 +497,7 @@ def _is_opaque(query: Query) -> str | None:
     return "that reads rows of others" if query.reads else None
 
 
-def _is_returned(match: Any, bound: Binding) -> bool:
+def is_returned(match: Any, bound: Binding) -> bool:
     """Has a row's match the values of these events, as far as it has values of events?"""
     for alias, given in match.items() if isinstance(match, Mapping) else ():
         rows = bound.get(alias, ())

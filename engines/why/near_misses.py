@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from engines.reference.meaning import MAX_STEPS, Matcher, extent
-from engines.reference.rows import found_matches, matcher_of
+from engines.reference.rows import WindowEnd, found_matches, matcher_of
 from engines.reference.selection import skipped_events
 from engines.reference.shape import alternatives
 from engines.reference.special_windows import is_instance
@@ -73,12 +73,12 @@ class MissSearch:
     at: int | None = None
     was_cut: bool = field(default=False, init=False)  # did a search end at its budget?
 
-    def matches(self, query: Query) -> list[Binding]:
-        """The first matches of a query, each once."""
+    def matches(self, query: Query, window: WindowEnd | None = None) -> list[Binding]:
+        """The first matches of a query, each once; of an aggregate also those of one window."""
         found: dict[tuple[Any, ...], Binding] = {}
         steps = itertools.count(MAX_STEPS - BUDGET_STEPS)
         try:
-            for bound in found_matches(query, self.stream, self.rows, self.tick, steps):
+            for bound in found_matches(query, self.stream, self.rows, self.tick, steps, window):
                 same = tuple((a, *(id(row.values) for row in bound[a])) for a in sorted(bound))
                 found[same] = bound
                 if len(found) >= MOST_MATCHES:

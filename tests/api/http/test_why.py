@@ -51,6 +51,12 @@ def test_a_job_says_why_a_query_gives_no_row(tmp_path: Path) -> None:
             is_problem(ask(query="pay"), 404, "not-found")
             is_problem(ask(query="paid", at="soon"), 422, "invalid-request")
             is_problem(ask(), 422, "invalid-request")
+            behind = {"query": "paid", "time": 9, "start": 0, "end": 9, "key": '{"card": "a"}'}
+            answer = http.get(f"/v1/jobs/{job.id}/behind", params=behind)
+            assert (answer.json()["matches"], answer.json()["note"]) == (0, None)
+            for odd in ({"key": "a"}, {"match": "[1]"}, {"end": "soon"}):
+                refused = http.get(f"/v1/jobs/{job.id}/behind", params=behind | odd)
+                is_problem(refused, 422, "invalid-request")
             assert 'id="why"' in http.get(f"/jobs/{job.id}").text
             source.unlink()
             is_problem(ask(query="paid"), 422, "source-not-found")

@@ -1,6 +1,7 @@
 // A job's rows: a page at a time, and each aggregate of a query over time.
 
 import { $, complain, counted, el, get, number } from "./dom.js";
+import { showBehind } from "./behind.js";
 import { Chart } from "./chart.js";
 import { drawFunnel, isFunnel, isStep } from "./funnels.js";
 import { timeline } from "./timeline.js";
@@ -19,6 +20,7 @@ export class Results {
     this.offset = 0;
     this.kind = job.rows.aggregates || !job.rows.matches ? "aggregates" : "matches";
     this.drawnKey = "";
+    this.canOpen = !$("#why-box").hidden; // events that can be read again
   }
 
   async begin() {
@@ -48,7 +50,8 @@ export class Results {
     this.job = job;
     if (!more) return;
     for (const button of this.buttons) button.disabled = !job.rows[button.dataset.kind];
-    await Promise.all([this.load(), this.chart()]);
+    const isRead = $("#rows .behind"); // the events behind a row stay open
+    await Promise.all([isRead ? null : this.load(), this.chart()]);
   }
 
   async choose({ query = this.query, kind = this.kind, key = this.key, order = this.order }) {
@@ -83,7 +86,7 @@ export class Results {
         el("table", { class: "list" },
           el("thead", {}, el("tr", {}, columns.map(([title, , css]) => el("th", { scope: "col", class: css }, title)))),
           el("tbody", {}, rows.length
-            ? rows.map((row) => el("tr", {}, columns.map(([, cell, css]) => el("td", { class: css }, cell(row)))))
+            ? rows.map((row) => this.line(row, columns))
             : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, this.key ? "No rows of this key." : "No rows: no window held a match. Are types and values written as in the events?"))))),
       el("div", { class: "pager" },
         el("span", { role: "status" }, total > PAGE
@@ -92,6 +95,25 @@ export class Results {
           el("button", { type: "button", disabled: this.offset === 0, onclick: turn(-1) }, "Back"),
           el("button", { type: "button", disabled: this.offset + PAGE >= total, onclick: turn(1) }, "Next"))),
     );
+  }
+
+  /** A row, with a button that opens the events behind it below. */
+  line(row, columns) {
+    const open = el("button", { type: "button", class: "unfold", "aria-expanded": "false", title: "The events behind this row", "aria-label": `The events behind the row of ${row.query} at ${timeCell(row.time)}` }, "▸");
+    const line = el("tr", {}, columns.map(([, cell, css], i) => el("td", { class: css }, i || !this.canOpen ? null : open, cell(row))));
+    open.addEventListener("click", () => {
+      const isOpen = open.getAttribute("aria-expanded") === "true";
+      open.setAttribute("aria-expanded", String(!isOpen));
+      open.textContent = isOpen ? "▸" : "▾";
+      if (isOpen) {
+        line.nextElementSibling.remove();
+        return;
+      }
+      const box = el("td", { colspan: columns.length, class: "behind" });
+      line.after(el("tr", {}, box));
+      showBehind(box, this.job.id, row);
+    });
+    return line;
   }
 
   // --- aggregates over time --------------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""A row on a job's page opens the events that made it."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.settings import Settings
+from tests.api.pages.driver import Browser
+from tests.api.pages.workloads import plan_of
+from tests.api.service import finished
+
+pytestmark = pytest.mark.slow
+
+EVENTS = """ts,kind,user,price
+1,View,1,3
+3,View,1,
+8,Buy,1,20
+9,Buy,2,5
+"""
+QUERY = "PATTERN SEQ(View v, Buy b) PARTITION BY user {} WITHIN 1 min"
+
+
+def test_rows_open_their_events_on_a_line_of_time(page: Browser, tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text(EVENTS)
+    document = {
+        "name": "shop",
+        "stream": {"time": "ts", "unit": "s", "type": "kind"},
+        "queries": [
+            f"QUERY paths {QUERY.format('AGG COUNT(*)')}",
+            f"QUERY bought {QUERY.format('RETURN v, b.price')}",
+        ],
+    }
+    settings = Settings(tmp_path / "real", roots=(tmp_path,))
+    with serving(create_app(settings)) as real, httpx.Client(base_url=real, timeout=60) as client:
+        plan = plan_of(client, document)
+        body = {"plan": plan["id"], "source": {"path": str(events)}, "engine": "local"}
+        job = client.post("/v1/jobs", json=body).json()
+        assert finished(client, job["id"])["status"] == "succeeded"
+        page.open(f"{real}/jobs/{job['id']}")
+        page.until(lambda: page.count("#rows tbody tr") == 1)
+        page.click("#rows .unfold")
+        page.until(lambda: page.count("#rows .lanes circle title") == 4)  # of two matches
+        assert page.texts(".lanes figcaption > span") == [" v ", " b "]
+        assert page.texts(".behind p") == ["2 matches:"]
+        page.click("#rows .unfold")
+        assert page.count("#rows .behind") == 0
+        page.click("#results [data-kind=matches]")
+        page.until(lambda: page.count("#rows tbody tr") == 2)
+        page.click("#rows tbody tr:last-child .unfold")
+        page.until(lambda: page.count("#rows .behind tbody tr") == 2)
+        assert page.texts(".behind tbody td:nth-child(2)") == ["3", "8"]
+        assert "price 20" in page.text(".behind tbody tr:last-child")
+        for width in (1280, 390):
+            page.size(width, 900)
+            assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
+        page.open("about:blank")
