@@ -17,9 +17,10 @@ from optimizer.bind.binder import bind
 from optimizer.cost.unit_costs import DEFAULTS
 from optimizer.engines.situation_parts import SharedPart, shared_part
 from optimizer.engines.spec import Device
+from optimizer.ir.keys import AddedKey, is_added, wider_key
 from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.produced import chains_of
-from optimizer.ir.query import BoundWorkload, ComponentKey, Query, is_added
+from optimizer.ir.query import BoundWorkload, Query
 from optimizer.plan import join_operators as joins
 from optimizer.plan.chain_operators import produced
 from optimizer.plan.compile_tree import ReadingTree, reading_trees
@@ -141,16 +142,17 @@ class Program:
         return replace(self, workload=workload)
 
     @cached_property
-    def by_partitions(self) -> tuple[tuple[tuple[ComponentKey, ...], Program], ...]:
+    def by_partitions(self) -> tuple[tuple[tuple[AddedKey, ...], Program], ...]:
         """Programs by the keys for which their events are taken once for each value.
 
         In these programs such keys are attributes like others.
         """
         names: dict[tuple[str, ...], list[str]] = {}
-        keys: dict[tuple[str, ...], tuple[ComponentKey, ...]] = {}
+        keys: dict[tuple[str, ...], tuple[AddedKey, ...]] = {}
         for query in self.workload.queries:
             names.setdefault(query.added_columns, []).append(query.name)
-            keys.setdefault(query.added_columns, query.added_keys)
+            known = keys.get(query.added_columns, query.added_keys)
+            keys[query.added_columns] = tuple(map(wider_key, known, query.added_keys))
         if not any(names):
             return (((), self),)
         parts = {added: self.of_queries(some) for added, some in names.items()}
@@ -162,7 +164,7 @@ class Program:
             return self
 
         def keyed(query: Query) -> Query:
-            return replace(query, key=(*query.key, *added), tied_key=())
+            return replace(query, key=(*query.key, *added), tied_key=(), groups=())
 
         units = tuple(replace(unit, queries=tuple(map(keyed, unit.queries))) for unit in self.units)
         queries = tuple(map(keyed, self.workload.queries))

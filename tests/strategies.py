@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload, Query
+from tests.grouped_queries import groupings
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.parser import parse_query
@@ -61,6 +62,7 @@ class Shape:
     strategies: tuple[sx.Strategy, ...] = ("any",)
     skips: bool = False  # AFTER MATCH SKIP PAST LAST EVENT
     component_keys: bool = False  # PARTITION BY (a.x, b.y) AS key
+    grouped: bool = False  # GROUP BY a.x
     max_window: int = 8
     # FIRST and VAR, COUNT(DISTINCT …), and values of several components: not counted from batch to
     # batch, or not at all
@@ -249,13 +251,18 @@ def bindable_queries(
     slide = None
     if kind == "slide":
         slide = sx.Duration(Decimal(draw(st.integers(1, size + 2))), unit)
+    output: sx.Aggregates | sx.Return
+    if kind == "return":
+        output = _returned(draw, shape, scope)
+    else:
+        output = _aggregates(draw, shape, scope)
+        if shape.grouped:
+            output = replace(output, groups=groupings(draw, pattern, (*VALUES, KEY)))
     return sx.Query(
         name=name,
         pattern=pattern,
         within=sx.Duration(Decimal(size), unit),
-        output=_returned(draw, shape, scope)
-        if kind == "return"
-        else _aggregates(draw, shape, scope),
+        output=output,
         where=_joined(conditions),
         partition_by=partition_by,
         slide=slide,

@@ -124,9 +124,18 @@ def syntax_queries() -> st.SearchStrategy[sx.Query]:
             st.none() | _ANY_NAME,
         ),
     )
+    grouping = st.builds(
+        lambda alias, name, shown: sx.Grouping(ex.Attribute(alias, name), shown or name),
+        _ANY_NAME,
+        _ANY_NAME,
+        st.none() | _ANY_NAME,
+    )
     output = st.one_of(
         st.builds(
-            sx.Aggregates, st.lists(value, min_size=1, max_size=3).map(tuple), st.none() | value
+            sx.Aggregates,
+            st.lists(value, min_size=1, max_size=3).map(tuple),
+            st.none() | value,
+            groups=st.lists(grouping, max_size=2).map(tuple),
         ),
         st.builds(
             sx.Return,

@@ -68,6 +68,19 @@ def _all_hold(conditions: list[ex.Expression]) -> ex.Expression:
     return ex.Logical("AND", tuple(c for each in conditions for c in ex.conjuncts(each)), span)
 
 
+def _groups(
+    found: dict[str, tuple[Span, list[Any]]], having: ex.Expression | None
+) -> tuple[tuple[sx.Grouping, ...], ex.Expression | None]:
+    """What aggregates are split by, and HAVING, which may stand behind either clause."""
+    if "GROUP BY" not in found:
+        return (), having
+    span, (_, *groups, behind) = found["GROUP BY"]
+    check_listed("attributes in GROUP BY", groups, span)
+    if having is not None and behind is not None:
+        raise QueryError("HAVING is given twice", behind.span, "join the conditions with AND")
+    return tuple(groups), behind if having is None else having
+
+
 def assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
     """Put the clauses together, in whatever order they came; each but WHERE at most once."""
     found: dict[str, tuple[Span, list[Any]]] = {}
@@ -101,6 +114,12 @@ def assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
             Span(0, len(text)),
             "add 'AGG COUNT(*)' to count matches, or 'RETURN a, b' to get them",
         )
+    if "GROUP BY" in found and "AGG" not in found:
+        raise QueryError(
+            "GROUP BY goes with AGG: it says by what aggregates are split",
+            found["GROUP BY"][0],
+            "RETURN the attribute, and group the matches afterwards",
+        )
     output: sx.Aggregates | sx.Return | sx.Funnel
     for clause in ("SUPPRESS", "KEEP"):
         if "AGG" in found and clause in found:
@@ -122,11 +141,12 @@ def assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
         span, parts = found["AGG"]
         items = tuple(parts[:-1])
         check_listed("aggregates", list(items), span)
-        for value in (*items, *parts[-1:]):
+        groups, having = _groups(found, parts[-1])
+        for value in (*items, having):
             if value is not None:
                 check_depth(value)
         texts = tuple(text[i.span.start : i.span.end] for i in items)
-        output = sx.Aggregates(items, parts[-1], texts, span)
+        output = sx.Aggregates(items, having, texts, span, groups)
     else:
         span, parts = found["RETURN"]
         check_listed("items in RETURN", parts, span)

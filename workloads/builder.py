@@ -190,6 +190,7 @@ class SyntaxBuilder(QuantifierBuilder):
     where_clause = _clause("WHERE")
     partition_clause = _clause("PARTITION BY")
     agg_clause = _clause("AGG")
+    group_clause = _clause("GROUP BY")
     return_clause = _clause("RETURN")
     limit_clause = _clause("LIMIT")
     within_clause = _clause("WITHIN")
@@ -256,6 +257,13 @@ class SyntaxBuilder(QuantifierBuilder):
 
     def key_part(self, meta: Meta, parts: list[Any]) -> ex.Attribute:
         return ex.Attribute(name_of(parts[0]), str(parts[1]), _at(meta))
+
+    def group_item(self, meta: Meta, parts: list[Any]) -> sx.Grouping:
+        alias, path, name = parts
+        attribute = ex.Attribute(name_of(alias), str(path), _at(meta))
+        if path is None:
+            attribute = ex.Attribute("", name_of(alias), _at(meta))
+        return sx.Grouping(attribute, name_of(name) if name else attribute.name, _at(meta))
 
     def tied_key(self, meta: Meta, parts: list[Any]) -> sx.TiedKey:
         *columns, name, word = parts

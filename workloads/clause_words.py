@@ -24,7 +24,7 @@ CLAUSE_WORDS: dict[str, tuple[str, frozenset[str]]] = {
     "AFTER": ("AFTER", frozenset({"MATCH"})),
 }
 # Words that begin a clause of two words or more, by the one that has to come behind.
-PHRASES = {"WINDOWS": "FROM", "EMPTY": "ROWS"}
+PHRASES = {"WINDOWS": "FROM", "EMPTY": "ROWS", "GROUP": "BY"}
 
 # What the end of a clause cannot be: a name still has to come.
 _OPEN = frozenset(

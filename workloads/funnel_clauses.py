@@ -20,7 +20,7 @@ _WORDS: dict[str, sx.Strictness] = {
 }
 _FOREIGN = (
     *("PATTERN", "AGG", "LIMIT", "SLIDE", "STRATEGY", "UNTIL", "SUPPRESS", "KEEP"),
-    *("AFTER MATCH", "WINDOWS FROM FIRST", "EMPTY ROWS", "INTO"),
+    *("AFTER MATCH", "WINDOWS FROM FIRST", "EMPTY ROWS", "INTO", "GROUP BY"),
 )
 _OWN = ("STRICT", "EXCLUDE", "BY")
 REPEATED = ("STRICT", "EXCLUDE")  # clauses that may come more than once

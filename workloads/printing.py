@@ -44,6 +44,7 @@ from workloads.syntax import (
     Exactly,
     Exclusion,
     Funnel,
+    Grouping,
     Item,
     Join,
     JoinSide,
@@ -104,6 +105,7 @@ CLAUSE_NAMES = frozenset(
         "STRICT",
         "EXCLUDE",
         "BETWEEN",
+        "GROUP",
     ]
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -308,12 +310,20 @@ def print_decimal(amount: Decimal) -> str:
     return f"{amount:f}"
 
 
+def _print_grouping(group: Grouping) -> str:
+    text = print_expression(group.attribute)
+    plain = group.name == group.attribute.name
+    return text if plain else f"{text} AS {print_name(group.name)}"
+
+
 def _print_output(output: Aggregates | Return | Situations) -> str:
     match output:
         case Situations():
             raise AssertionError("printed by clauses of its own")
         case Aggregates(items, having):
             text = "AGG " + ", ".join(map(print_aggregate, items))
+            if output.groups:
+                text += " GROUP BY " + ", ".join(map(_print_grouping, output.groups))
             return text if having is None else f"{text} HAVING {print_aggregate(having)}"
         case Return(items, limit):
             text = "RETURN " + ", ".join(map(_print_item, items))

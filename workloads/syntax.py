@@ -174,13 +174,23 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """`a.region AS region` of a `GROUP BY`; without `AS` the attribute's name."""
+
+    attribute: Attribute
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregates:
-    """`AGG COUNT(*), SUM(a.x) HAVING …`; `texts` are the aggregates as they were written."""
+    """`AGG COUNT(*), SUM(a.x) GROUP BY a.y HAVING …`; `texts` are the aggregates as written."""
 
     items: tuple[Expression, ...]
     having: Expression | None = None
     texts: tuple[str, ...] = field(default=(), compare=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    groups: tuple[Grouping, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ CLAUSES = {
     "WHERE": "`WHERE a.x < b.x AND [user]`: what must hold of them.",
     "PARTITION": "`PARTITION BY user`: all events of a match have this in common.",
     "AGG": "`AGG COUNT(*), SUM(b.price)`: numbers over all matches, which are never constructed.",
+    "GROUP": "`AGG COUNT(*) GROUP BY a.region`: aggregates for each value by itself.",
     "HAVING": "`AGG COUNT(*) HAVING COUNT(*) > 10`: which rows are given.",
     "RETURN": "`RETURN a.x, b`: a row for each match, with these values.",
     "LIMIT": "`LIMIT 10`: at most so many matches of each key and time.",

@@ -19,15 +19,9 @@ import pyarrow.compute as pc
 from engines.columns.columns import Columns
 from engines.input.event_table import column_at, from_table
 from engines.input.time_sense import notes_about_times
+from optimizer.ir.keys import is_added
 from optimizer.ir.pattern import Symbol, events
-from optimizer.ir.query import (
-    Aggregation,
-    BoundWorkload,
-    Query,
-    ReturnAttribute,
-    ReturnValue,
-    is_added,
-)
+from optimizer.ir.query import Aggregation, BoundWorkload, Query, ReturnAttribute, ReturnValue
 from workloads import expressions as ex
 from workloads.errors import did_you_mean
 from workloads.printing import print_expression

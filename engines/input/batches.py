@@ -151,6 +151,7 @@ def _is_comparable(kind: pa.DataType) -> bool:
 def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
     yield from query.key
     yield from (column for key in query.tied_key for _, column in key.columns)
+    yield from (key.attribute for key in query.groups)
     for event in events(query.pattern):
         for predicate in event.symbol.predicates:
             yield from _names(predicate)

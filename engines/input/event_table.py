@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from engines.input.text_bytes import PACKED
 from engines.input.time_texts import time_reader, time_type
 from engines.limits import BadRowError, EventsError
-from optimizer.ir.query import is_added
+from optimizer.ir.keys import is_added
 from workloads.errors import UnsupportedError, did_you_mean
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from engines.columns.layout import Rows
 from engines.input.event_table import Events, is_list
 from engines.results.json_text import json_column
-from optimizer.ir.query import ComponentKey
+from optimizer.ir.keys import ComponentKey
 from workloads.errors import UnsupportedError
 
 
-def by_component_keys(events: Events, keys: Sequence[ComponentKey]) -> Events:
-    """The events, each once for each combination of values that it has in columns of the keys.
+def by_component_keys(events: Events, keys: Sequence[ComponentKey]) -> tuple[Events, Rows]:
+    """The events, each once for each combination of values that it has in columns of the keys;
+    and of each the row that it had.
 
     They stay in order. A column for each key has the value, as it is written in results, and one
     for each of its columns whether that has the value. Where a column is a list, each of its values
@@ -39,13 +40,14 @@ def by_component_keys(events: Events, keys: Sequence[ComponentKey]) -> Events:
         for column, pairs in values.members.items():
             member = np.isin(rows * len(values.texts) + own, pairs)
             table = table.append_column(key.member_column(column), pa.array(member))
-    return replace(
+    taken = replace(
         events,
         table=table,
         ticks=events.ticks[rows],
         sequence=None if events.sequence is None else events.sequence[rows],
         _part_of=None,
     )
+    return taken, rows
 
 
 class _KeyValues(NamedTuple):
@@ -63,7 +65,7 @@ class _KeyValues(NamedTuple):
     @staticmethod
     def of(events: Events, key: ComponentKey) -> _KeyValues:
         names = key.read_columns
-        rows, values = zip(*(_listed(events, name) for name in names), strict=True)
+        rows, values = zip(*(listed_values(events, name) for name in names), strict=True)
         encoded = pc.dictionary_encode(_joined(key, names, values))
         texts = json_column(encoded.dictionary)
         codes = np.asarray(pc.fill_null(encoded.indices, len(texts))).astype(np.int64)
@@ -82,7 +84,7 @@ class _KeyValues(NamedTuple):
         return _KeyValues(starts, pairs % len(texts), texts, members)
 
 
-def _listed(events: Events, name: str) -> tuple[Rows, pa.Array]:
+def listed_values(events: Events, name: str) -> tuple[Rows, pa.Array]:
     """The values of a column, and the row of each; of lists, each of theirs."""
     column = events.column(name).combine_chunks()
     if not is_list(column.type):

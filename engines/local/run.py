@@ -18,9 +18,9 @@ from engines.counting.rows import counted_rows
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
 from engines.limits import named_error, row_limit_reason
+from engines.local.added_keys import by_added_keys
 from engines.local.carried import CarriedGroup, RankedGroup, SituationGroup
 from engines.local.chains import Chain, ChainPart, chains_in
-from engines.local.component_keys import by_component_keys
 from engines.local.news import LITTLE, KeyedProgram, by_key, events_of_news
 from engines.local.slices import Slice, SliceReach, appended, between, reach_of, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
@@ -107,7 +107,7 @@ def column_chunks(program: Program, columns: Columns, context: RunContext) -> It
         mine = columns
         if keys:
             with context.account.charge(program.ids.scan):
-                events = by_component_keys(columns.events, keys)
+                events = by_added_keys(columns, keys)
             mine = Columns(part.workload, events, context.account, part.conditions)
         yield from _run_chunks(part, mine, context)
 

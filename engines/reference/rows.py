@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engines.reference.chains import LAST, produced_rows, times_like
-from engines.reference.component_keys import key_values, of_partition
+from engines.reference.component_keys import group_values, key_values, of_partition
 from engines.reference.funnels import funnel_rows
 from engines.reference.latest import latest_matches
 from engines.reference.meaning import Matcher, Region, Test, extent
@@ -19,6 +19,7 @@ from engines.reference.situations import situation_rows
 from engines.reference.special_windows import joined_pairs, ranked_by, sessions
 from engines.reference.values import Binding, Row, in_order, over, value
 from engines.results.json_text import json_text
+from optimizer.ir.keys import ComponentKey
 from optimizer.ir.latest import latest_parts
 from optimizer.ir.pattern import Neg, Pattern, Seq, positive_events
 from optimizer.ir.produced import rounds_of
@@ -48,6 +49,7 @@ from workloads.workload import NANOSECONDS, Stream
 
 EXACT = 2**63 - 1
 Result = dict[str, Any]
+_EVERYWHERE = Region(lambda e: True, lambda e: True, lambda e: True)
 
 
 def run(
@@ -83,14 +85,14 @@ def run(
             width = query.window.ticks(unit)
             keyed = [
                 (key, part, Matcher(stream, (), part, width, steps).instances)
-                for key, part in _partitions(query, events)
+                for key, part in _partitions(query, stream, events)
             ]
             given = funnel_rows(query, keyed, unit)
             found[query.name] = [{"query": query.name} | row for row in given]
             continue
         given = [
             {"query": query.name, "key": key} | row
-            for key, part in _partitions(query, seen)
+            for key, part in _partitions(query, stream, seen)
             for row in _results(query, stream, part, columns, unit, steps)
         ]
         if picks_matches(query):
@@ -164,14 +166,15 @@ def found_matches(
         pairs = joined_pairs(query, query.join, stream, part, tick)
         yield from (pair.bound for pair in pairs)
     elif query.window.session:
-        whole = Region(lambda e: True, lambda e: True, lambda e: True)
         for session in sessions(query, stream, part, tick):
             width = session[-1].position - session[0].position + 1
             ends = session[-1].position + query.window.ticks(tick)
             if at is not None and ends != at.time:
                 continue
             matcher = Matcher(stream, query.conditions, session, width, steps)
-            yield from (m for choice in choices for m in matcher.matches(choice, whole))
+            returns = isinstance(query.output, Construction)
+            region = None if returns else _EVERYWHERE
+            yield from (m for choice in choices for m in matcher.matches(choice, region))
     elif query.strategy == "latest":
         matcher = matcher_of(query, stream, part, tick, steps)
         yield from (match for _, match in latest_matches(query, matcher))
@@ -216,9 +219,11 @@ def _ordered(query: Query, events: list[Row]) -> list[Row]:
     return [Row(e.key, keys.index(e.key) + 1, e.values) for e in ordered]
 
 
-def _partitions(query: Query, events: list[Row]) -> Iterator[tuple[Result | None, list[Row]]]:
+def _partitions(
+    query: Query, stream: Stream, events: list[Row]
+) -> Iterator[tuple[Result | None, list[Row]]]:
     found: dict[tuple[Any, ...], list[Row]] = {}
-    tied = query.added_keys
+    tied = [key for key in query.added_keys if isinstance(key, ComponentKey)]
     for event in events:
         values = tuple(event.values[name] for name in query.key)
         if None in values:
@@ -231,11 +236,13 @@ def _partitions(query: Query, events: list[Row]) -> Iterator[tuple[Result | None
         # Of a key that differs by component, an event is in the partition of each of its values.
         for others in itertools.product(*(key_values(key, event) for key in tied)):
             found.setdefault((*values, *others), []).append(of_partition(event, tied, others))
-    names = (*query.key, *(key.name for key in tied))
+    names = (*query.key, *(key.name for key in tied), *(key.name for key in query.groups))
     for values, part in found.items():
-        own = dict(zip(names, values, strict=True))
-        key = {name: own.get(name, fixed) for name, fixed in query.result_key}
-        yield key or None, part
+        # The whole partition is looked at for each group: once for each value of those that split.
+        for others in itertools.product(*(group_values(key, stream, part) for key in query.groups)):
+            own = dict(zip(names, (*values, *others), strict=True))
+            key = {name: own.get(name, fixed) for name, fixed in query.result_key}
+            yield key or None, [of_partition(event, query.groups, others) for event in part]
 
 
 def _results(
@@ -317,15 +324,15 @@ def _session_rows(
     width = session[-1].position - session[0].position + 1  # of a window that holds all of it
     matcher = Matcher(stream, asked_conditions(query), session, width, steps)
     ends = session[-1].position + query.window.ticks(tick)
-    whole = Region(lambda e: True, lambda e: True, lambda e: True)
     choices = alternatives(query.pattern)
     if isinstance(query.output, Aggregation):
-        found = [match for choice in choices for match in matcher.matches(choice, whole)]
+        found = [match for choice in choices for match in matcher.matches(choice, _EVERYWHERE)]
         yield from _aggregate_rows(query, query.output, found, ends, None)
         return
     assert isinstance(query.output, Construction)
     for choice in choices:
-        for match in matcher.matches(choice, whole):
+        # As in other windows, a negation in an AND looks no further than the match's last event.
+        for match in matcher.matches(choice):
             first, last = extent(match)
             time = ends if waits(choice) else last.key[0]
             yield {

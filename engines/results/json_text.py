@@ -19,6 +19,7 @@ from engines.columns.layout import Layout, Rows
 from engines.columns.vectors import Vector, broadcast
 from engines.input.event_table import Events
 from engines.results.row_texts import NumberedTexts, Piece, put_together
+from optimizer.ir.keys import is_added, key_name
 from optimizer.ir.query import (
     Construction,
     Query,
@@ -26,8 +27,6 @@ from optimizer.ir.query import (
     ReturnAttribute,
     ReturnEvents,
     ReturnValue,
-    is_added,
-    key_name,
 )
 from workloads import expressions as ex
 

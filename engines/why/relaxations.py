@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
+from optimizer.ir.keys import AddedKey
 from optimizer.ir.pattern import (
     And,
     Event,
@@ -124,7 +125,8 @@ def with_equal_keys(query: Query) -> Query:
 
 def without_memberships(query: Query) -> Query:
     """The query without the conditions that say by which column an event is in a partition."""
-    members = {key.member_column(column) for key in query.tied_key for column in key.read_columns}
+    keys: tuple[AddedKey, ...] = (*query.tied_key, *query.groups)
+    members = {key.member_column(column) for key in keys for column in key.read_columns}
 
     def change(node: Pattern) -> Pattern:
         if not isinstance(node, Event):
@@ -133,7 +135,7 @@ def without_memberships(query: Query) -> Query:
         left = tuple(p for p in symbol.predicates if not ex.attributes(p) & members)
         return replace(node, symbol=Symbol(symbol.type, left))
 
-    return replace(query, pattern=transform(query.pattern, change)) if members else query
+    return replace(query, pattern=transform(query.pattern, change), groups=()) if members else query
 
 
 def negations(pattern: Pattern) -> Iterator[Neg]:

@@ -29,6 +29,7 @@ from optimizer.bind.conditions import (
 from optimizer.bind.edges import with_edges
 from optimizer.bind.expected_rows import check_tests
 from optimizer.bind.funnels import check_conditions, with_exclusions
+from optimizer.bind.grouping import bound_groups
 from optimizer.bind.latest import check_selection, component_keys
 from optimizer.bind.marks import PatternBuilder, check_marks, has_strict_gaps
 from optimizer.bind.neighbours import check_prev
@@ -39,14 +40,10 @@ from optimizer.bind.scope import ProducedEvents, QueryScope
 from optimizer.bind.situations import bound_situations, check_source
 from optimizer.bind.strategies import check_strategy, stream_with_any
 from optimizer.bind.windows import bound_join, bound_slide, bound_window, check_window_clauses
+from optimizer.ir.keys import ComponentKey
 from optimizer.ir.pattern import innermost, scopes
 from optimizer.ir.produced import TYPE
-from optimizer.ir.query import (
-    BoundWorkload,
-    ComponentKey,
-    Query,
-    is_about_situations,
-)
+from optimizer.ir.query import BoundWorkload, Query, is_about_situations
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import Diagnostic, QueryError, WorkloadError, in_file
@@ -185,6 +182,7 @@ class _Binder(QueryScope):
         slide = bound_slide(self, window)
         join = bound_join(self)
         check_window_clauses(self)
+        groups = bound_groups(self, key)
         output = with_picks(self, bound_output(self), key)
         if self.reads:
             check_reading(self, key)
@@ -214,7 +212,7 @@ class _Binder(QueryScope):
             empty_rows=query.empty_rows,
             skips_past=tuple(self.components) if query.skip == "past last event" else (),
         )
-        return self._chained(made)
+        return self._chained(groups.of(made))
 
     def _chained(self, query: Query | None) -> Query | None:
         """With what it makes for other queries, and reads of them."""

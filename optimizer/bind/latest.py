@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from optimizer.bind.scope import QueryScope
+from optimizer.ir.keys import ComponentKey
 from optimizer.ir.pattern import Event, Neg, Pattern, Seq, walk
-from optimizer.ir.query import ComponentKey
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import NOWHERE, QueryError, Span

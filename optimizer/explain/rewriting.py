@@ -5,15 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from optimizer.ir.keys import ComponentKey
 from optimizer.ir.pattern import Or, print_pattern
-from optimizer.ir.query import (
-    BoundWorkload,
-    ComponentKey,
-    Query,
-    Window,
-    is_about_situations,
-    is_funnel,
-)
+from optimizer.ir.query import BoundWorkload, Query, Window, is_about_situations, is_funnel
 from optimizer.plan.window_texts import shown_pattern
 from optimizer.rewrite.body import Body, disjuncts
 from optimizer.rewrite.driver import RuleStep
@@ -91,7 +85,9 @@ def _frame(query: Query) -> list[str]:
     key = f"PARTITION BY {', '.join(parts)}" if parts else ""
     within = "" if query.window.is_endless else f"WITHIN {_within(query.window)}"
     slide = "" if query.slide is None else f"SLIDE {_amount(query.window, query.slide)}"
-    return [" ".join(filter(None, [key, within, slide]))]
+    grouped = [f"{g.alias}.{g.attribute} AS {print_name(g.name)}" for g in query.groups]
+    groups = f"GROUP BY {', '.join(grouped)}" if grouped else ""
+    return [" ".join(filter(None, [key, groups, within, slide]))]
 
 
 def _tied(key: ComponentKey) -> str:

@@ -77,6 +77,7 @@ def fingerprint(query: Query) -> str:
     key = "key " + ", ".join(sorted(query.key))
     strategy = [] if query.strategy == "any" else [f"strategy {query.strategy}"]
     strategy += [f"key of components {key.columns} {key.optional}" for key in query.tied_key]
+    strategy += [f"group {key.added_column}" for key in query.groups]
     if query.skips_past:
         strategy.append("skip past last event")
     if isinstance(query.output, Construction) and picks_matches(query):

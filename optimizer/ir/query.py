@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from typing import Literal as OneOf
 
 from optimizer.ir.funnels import FunnelClause
+from optimizer.ir.keys import AddedKey, ComponentKey, GroupKey, key_name
 from optimizer.ir.pattern import (
     Pattern,
     Proj,
@@ -19,7 +20,7 @@ from optimizer.ir.pattern import (
 from optimizer.ir.recognition import Recognition
 from optimizer.ir.situations import Temporal
 from workloads.errors import TooLargeError, UnsupportedError
-from workloads.expressions import Attribute, Call, Comparison, Expression, Literal, aliases
+from workloads.expressions import Call, Expression, aliases
 from workloads.imported_rules import RefusedRule
 from workloads.syntax import Kept, Strategy
 from workloads.workload import NO_STATISTICS, Statistics, Stream
@@ -229,57 +230,6 @@ class FixedAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class ComponentKey:
-    """A key of which each component has a column of its own, by alias; results call it `name`."""
-
-    name: str
-    columns: tuple[tuple[str, str], ...]
-    optional: bool = False  # null is a value like others
-
-    def column(self, alias: str) -> str:
-        """The column of a component."""
-        return dict(self.columns)[alias]
-
-    @property
-    def read_columns(self) -> tuple[str, ...]:
-        """The columns that components name, each once."""
-        return tuple(sorted({column for _, column in self.columns}))
-
-    # Engines take an event once for each value that it has in one of these columns. Then the key
-    # is a column that they add, and that a component's own column has the value is a condition on
-    # the event alone.
-
-    @property
-    def added_column(self) -> str:
-        """The column that has the value under which an event is taken."""
-        # A dot would be read as a path into a struct.
-        columns = ", ".join(self.read_columns).replace(".", "/")
-        return f"{_ADDED}{self.name}({columns})" + ("?" if self.optional else "")
-
-    def member_column(self, column: str) -> str:
-        """The column that says whether that value is the one of a component's own column."""
-        return f"{self.added_column} is {column.replace('.', '/')}"
-
-    def membership(self, alias: str) -> Expression:
-        """What an event must satisfy to be taken for a component."""
-        name = self.member_column(self.column(alias))
-        return Comparison("=", Attribute("", name), Literal(True))
-
-
-_ADDED = "#key:"  # no column of events begins with it
-
-
-def is_added(name: str) -> bool:
-    """Is it a column that a key by component adds?"""
-    return name.startswith(_ADDED)
-
-
-def key_name(name: str) -> str:
-    """What results call an attribute of a key."""
-    return name[len(_ADDED) : name.rindex("(")] if is_added(name) else name
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
     """One bound query.
 
@@ -305,6 +255,7 @@ class Query:
     fixed_key: tuple[FixedAttribute, ...] = ()
     strategy: Strategy = "any"  # which of the matches count
     tied_key: tuple[ComponentKey, ...] = ()
+    groups: tuple[GroupKey, ...] = ()  # what its aggregates are split by, besides its key
     join: JoinWindows | None = None  # of a pattern `And` of two events; `window` is the wider
     from_first: bool = False  # windows begin with each partition's first event
     empty_rows: bool = False  # windows without a match give a row too
@@ -316,12 +267,12 @@ class Query:
     lasting: tuple[str, ...] = ()
 
     @property
-    def added_keys(self) -> tuple[ComponentKey, ...]:
+    def added_keys(self) -> tuple[AddedKey, ...]:
         """The keys by component for which events are taken once for each value.
 
         STRATEGY LATEST, which keeps what waits by key, reads each component's column by itself.
         """
-        return () if self.strategy == "latest" else self.tied_key
+        return self.groups if self.strategy == "latest" else (*self.tied_key, *self.groups)
 
     @property
     def added_columns(self) -> tuple[str, ...]:
@@ -375,7 +326,8 @@ class Query:
         found: list[tuple[str, str | None]] = [(key_name(name), None) for name in self.key]
         for fixed in self.fixed_key:
             found.insert(fixed.place, (fixed.name, fixed.value))
-        return (*found, *((key.name, None) for key in self.tied_key))
+        added: tuple[AddedKey, ...] = (*self.tied_key, *self.groups)
+        return (*found, *((key.name, None) for key in added))
 
 
 @dataclass(frozen=True)

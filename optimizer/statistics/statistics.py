@@ -131,7 +131,12 @@ class Statistics(Given):
         return math.prod(self.selectivities[text] for text in texts)
 
     def selectivity(self, condition: Expression, symbols: SymbolsByAlias) -> float:
-        """The share of combinations of events that satisfy a joint predicate."""
+        """The share of combinations of events that satisfy a joint predicate.
+
+        One that speaks of no event is taken to hold.
+        """
+        if not ex.aliases(condition):
+            return 1.0
         for text in joint_texts(condition, symbols):
             if (known := self.selectivities.get(text)) is not None:
                 return known

@@ -108,6 +108,22 @@ def test_a_session_ends_with_a_gap_and_gives_a_row_then() -> None:
     assert rows_of(pattern, with_b) == [(8, "COUNT(*)", 1)]
 
 
+def test_a_negation_in_an_and_of_a_session_looks_no_further_than_the_last_event() -> None:
+    stream = {"time": "ts", "type": "kind", "unit": "ms", "sequence": "seq"}
+    text = "PATTERN AND(A a, !C n) RETURN a.x WITHIN SESSION 3 ms"
+    workload = load_bound({"stream": stream, "queries": [text]})
+    rows = [{"ts": 1, "seq": n, "kind": "AC"[n], "k": 0, "x": 0, "y": 0} for n in range(2)]
+    events = events_of(workload, rows)
+    found = run_local(workload, events)
+    assert multiset([found]) == multiset([run_oracle(workload, events)])
+    assert found.matches.num_rows == 1
+
+
+def test_a_condition_on_no_component_has_a_cost() -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE 1 < 2 AGG COUNT(*) WITHIN SESSION 3 ms"
+    assert rows_of(query, [(1, "A", 0), (2, "B", 0)]) == [(5, "COUNT(*)", 1)]
+
+
 def test_windows_from_the_first_event_of_each_partition() -> None:
     events = [(3, "A", 0), (4, "A", 1), (8, "A", 0)]
     query = "PATTERN A a PARTITION BY k AGG COUNT(*) WITHIN 4 ms SLIDE 4 ms WINDOWS FROM FIRST"
