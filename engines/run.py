@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engines.access.choice import AccessChoice
+    from engines.access.summed_rows import SummedRun
     from engines.input.batches import FileSource
     from engines.input.event_table import Events, Faults
+    from engines.results.chunks import RowChunk
     from engines.spark.batch.progress import BatchProgress as SparkProgress
     from engines.spark.stream.job import StreamProgress
     from optimizer.ir.query import BoundWorkload
@@ -85,7 +87,7 @@ def _run_local(
     from engines.columns.occurrences import Occurrences
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan
-    from engines.local.run import SlicedRun
+    from engines.local.run import SlicedRun, within_limit
     from engines.local.slices import give_back_memory
     from engines.local.threads import SliceThreads, threads_for
     from engines.results.first_rows import FirstRows
@@ -119,7 +121,24 @@ def _run_local(
             output = stack.enter_context(FileOutput(sink.path, *kinds, structs=structs))
         elif structs is not None:
             output = StructRows(structs)
-        for number, (program, events_in, slices, access) in enumerate(readings):
+
+        def write(chunks: Iterator[RowChunk], cpu: Callable[[], int] = lambda: 0) -> None:
+            """Take the rows of a slice, or of all; `cpu` is that of the threads that make them."""
+            taken = 0
+            while True:
+                with stages("run", is_new=not taken):
+                    chunk = next(chunks, None)
+                if chunk is None:
+                    break
+                operator, taken = f"sink-{chunk.kind}", taken + 1
+                writing = all_threads(account, operator, cpu)
+                with stages("write", is_new=taken == 1), writing:
+                    output.take(chunk)
+                account.count(operator, len(chunk), len(chunk))
+                rows[chunk.query] += len(chunk)
+
+        edges = 0  # events that are read besides those of slices
+        for number, (program, events_in, slices, access, summed) in enumerate(readings):
             context = RunContext(execution.options, account, fallbacks, ledger)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
             seen = Occurrences(program.workload)
@@ -144,18 +163,7 @@ def _run_local(
                     times.add(piece.own.ticks)
                     monitor.on_events(piece.own)
                 output.add(empty_results(piece.events.time_type))
-                chunks, taken = threads.chunks(piece), 0
-                while True:
-                    with stages("run", is_new=not taken):
-                        chunk = next(chunks, None)
-                    if chunk is None:
-                        break
-                    operator, taken = f"sink-{chunk.kind}", taken + 1
-                    writing = all_threads(account, operator, threads.cpu_nanoseconds)
-                    with stages("write", is_new=taken == 1), writing:
-                        output.take(chunk)
-                    account.count(operator, len(chunk), len(chunk))
-                    rows[chunk.query] += len(chunk)
+                write(threads.chunks(piece), threads.cpu_nanoseconds)
                 passed = round(time.perf_counter() - began, 4)
                 held = len(piece.events) - own
                 until = shown_time(piece.events, piece.stop)
@@ -163,6 +171,12 @@ def _run_local(
                 monitor.on_slice(progress, rows, account)
                 give_back_memory()
             threads.close()
+            if summed is not None:
+                output.add(empty_results(events_in.time_type))
+                write(within_limit(summed.chunks(account), context))
+                more = {name: n for name, n in summed.source.read.items() if name != "of"}
+                report.read = dict(Counter(report.read) + Counter(more))
+                edges += summed.events
             report.unbounded += run.unbounded if pieces > 1 else ()
             report.is_cut = pieces > 1
             report.decisions += context.decisions
@@ -182,7 +196,7 @@ def _run_local(
     first = readings[0]
     report.span_seconds = times.seconds(first.source.tick)
     if first.access.groups is not None:  # what is not read is there all the same
-        report.read["events"], report.events = report.events, first.access.of_events
+        report.read["events"], report.events = report.events + edges, first.access.of_events
         report.span_seconds = first.access.span_seconds(first.source.tick)
     odd = times.notes(first.source.time_type, first.program.workload.stream)
     if all(reading.access.groups is None for reading in readings):
@@ -216,6 +230,7 @@ class _Reading(NamedTuple):
     source: FileSource
     slices: Callable[[Any], Iterator[Any]]
     access: AccessChoice
+    summed: SummedRun | None  # queries that are answered from blocks
 
 
 def _opened(
@@ -224,8 +239,10 @@ def _opened(
     """The queries over the source's columns, and what reads it: one scan for all that share, or one
     for each query."""
     from engines.access.choice import choose_access, why_all_events
+    from engines.access.summed_rows import SummedRun
     from engines.input.batches import FileSource
     from engines.input.event_table import Faults
+    from engines.local.slices import slices_of
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)
@@ -244,12 +261,20 @@ def _opened(
         # What is no event must not depend on the query, and who watches sees all that queries read.
         whole = source.on_error == "skip" or (monitor.reads_events and not number)
         columns = program.workload if whole else part.workload
-        slices = _slices(files, part, columns, source, execution)
         obstacle = why_all_events(source, execution, monitor)
         access = choose_access(files, part.workload, execution.access, obstacle)
         if access.groups is not None:
             files.only(access.groups)
-        readings.append(_Reading(part, files, slices, access))
+        summed = None
+        if access.summed is not None:
+            names = {one.query.name for one in access.summed.queries}
+            edges = FileSource(source.path, workload.stream, Faults(), schema=files.schema)
+            edges.only(access.edges or {})
+            summed = SummedRun(access.summed, part.of_queries(names), edges)
+            part = part.of_queries({query.name for query in part.workload.queries} - names)
+            columns = part.workload
+        slices = slices_of(files, part, columns, source, execution)
+        readings.append(_Reading(part, files, slices, access, summed))
     return program.workload, readings
 
 
@@ -263,38 +288,6 @@ class _ScanProgress:
 
     def __call__(self, part: float) -> None:
         self.monitor.on_progress((self.number + part) / self.scans)
-
-
-def _slices(
-    events: FileSource,
-    program: Program,
-    read: BoundWorkload,
-    source: EventSource,
-    execution: Execution,
-) -> Callable[[Any], Iterator[Any]]:
-    """What cuts the events of a source into slices; of the columns that queries read."""
-    from engines.input.batches import Lateness, named_columns, needed_columns
-    from engines.local.slices import RUN_SLICE_EVENTS, SliceSize, cut
-
-    stream = program.workload.stream
-    events.assume(named_columns(read))
-    columns = needed_columns(read, events.schema.names)
-    late = stream.lateness if source.disorder is None else source.disorder
-    lateness = Lateness(
-        None if late is None else -(-late // events.tick),
-        source.disorder is not None,
-        events.tick,
-        stream.time,
-        events.faults,
-    )
-    schema = events.schema.empty_table().select(columns).schema
-    slicing = SliceSize(execution.slice_rows or RUN_SLICE_EVENTS)
-
-    def slices(run: Any) -> Iterator[Any]:
-        batches = events.batches(columns)
-        return cut(batches, schema, stream, lateness, run.reach, slicing, run.carried)
-
-    return slices
 
 
 def fitted(
@@ -421,7 +414,8 @@ def _run_spark(
                 program = fitted(plan, opened.files.kinds, workload, opened.files)
                 opened.files.assume(named_columns(program.workload))
                 obstacle = why_all_events(source, execution, monitor)
-                access = choose_access(opened.files, program.workload, execution.access, obstacle)
+                wanted, queries = execution.access, program.workload
+                access = choose_access(opened.files, queries, wanted, obstacle, with_sums=False)
                 opened.kept = access.groups
                 read = will_read(opened.files, program.workload, access)
             with stages("start"):

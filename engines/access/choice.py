@@ -11,13 +11,16 @@ from typing import Literal as OneOf
 import numpy as np
 import pyarrow.parquet as pq
 
+from engines.access.block_sums import BlockSums, summed_queries
 from engines.access.footers import Footers, chosen_groups, open_footers
 from engines.access.index_files import StaleIndexError
 from engines.access.needed import spots_in_blocks
 from engines.access.possible import PossibleEvents
-from engines.access.probe_choice import AccessCosts, SpotsByProbes, best_probes
+from engines.access.probe_choice import AccessCosts, ReadingCost, SpotsByProbes, best_probes
 from engines.access.probes import Prober
 from engines.access.stored_blocks import StoredEvents, open_stored
+from engines.access.sum_choice import worth_summing
+from engines.access.summed_blocks import SummedBlocks
 from engines.execution import Access, EventSource, Execution, Monitor
 from engines.input.batches import FileSource, needed_columns
 from engines.input.event_files import ParquetFile, bytes_of, places_of
@@ -77,6 +80,8 @@ class AccessChoice:
     probes: tuple[Mapping[str, Any], ...] = ()  # of secondary indexes
     cost: float = 0.0  # nanoseconds, of probes and of reading and running over events
     bound: float = 0.0  # no choice of probes costs less
+    summed: SummedBlocks | None = None  # of what is not read, for aggregates of it
+    edges: Mapping[str, Sequence[int]] | None = None  # row groups that these aggregates read
 
     def span_seconds(self, tick: int) -> float | None:
         """From the first event to the last, read or not."""
@@ -98,6 +103,8 @@ class AccessChoice:
                 "cost": round(self.cost),
                 "bound": round(self.bound),
             }
+        if self.summed is not None:
+            found["summed"] = self.summed.document()
         if self.queries:
             found["queries"] = [query.document() for query in self.queries]
         if self.warnings:
@@ -110,11 +117,13 @@ def choose_access(
     workload: BoundWorkload,
     wanted: Access = "auto",
     obstacle: str | None = None,
+    with_sums: bool = True,
 ) -> AccessChoice:
     """How the events of a source are read for a workload.
 
     An `obstacle` is why they are all needed, whatever the queries. What cannot be pruned is read
-    as a whole, also where an index is `wanted`; `why` then has the reason.
+    as a whole, also where an index is `wanted`; `why` then has the reason. Where the reader goes by
+    them, aggregates may be put together from blocks, `with_sums`.
     """
     if wanted == "scan":
         return AccessChoice("scan", "as was asked for")
@@ -133,17 +142,17 @@ def choose_access(
         return AccessChoice("scan", "there is one row group at most")
     stored = open_stored(footers, with_indexes=wanted == "index")
     if wanted == "auto":
-        found = _Choice(source, workload, needs, footers, stored, wanted).made()
+        found = _Choice(source, workload, needs, footers, stored, wanted, with_sums).made()
         if not stored.is_indexed or found.cost < INDEX_NANOSECONDS:
             return found
         stored = open_stored(footers)
     try:
-        return _Choice(source, workload, needs, footers, stored, wanted).made()
+        return _Choice(source, workload, needs, footers, stored, wanted, with_sums).made()
     except StaleIndexError as error:  # which only reading it could tell
         warnings = [*stored.warnings, f"{error}: events are read without indexes; {REBUILD}"]
         plain = open_stored(footers, with_indexes=False)
         plain.warnings = warnings
-        return _Choice(source, workload, needs, footers, plain, wanted).made()
+        return _Choice(source, workload, needs, footers, plain, wanted, with_sums).made()
     finally:
         stored.close()
 
@@ -168,37 +177,47 @@ class _Choice:
     footers: Footers
     stored: StoredEvents
     wanted: Access
+    with_sums: bool
 
     def made(self) -> AccessChoice:
         stream, source = self.workload.stream, self.source
-        columns = sorted(read_columns(self.needs, stream))
-        blocks = self.stored.blocks(source, stream, columns)
+        summable = list(summed_queries(self.workload.queries, source.tick))
+        summable = summable if self.with_sums else []
+        columns = read_columns(self.needs, stream)
+        more = {name for one in summable for name in one.names}
+        blocks = self.stored.blocks(source, stream, sorted(columns | more))
         possible = PossibleEvents(blocks, stream)
+        rows = np.array([rows for file in self.footers.files for rows in file.rows], np.int64)
+        sums = BlockSums(self.stored, blocks, possible, source, stream)
+        reading = ReadingCost(
+            blocks.always_units(self.stored.units),
+            rows,
+            AccessCosts.of(len(columns)),
+            source.tick,
+            1 if stream.sequence is None else 0,
+        )
+        forced, spots_of = self.wanted == "index", spots_in_blocks(blocks, possible)
+        taken = worth_summing(summable, sums, self.needs, spots_of, reading, forced)
+        names = {one.query.name for one in taken}
+        rest = [needed for needed in self.needs if needed.query not in names]
         prober = Prober(self.stored, blocks, possible, source, stream)
-        groups = self.footers.row_groups(needed_columns(self.workload, source.schema.names))
         try:
-            found = best_probes(
-                self.needs,
-                SpotsByProbes(spots_in_blocks(blocks, possible), prober),
-                blocks.always_units(self.stored.units),
-                np.array([group.rows for group in groups], np.int64),
-                AccessCosts.of(len(columns)),
-                source.tick,
-                1 if stream.sequence is None else 0,
-                forced=self.wanted == "index",
-            )
+            found = best_probes(rest, SpotsByProbes(spots_of, prober), reading, forced)
         finally:
             prober.close()
+        none = np.zeros_like(reading.always)
+        edges = np.logical_or.reduce([none, *(sums.read_units(one) for one in taken)])
+        cost, bound = found.cost + reading.of(edges), found.bound + reading.of(edges)
         queries = tuple(
             QueryAccess(needed.query, int(mask.sum()))
-            for needed, mask in zip(self.needs, found.masks, strict=True)
+            for needed, mask in zip(rest, found.masks, strict=True)
         )
         warnings = tuple(self.stored.warnings)
         numbers, of = np.flatnonzero(found.kept).tolist(), self.stored.units
-        if len(numbers) == of:
+        if len(numbers) == of and not taken:
             why = "every row group can matter"
             return AccessChoice(
-                "scan", why, queries=queries, warnings=warnings, cost=found.cost, bound=found.bound
+                "scan", why, queries=queries, warnings=warnings, cost=cost, bound=bound
             )
         by = ["footers"]
         if self.stored.has_light:
@@ -206,26 +225,35 @@ class _Choice:
         if found.probes:
             by.append("secondary index")
         said = " and ".join(_SAID[each] for each in by)
+        why = f"{len(numbers):,} of {of:,} row groups can matter, by {said}" if rest else ""
+        summed = None
+        if taken:
+            summed = SummedBlocks.of(sums, taken, edges)
+            why = "; ".join(filter(None, (why, summed.sentence)))
         is_known = len(blocks) > 0 and not blocks.always.any()
         span = (int(blocks.low.min()), int(blocks.high.max())) if is_known else None
+        groups = self.footers.row_groups(needed_columns(self.workload, source.schema.names))
+        read = [groups[place] for place in [*numbers, *np.flatnonzero(edges).tolist()]]
         return AccessChoice(
             "index",
-            f"{len(numbers):,} of {of:,} row groups can matter, by {said}",
+            why,
             tuple(by),
             queries,
             chosen_groups(groups, numbers),
-            len(numbers),
+            len(read),
             of,
-            sum(groups[place].size for place in numbers),
+            sum(group.size for group in read),
             sum(group.size for group in groups),
-            sum(groups[place].rows for place in numbers),
+            sum(group.rows for group in read),
             sum(group.rows for group in groups),
             span,
             warnings,
             tuple(self._absent(possible)),
             tuple(found.probes),
-            found.cost,
-            found.bound,
+            cost,
+            bound,
+            summed,
+            chosen_groups(groups, np.flatnonzero(edges).tolist()),
         )
 
     def _absent(self, possible: PossibleEvents) -> Iterator[str]:

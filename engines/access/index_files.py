@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-VERSION = 1
+VERSION = 2
 FOLDER = ".sheaf-index"
 _STAMP = b"sheaf.index"  # in a side file's schema: which data file, as it was
 _FOOTER_END = 8  # bytes: the length of the footer, and the mark of Parquet

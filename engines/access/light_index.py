@@ -1,8 +1,8 @@
 """The light index: what is known of blocks of rows, smaller than row groups.
 
 Of each block it has the least and the greatest value of every column of numbers, texts, truth
-values and times, how many are null, the sum of numbers, and of columns with few texts the set of
-those that occur.
+values and times, how many are null, the exact sum of numbers, and of columns with few texts the set
+of those that occur.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engines.access.blocks import Int64s, Mask
+from engines.access.exact_parts import StretchSums, joined_parts, stretch_sums
 from engines.access.index_files import Manifest, StaleIndexError, folder_of, open_side
 from workloads.workload import NANOSECONDS
 
@@ -35,7 +36,8 @@ class ColumnSummary:
     least: list[Any]
     greatest: list[Any]
     nulls: Int64s
-    sums: npt.NDArray[np.float64] | None
+    sums: StretchSums | None
+    numbers: Int64s | None  # of values that are summed up, which a NaN is not
     values: list[set[str]] | None  # of each block, while they are few
 
 
@@ -76,16 +78,18 @@ def summarized(column: pa.ChunkedArray, starts: Int64s) -> ColumnSummary:
     if kind == "bool":
         column = column.cast(pa.int8())
     values = np.asarray(pc.fill_null(column, 0))
-    sums = None
-    if kind in ("int", "float"):
-        with np.errstate(all="ignore"):
-            sums = np.add.reduceat(np.where(valid, values, 0).astype(np.float64), starts)
+    sums = numbers = None
+    row = np.append(starts, len(values))
     if kind == "float":
         values = values.astype(np.float64)
         valid = valid & ~np.isnan(values)
+        numbers = np.add.reduceat(valid.astype(np.int64), starts)
+        sums = stretch_sums(values, ~valid, row)
         low: Any = np.inf
         high: Any = -np.inf
     else:
+        if kind == "int":
+            sums = stretch_sums(values.astype(np.int64), ~valid, row)
         low, high = np.iinfo(values.dtype).max, np.iinfo(values.dtype).min
     some = np.logical_or.reduceat(valid, starts)
     least = np.minimum.reduceat(np.where(valid, values, low), starts).tolist()
@@ -95,6 +99,7 @@ def summarized(column: pa.ChunkedArray, starts: Int64s) -> ColumnSummary:
         [v if any_ else None for v, any_ in zip(greatest, some, strict=True)],
         nulls,
         sums,
+        numbers,
         None,
     )
 
@@ -124,6 +129,7 @@ def _texts(column: pa.ChunkedArray, valid: Mask, starts: Int64s, nulls: Int64s) 
         [shown[r] for r in least],
         [shown[r] if r >= 0 else None for r in greatest],
         nulls,
+        None,
         None,
         values,
     )
@@ -208,10 +214,25 @@ def _stored(number: int, parts: list[ColumnSummary], type_: pa.DataType) -> dict
         f"max_{number}": values("greatest"),
         f"nulls_{number}": pa.array([int(n) for part in parts for n in part.nulls], pa.int64()),
     }
-    if all(part.sums is not None for part in parts) and kind in ("int", "float"):
-        sums = [float(s) for part in parts if part.sums is not None for s in part.sums]
-        columns[f"sum_{number}"] = pa.array(sums, pa.float64())
+    found = [part.sums for part in parts if part.sums is not None]
+    if found:
+        unknown = ~np.concatenate([sums.known for sums in found])
+        for place, sums in enumerate(joined_parts([sums.parts for sums in found])):
+            columns[f"sum_{number}_{place}"] = pa.array(sums, mask=unknown)
+    counted = [part.numbers for part in parts if part.numbers is not None]
+    if counted:
+        columns[f"number_{number}"] = pa.array(np.concatenate(counted))
     return columns
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTotals:
+    """What a column comes to in each block: how many values, the parts of their sum, extremes."""
+
+    number: Int64s
+    sums: StretchSums | None
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
 
 
 class LightIndex:
@@ -238,6 +259,35 @@ class LightIndex:
         wanted = [f"min_{number}", f"max_{number}", f"nulls_{number}"]
         table = self._read(wanted)
         return tuple(table.column(each).to_pylist() for each in wanted)
+
+    def totals(self, name: str) -> BlockTotals | None:
+        """What a column comes to; None where it has none. Only numbers have sums and extremes."""
+        if name not in self.about:
+            return None
+        number, kind = self.about[name]["number"], self.about[name]["kind"]
+        names = self._file.schema_arrow.names
+        parts = [n for n in names if n.startswith(f"sum_{number}_")]
+        counted = f"number_{number}"
+        least, greatest, nulls = f"min_{number}", f"max_{number}", f"nulls_{number}"
+        more = [least, greatest, *parts] if kind in ("int", "float") else []
+        table = self._read([nulls, *more, *([counted] if counted in names else [])])
+        if counted in names:
+            values = table.column(counted).to_numpy()
+        else:
+            values = self.rows - table.column(nulls).to_numpy()
+        none = np.zeros(0)
+        if not more:
+            return BlockTotals(values, None, none, none)
+        extremes = [
+            np.asarray(pc.fill_null(table.column(name).cast(pa.float64(), safe=False), empty))
+            for name, empty in ((least, np.inf), (greatest, -np.inf))
+        ]
+        sums = None
+        if parts:
+            known = np.asarray(pc.is_valid(table.column(parts[0])))
+            whole = [np.asarray(pc.fill_null(table.column(name), 0)) for name in parts]
+            sums = StretchSums(np.array(whole), known)
+        return BlockTotals(values, sums, *extremes)
 
     def sets(self, name: str) -> tuple[tuple[str, ...], npt.NDArray[np.uint64]] | None:
         """The few texts of a column, and which of them each block has."""

@@ -34,8 +34,34 @@ class AccessCosts:
         """For events of which so many columns decide about queries."""
         return AccessCosts(row=30.0 + 12.0 * max(columns, 1))
 
-    def reading(self, kept: Mask, rows: Int64s) -> float:
-        return float(self.row * rows[kept].sum() + self.group * kept.sum())
+
+@dataclass(frozen=True, eq=False)
+class ReadingCost:
+    """What reading row groups costs; times are in ticks of so many nanoseconds.
+
+    Some row groups are `always` read. An event is before another where it is `step` ticks earlier.
+    """
+
+    always: Mask
+    rows: Int64s
+    costs: AccessCosts
+    tick: int
+    step: int
+
+    def of(self, kept: Mask) -> float:
+        """Nanoseconds that reading these row groups takes, and running over them."""
+        return float(self.costs.row * self.rows[kept].sum() + self.costs.group * kept.sum())
+
+    def units(self, needed: NeededEvents, spots_of: SpotsOf) -> Mask:
+        """The row groups that a query needs."""
+        return needed_units(needed, spots_of, len(self.rows), self.tick, self.step)
+
+    def union(self, masks: Sequence[Mask]) -> Mask:
+        """The row groups that any query needs; none where there are no queries."""
+        if not masks:
+            return np.zeros_like(self.always)
+        found: Mask = np.logical_or.reduce([self.always, *masks])
+        return found
 
 
 @dataclass(eq=False)
@@ -69,11 +95,7 @@ class ProbeChoice:
 def best_probes(
     needs: Sequence[NeededEvents],
     spots: SpotsByProbes,
-    always: Mask,
-    rows: Int64s,
-    costs: AccessCosts,
-    tick: int,
-    step: int,
+    reading: ReadingCost,
     forced: bool = False,
 ) -> ProbeChoice:
     """Probe as long as it can pay, the most selective first; with `forced` all that there is.
@@ -81,36 +103,29 @@ def best_probes(
     What a probe finds is known only then, so that each is judged by what those before it have left
     to be saved: it is made where even its whole cost is less than that.
     """
-    units = len(rows)
-    masks = [needed_units(needed, spots, units, tick, step) for needed in needs]
-    kept = _union(masks, always)
+    masks = [reading.units(needed, spots) for needed in needs]
+    kept = reading.union(masks)
     offered = probes_of(spots.prober, _symbols(needs))
     helped = {probe.symbol for probe in offered}
-    fixed = always.copy()
-    for needed, mask in zip(needs, masks, strict=True):
-        if not helped & set(needed.symbols):
-            fixed |= mask
-    bound = costs.reading(fixed, rows)
+    fixed = [
+        mask for needed, mask in zip(needs, masks, strict=True) if not helped & set(needed.symbols)
+    ]
+    bound = reading.of(reading.always | reading.union(fixed)) if needs else 0.0
     spent = 0.0
     made = []
     for probe in offered:
-        price = costs.entry * probe.expected
-        if not forced and price >= costs.reading(kept, rows) - bound:
+        price = reading.costs.entry * probe.expected
+        if not forced and price >= reading.of(kept) - bound:
             continue
         entries = spots.take(probe)
         spent += price
         made.append(probe.document(entries))
         for place, needed in enumerate(needs):
             if probe.symbol in needed.symbols:
-                masks[place] = needed_units(needed, spots, units, tick, step)
-        kept = _union(masks, always)
-    return ProbeChoice(made, masks, kept, spent + costs.reading(kept, rows), bound)
+                masks[place] = reading.units(needed, spots)
+        kept = reading.union(masks)
+    return ProbeChoice(made, masks, kept, spent + reading.of(kept), bound)
 
 
 def _symbols(needs: Sequence[NeededEvents]) -> list[Symbol]:
     return list(dict.fromkeys(symbol for needed in needs for symbol in needed.symbols))
-
-
-def _union(masks: Sequence[Mask], always: Mask) -> Mask:
-    found: Mask = np.logical_or.reduce([always, *masks])
-    return found

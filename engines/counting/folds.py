@@ -22,7 +22,7 @@ from engines.columns.vectors import Vector
 from engines.counting.letters import CountResult, value_columns, wanted_values
 from engines.counting.pane_tables import WindowSpan, cuts_of
 from kernels.folds import cpu as kernel
-from kernels.folds.cpu import NO_NULLS, NONE, Digits
+from kernels.folds.cpu import NO_NULLS, NONE, Digits, PaneFolds
 from optimizer.ir.aggregates import InputColumn
 from optimizer.ir.pattern import Symbol, positive_events
 from optimizer.ir.query import Query
@@ -74,23 +74,23 @@ def count_folds(
     for q, query in enumerate(queries):
         (event,) = positive_events(query.pattern)
         by_symbol.setdefault(event.symbol, []).append(q)
-    found: dict[int, _Rows] = {}
+    found: dict[int, QueryRows] = {}
     events = 0
     for symbol, members in by_symbol.items():
-        stream = _SymbolEvents.of(columns, layout, symbol)
+        stream = SymbolEvents.of(columns, layout, symbol)
         events += stream.size
-        panes = _panes(stream, layout, [spans[q] for q in members])
+        panes = panes_of(stream, layout, [spans[q] for q in members])
         folded = _folds(panes, columns, [queries[q] for q in members])
-        windows: dict[WindowSpan, _Windows] = {}
+        windows: dict[WindowSpan, Windows] = {}
         for q in members:
             if spans[q] not in windows:
                 windows[spans[q]] = _windows(panes, layout, spans[q], is_count)
-            found[q] = _Rows(windows[spans[q]], folded)
-    return _joined(queries, [found[q] for q in range(len(queries))], events)
+            found[q] = QueryRows(windows[spans[q]], folded)
+    return joined_rows(queries, [found[q] for q in range(len(queries))], events)
 
 
 @dataclass(frozen=True, eq=False)
-class _SymbolEvents:
+class SymbolEvents:
     """The instances of a symbol: their rows, partition by partition; None are all of a layout."""
 
     rows: Int64s | None
@@ -104,16 +104,16 @@ class _SymbolEvents:
         return len(self.position)
 
     @staticmethod
-    def of(columns: Columns, layout: Layout, symbol: Symbol) -> _SymbolEvents:
+    def of(columns: Columns, layout: Layout, symbol: Symbol) -> SymbolEvents:
         mask = layout.taken(_instances(columns, symbol))
         if mask.all():
             partitions = np.arange(len(layout.starts) - 1)
             source = NONE if layout.untouched else layout.order
-            return _SymbolEvents(None, layout.starts, partitions, layout.position, source)
+            return SymbolEvents(None, layout.starts, partitions, layout.position, source)
         rows = np.flatnonzero(mask)
         partition = layout.partition[rows]
         starts = np.flatnonzero(np.diff(partition, prepend=-1))
-        return _SymbolEvents(
+        return SymbolEvents(
             rows,
             np.append(starts, len(rows)),
             partition[starts],
@@ -138,10 +138,10 @@ def _instances(columns: Columns, symbol: Symbol) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Panes:
+class Panes:
     """Stretches of a symbol's events."""
 
-    events: _SymbolEvents
+    events: SymbolEvents
     run: Int64s  # pointers to panes
     row: Int64s  # pointers to events by pane
 
@@ -154,38 +154,29 @@ class _Panes:
         return self.events.position[self.row[1:] - 1]
 
 
-def _panes(events: _SymbolEvents, layout: Layout, spans: Sequence[WindowSpan]) -> _Panes:
+def panes_of(events: SymbolEvents, layout: Layout, spans: Sequence[WindowSpan]) -> Panes:
     """Cut where windows open and close; without slides, one for the events of each moment."""
     if spans[0].slide:
         run, row = kernel.cut_panes(events.run, events.position, cuts_of(spans))
-        return _Panes(events, run, row)
+        return Panes(events, run, row)
     block = layout.block[:-1] if events.rows is None else layout.block[events.rows]
     changes = np.ones(len(block), bool)
     np.not_equal(block[1:], block[:-1], out=changes[1:])
     row = np.append(np.flatnonzero(changes), len(block))
-    return _Panes(events, np.searchsorted(row, events.run), row)
+    return Panes(events, np.searchsorted(row, events.run), row)
 
 
-class _Folded:
+class Folded:
     """Running totals of an attribute over panes, and its extremes in each."""
 
-    def __init__(self, panes: _Panes, vector: Vector, wanted: frozenset[str]) -> None:
-        values, nulls = vector.values, NO_NULLS if vector.nulls is None else vector.nulls
-        source, size = panes.events.source, panes.events.size
-        self.digits = NO_DIGITS
-        if vector.kind == "null":
-            values, nulls = np.zeros(len(values)), np.ones(len(values), bool)
-        elif vector.kind != "float":
-            values = values.astype(np.int64, copy=False)
-        if "sum" in wanted and vector.kind in ("float", "null"):
-            self.digits = kernel.digits_of(*kernel.spread(values, nulls, source), size)
-        elif "sum" in wanted:
-            self.digits = kernel.whole_digits_of(max(1, vector.bound), size)
-        extremes = bool(wanted & {"min", "max"})
-        found = kernel.fold_panes(values, nulls, source, panes.row, self.digits, extremes)
-        self.low, self.high = found.low, found.high
+    def __init__(self, found: PaneFolds, digits: Digits) -> None:
+        self.digits, self.low, self.high = digits, found.low, found.high
         self._number = _running(found.number)
         self._sums = [_running(digit) for digit in found.sums]
+
+    @staticmethod
+    def of(panes: Panes, vector: Vector, wanted: frozenset[str]) -> Folded:
+        return Folded(*fold_column(panes, vector, wanted))
 
     def number(self, low: Int64s, high: Int64s) -> Int64s:
         """Values in ranges of panes."""
@@ -197,24 +188,47 @@ class _Folded:
         return kernel.rounded_sums(differences, self.digits)
 
 
+def fold_column(panes: Panes, vector: Vector, wanted: frozenset[str]) -> tuple[PaneFolds, Digits]:
+    """What an attribute comes to in each pane, and how its sums are cut into digits."""
+    values, nulls = vector.values, NO_NULLS if vector.nulls is None else vector.nulls
+    source, size = panes.events.source, panes.events.size
+    digits = NO_DIGITS
+    if vector.kind == "null":
+        values, nulls = np.zeros(len(values)), np.ones(len(values), bool)
+    elif vector.kind != "float":
+        values = values.astype(np.int64, copy=False)
+    if "sum" in wanted and vector.kind in ("float", "null"):
+        digits = kernel.digits_of(*kernel.spread(values, nulls, source), size)
+    elif "sum" in wanted:
+        digits = kernel.whole_digits_of(max(1, vector.bound), size)
+    extremes = bool(wanted & {"min", "max"})
+    return kernel.fold_panes(values, nulls, source, panes.row, digits, extremes), digits
+
+
 def _running(numbers: Int64s) -> Int64s:
     totals = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(numbers, out=totals[1:])
     return totals
 
 
-def _folds(
-    panes: _Panes, columns: Columns, queries: Iterable[Query]
-) -> Mapping[InputColumn, _Folded | _Codes]:
-    """Each column that queries aggregate, folded once."""
+def wanted_folds(queries: Iterable[Query]) -> Mapping[InputColumn, set[str]]:
+    """The columns that queries aggregate, and to what: sums, minima, maxima, distinct values."""
     wanted: dict[InputColumn, set[str]] = {}
     for query in queries:
         for part in wanted_values(query):
             wanted.setdefault(part.column, set()).add(part.kind)
+    return wanted
+
+
+def _folds(
+    panes: Panes, columns: Columns, queries: Iterable[Query]
+) -> Mapping[InputColumn, Folded | _Codes]:
+    """Each column that queries aggregate, folded once."""
+    wanted = wanted_folds(queries)
     return {
         column: _Codes.of(panes, columns.input(column))
         if "distinct" in kinds
-        else _Folded(panes, columns.input(column), frozenset(kinds))
+        else Folded.of(panes, columns.input(column), frozenset(kinds))
         for column, kinds in wanted.items()
     }
 
@@ -227,7 +241,7 @@ class _Codes:
     row: Int64s  # pointers to them by pane
 
     @staticmethod
-    def of(panes: _Panes, vector: Vector) -> _Codes:
+    def of(panes: Panes, vector: Vector) -> _Codes:
         found = np.where(vector.present(), vector.values, -1).astype(np.int64)
         source = panes.events.source
         return _Codes(found[source] if source.size else found, panes.row)
@@ -238,7 +252,7 @@ class _Codes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Windows:
+class Windows:
     """The windows of a width and slide that hold events: ranges of panes."""
 
     low: Int64s
@@ -248,7 +262,7 @@ class _Windows:
     counts: Int64s
 
 
-def _windows(panes: _Panes, layout: Layout, span: WindowSpan, is_count: bool) -> _Windows:
+def _windows(panes: Panes, layout: Layout, span: WindowSpan, is_count: bool) -> Windows:
     ends = layout.position[layout.starts[panes.events.partition + 1] - 1]
     # A window counted in events ends with the stream; one in time is looked at until it is empty.
     limit = ends if is_count else ends + span.width
@@ -257,18 +271,18 @@ def _windows(panes: _Panes, layout: Layout, span: WindowSpan, is_count: bool) ->
     if is_count and span.slide:
         # The window may end with an event that is none of the symbol's.
         last = layout.rows_until(layout.partition[last], boundary) - 1
-    return _Windows(low, high, boundary, last, panes.row[high] - panes.row[low])
+    return Windows(low, high, boundary, last, panes.row[high] - panes.row[low])
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class QueryRows:
     """What a query's rows are made of."""
 
-    windows: _Windows
-    folded: Mapping[InputColumn, _Folded | _Codes]
+    windows: Windows
+    folded: Mapping[InputColumn, Folded | _Codes]
 
 
-def _joined(queries: Sequence[Query], found: Sequence[_Rows], events: int) -> CountResult:
+def joined_rows(queries: Sequence[Query], found: Sequence[QueryRows], events: int) -> CountResult:
     """The rows of all queries, one after the other."""
     ends = np.cumsum([0, *(len(rows.windows.low) for rows in found)])
     most = max(sum(2 if p.kind == "sum" else 1 for p in wanted_values(query)) for query in queries)

@@ -10,15 +10,20 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from engines.input.batches import Batch, Lateness
+from engines.input.batches import Batch, FileSource, Lateness, named_columns, needed_columns
 from engines.input.event_table import Events, from_table
 from optimizer.cost.stages import SLICE_EVENTS
-from optimizer.ir.query import Query, waits_for_window
+from optimizer.ir.query import BoundWorkload, Query, waits_for_window
 from workloads.workload import Stream
+
+if TYPE_CHECKING:
+    from engines.execution import EventSource, Execution
+    from engines.program import Program
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU library
 
@@ -259,3 +264,32 @@ def appended(first: Events, second: Events) -> Events:
 def _concatenated(first: Events, second: Events) -> pa.Table:
     # An unsigned column is one of integers or of doubles, by what its largest value is.
     return pa.concat_tables([first.table, second.table], promote_options="permissive")
+
+
+def slices_of(
+    events: FileSource,
+    program: Program,
+    read: BoundWorkload,
+    source: EventSource,
+    execution: Execution,
+) -> Callable[[Any], Iterator[Any]]:
+    """What cuts the events of a source into slices; of the columns that queries read."""
+    stream = program.workload.stream
+    events.assume(named_columns(read))
+    columns = needed_columns(read, events.schema.names)
+    late = stream.lateness if source.disorder is None else source.disorder
+    lateness = Lateness(
+        None if late is None else -(-late // events.tick),
+        source.disorder is not None,
+        events.tick,
+        stream.time,
+        events.faults,
+    )
+    schema = events.schema.empty_table().select(columns).schema
+    slicing = SliceSize(execution.slice_rows or RUN_SLICE_EVENTS)
+
+    def slices(run: Any) -> Iterator[Any]:
+        batches = events.batches(columns)
+        return cut(batches, schema, stream, lateness, run.reach, slicing, run.carried)
+
+    return slices

@@ -97,7 +97,7 @@ class NeededEvents:
 
 def needed_events(query: Query) -> NeededEvents:
     """Which events a query needs; raises `NotIndexedError` where it can be any."""
-    _check(query)
+    check_known(query)
     try:
         readings = alternatives(query.pattern)
     except TooLargeError as error:
@@ -117,7 +117,7 @@ def needed_events(query: Query) -> NeededEvents:
     return NeededEvents(query.name, tuple(dict.fromkeys(staged)), tuple(near), query.window.size)
 
 
-def _check(query: Query) -> None:
+def check_known(query: Query) -> None:
     """Refuse queries that say more than the rules here know of."""
     if is_funnel(query):
         raise NotIndexedError("it is a funnel, and every key has a level")

@@ -12,12 +12,20 @@ def access_text(access: Mapping[str, Any]) -> str:
     """`index (footers): 6 of 123 row groups, 4.9 % of 2,000,000 events, 2.5 MB of 50.9 MB`."""
     if access["method"] == "scan":
         return f"scan: {access['why']}"
+    summed = access.get("summed")
+    said = f"; {summed_text(summed)}" if summed else ""
     part = access["events"] / max(access["of_events"], 1)
     return (
         f"index ({', '.join(access['by'])}): {access['row_groups']:,} of {access['of']:,} row "
         f"groups, {100 * part:.2g} % of {access['of_events']:,} events, "
-        f"{size_text(access['bytes'])} of {size_text(access['of_bytes'])}"
+        f"{size_text(access['bytes'])} of {size_text(access['of_bytes'])}{said}"
     )
+
+
+def summed_text(summed: Mapping[str, Any]) -> str:
+    """`1,858 of 1,954 blocks are summed up for hourly`."""
+    names = ", ".join(summed["queries"])
+    return f"{summed['blocks']:,} of {summed['of']:,} blocks are summed up for {names}"
 
 
 def size_text(size: float) -> str:
