@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from engines.columns.layout import ArrangedEvents
 from engines.counting.kept_queue import GroupQueue, QueueLetters
 from engines.counting.kept_units import KeptPart, LetteredUnit
 from engines.counting.letters import CountingPlan, CountResult, RelevantEvents
+from engines.counting.product import CompiledTables
 from engines.counting.rows import Selected
 from engines.program import CountingUnit
 from engines.results.json_text import KeyTexts
@@ -59,6 +61,15 @@ class TimedState:
         )
 
 
+class KeptUnit(NamedTuple):
+    """A unit, what is known of its queries, and where its tables are kept."""
+
+    plan: CountingPlan
+    unit: CountingUnit
+    spans: Spans
+    compiled: CompiledTables
+
+
 @dataclass
 class KeptPlaces:
     """Key, time and sequence of results, a row each."""
@@ -88,9 +99,9 @@ class KeptCounters:
     For windows in time, and queries of which each `can_keep` holds.
     """
 
-    def __init__(self, units: Sequence[tuple[CountingPlan, CountingUnit, Spans]]) -> None:
+    def __init__(self, units: Sequence[KeptUnit]) -> None:
         self._units = [LetteredUnit(*unit) for unit in units]
-        self._width = max(spans.widest for _, _, spans in units)
+        self._width = max(unit.spans.widest for unit in units)
         self._queue = GroupQueue(len(units))
         self._runs: dict[str | None, int] = {}
         self._keys = pa.array([], pa.string())
@@ -100,18 +111,14 @@ class KeptCounters:
         self._by_run = np.zeros(0, np.int64)  # and by run
 
     @staticmethod
-    def of(
-        units: Sequence[tuple[CountingPlan, CountingUnit, Spans]], state: TimedState, since: int
-    ) -> KeptCounters | None:
+    def of(units: Sequence[KeptUnit], state: TimedState, since: int) -> KeptCounters | None:
         """What is kept of a state; None where that does not pay, or counts might pass 2^62."""
         kept = KeptCounters(units)
         kept._keys = state.keys
         kept._runs = {key: run for run, key in enumerate(state.keys.to_pylist())}
         event = np.append(0, np.cumsum(state.sizes))
         codes = kept._coded(state.codes, state.sets)
-        if not kept._arrive(state.run, state.position, event, codes):
-            return None
-        if not kept._pays(_PER_EVENT // 2):
+        if not kept._arrive(state.run, state.position, event, codes, _PER_EVENT // 2):
             return None
         for unit, letters in zip(kept._units, kept._queue.letters, strict=True):
             for part in unit.parts:
@@ -121,9 +128,10 @@ class KeptCounters:
         kept._let_go(since)
         return kept
 
-    def _pays(self, most: int) -> bool:
+    def _pays(self, events: int, most: int) -> bool:
+        """Are there at most so many counters for each event?"""
         counters = sum(part.size(len(self._keys)) for u in self._units for part in u.parts)
-        return counters <= most * (self._queue.held + _FREE)
+        return counters <= most * (self._queue.held + events + _FREE)
 
     @property
     def nbytes(self) -> int:
@@ -175,10 +183,7 @@ class KeptCounters:
         if key:
             starts = np.repeat(new.event[:-1][order] - event[:-1], sizes)
             codes = codes[starts + np.arange(len(codes))]
-        if not self._arrive(runs[order], new.position[order], event, codes):
-            return None
-        if not self._pays(_PER_EVENT):
-            self._queue.take_back()
+        if not self._arrive(runs[order], new.position[order], event, codes, _PER_EVENT):
             return None
         last = arranged.layout.order[new.used[new.event[1:] - 1][order]]
         found = []
@@ -255,8 +260,10 @@ class KeptCounters:
         groups = TimedGroups(queue.run, queue.position, queue.event, letters.stay, letters.move)
         return groups, progress
 
-    def _arrive(self, run: Int64s, position: Int64s, event: Int64s, codes: Int64s) -> bool:
-        """Put groups behind those that are there; False where that cannot be."""
+    def _arrive(
+        self, run: Int64s, position: Int64s, event: Int64s, codes: Int64s, most_counters: int
+    ) -> bool:
+        """Put groups behind those that are there; False where that cannot be, or does not pay."""
         self._held += np.bincount(codes, minlength=len(self._sets))
         grown = np.zeros(len(self._keys), np.int64)
         grown[: len(self._by_run)] = self._by_run
@@ -271,9 +278,12 @@ class KeptCounters:
             if not all(part.fits(unit.letters) for part in unit.parts):
                 return False
             letters.append(found)
-        for unit in self._units:
             for part in unit.parts:
-                part.prepare(unit.letters, len(self._keys), len(position))
+                part.compile(unit.letters)
+        if not self._pays(len(codes), most_counters):
+            return False
+        for part in (part for unit in self._units for part in unit.parts):
+            part.make_room(len(self._keys), len(position))
         self._queue.append(run, position, event, codes, letters)
         return True
 

@@ -63,10 +63,6 @@ class GroupQueue:
             own.stay[groups], own.move[first : first + events] = stay, move
         self.stop += many
 
-    def take_back(self) -> None:
-        """Leave the groups that are new out again."""
-        self.stop = self.fresh
-
     def arrived(self, horizon: int) -> tuple[Int64s, Int64s]:
         """Nothing is new any more, and what is not behind a time is gone.
 

@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engines.counting.compile import compile_steps
-from engines.counting.letters import ONE_WORD, CountingPlan, bits_of_symbols, with_letters
+from engines.counting.letters import ONE_WORD, CountBounds, CountingPlan, with_letters
 from engines.counting.pretree import Member, by_start, members_by_tree, tree_of
+from engines.counting.product import CompiledTables
 from engines.counting.tables import Letters
 from engines.program import CountingUnit
 from kernels.groups import Spans
@@ -63,7 +63,10 @@ class KeptPart(Protocol):
     def most_rows(self, runs: int) -> int:
         """How many rows it may give at one time."""
 
-    def prepare(self, letters: Letters, runs: int, groups: int) -> None:
+    def compile(self, letters: Letters) -> None:
+        """Make the tables for these letters."""
+
+    def make_room(self, runs: int, groups: int) -> None:
         """Make room for runs and groups that are new."""
 
     def advance(
@@ -78,8 +81,10 @@ class KeptPart(Protocol):
 class _Reversible:
     """The counters of each key, see `kernels.reversible`."""
 
-    def __init__(self, plan: CountingPlan, queries: Int64s, width: int, slide: int) -> None:
-        self._terms = [plan.terms[q] for q in queries]
+    def __init__(
+        self, plan: CountingPlan, queries: Int64s, width: int, slide: int, compiled: CompiledTables
+    ) -> None:
+        self._plan, self._compiled = plan, compiled
         self._queries, self.width, self.slide, self.head = queries, width, slide, 0
         self._letters: int | None = None  # how many the steps are for
         self._steps: Steps
@@ -98,14 +103,17 @@ class _Reversible:
         return runs * len(self._steps.start)
 
     def most_rows(self, runs: int) -> int:
-        return len(self._terms) * (runs if self.slide else 1)
+        return len(self._queries) * (runs if self.slide else 1)
 
-    def prepare(self, letters: Letters, runs: int, groups: int) -> None:
+    def compile(self, letters: Letters) -> None:
         if self._letters is None:
             self._letters = len(letters.moves)
-            self._steps = compile_steps(self._terms, letters)
+            queries = tuple(self._queries.tolist())
+            self._steps = self._compiled.steps(self._plan, queries, letters, (0,) * len(queries))
             self._counts = np.zeros((0, len(self._steps.start)), np.uint64)
             self._silent = self._steps._replace(trigger=np.zeros_like(self._steps.trigger))
+
+    def make_room(self, runs: int, groups: int) -> None:
         if runs > len(self._counts):
             grown = np.empty((max(2 * len(self._counts), runs), len(self._steps.start)), np.uint64)
             grown[: self._runs] = self._counts[: self._runs]
@@ -148,7 +156,7 @@ class _Prefixes:
     def most_rows(self, runs: int) -> int:
         return len(self._members) * (runs if self.slide else 1)
 
-    def prepare(self, letters: Letters, runs: int, groups: int) -> None:
+    def compile(self, letters: Letters) -> None:
         known = (len(letters.moves), len(letters.stays))
         if self._tree is None or known != self._known:
             self._tree, self._known = tree_of(self._members, letters), known
@@ -157,14 +165,16 @@ class _Prefixes:
             counts = np.zeros((0, len(self._tree.parent)), np.uint64)
             size = np.zeros(1, np.int64)
             self._starts = kernel.KeptStarts(counts, none, none, none, none, size)
-        self._make_room(groups)
+
+    def make_room(self, runs: int, groups: int) -> None:
+        self._gather(groups)
         grown = np.full(runs - len(self._starts.first), -1, np.int64)
         if len(grown):
             first = np.append(self._starts.first, grown)
             last = np.append(self._starts.last, grown)
             self._starts = self._starts._replace(first=first, last=last)
 
-    def _make_room(self, groups: int) -> None:
+    def _gather(self, groups: int) -> None:
         """Move the active STARTs to the front, where there are not enough places behind them."""
         starts = self._starts
         size, capacity = int(starts.size[0]), len(starts.started)
@@ -208,7 +218,9 @@ def _moved(places: Int64s, by: int) -> Int64s:
 class LetteredUnit:
     """A unit of queries, with its letters for events of all batches."""
 
-    def __init__(self, plan: CountingPlan, unit: CountingUnit, spans: Spans) -> None:
+    def __init__(
+        self, plan: CountingPlan, unit: CountingUnit, spans: Spans, compiled: CompiledTables
+    ) -> None:
         self.plan, self.unit = plan, unit
         self._symbols = frozenset(plan.symbols)
         self._watched = any(m.watched_symbols for ms in plan.machines for m in ms)
@@ -219,8 +231,8 @@ class LetteredUnit:
         self._stays: dict[Symbols, int] = {frozenset(): 0}
         self._by_code = np.zeros(0, np.int64)  # the letter of each set, where no stay matters
         self._incidence = np.zeros((len(plan.symbols), 0), np.int64)
-        self._known: dict[tuple[int, ...], bool] = {}
-        self.parts = list(_parts(plan, unit, spans))
+        self._bounds = CountBounds(plan)
+        self.parts = list(_parts(plan, unit, spans, compiled))
 
     def lettered(
         self, codes: Int64s, sets: Sequence[Symbols], event: Int64s
@@ -261,22 +273,17 @@ class LetteredUnit:
             self._incidence = np.array(
                 [[symbol in symbols for symbols in sets] for symbol in self.plan.symbols], np.int64
             ).reshape(len(self.plan.symbols), len(sets))
-        # The next power of two, so that the answer is known for most batches.
-        events = np.minimum(self._incidence @ number, most)
-        bits = tuple(int(n).bit_length() for n in events)
-        if bits not in self._known:
-            bounds = {s: 1 << b for s, b in zip(self.plan.symbols, bits, strict=True)}
-            every = range(len(self.plan.queries))
-            self._known[bits] = bool((bits_of_symbols(self.plan, every, bounds) >= ONE_WORD).any())
-        return self._known[bits]
+        return bool((self._bounds.bits(self._incidence @ number, most) >= ONE_WORD).any())
 
 
-def _parts(plan: CountingPlan, unit: CountingUnit, spans: Spans) -> Iterator[KeptPart]:
+def _parts(
+    plan: CountingPlan, unit: CountingUnit, spans: Spans, compiled: CompiledTables
+) -> Iterator[KeptPart]:
     pairs = [(int(w), int(s)) for w, s in zip(spans.width, spans.slide, strict=True)]
     if unit.engine in ("product", "panes"):
         for pair in dict.fromkeys(pairs):
             queries = np.array([q for q, own in enumerate(pairs) if own == pair], np.int64)
-            yield _Reversible(plan, queries, *pair)
+            yield _Reversible(plan, queries, *pair, compiled)
         return
     for members in members_by_tree(plan, by_start if unit.engine in _TREES else None):
         for pair in dict.fromkeys(pairs[member.query] for member in members):

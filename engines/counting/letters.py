@@ -458,6 +458,36 @@ def bits_of_counts(plan: CountingPlan, prepared: LetterGroups, spans: Spans) -> 
     return bits
 
 
+class CountBounds:
+    """Upper bounds of counts by how many events there are, which are the same for most batches."""
+
+    def __init__(self, plan: CountingPlan) -> None:
+        self._plan = plan
+        self._known: dict[tuple[int, ...], Float64s] = {}
+
+    def bits(self, events: Int64s, most: int) -> Float64s:
+        """By query, of how many bits the matches in a window may be.
+
+        `events` are those of each symbol of the plan, and `most` all of one partition.
+        """
+        # The next power of two, so that the answer is known.
+        lengths = tuple(int(n).bit_length() for n in np.minimum(events, most))
+        if lengths not in self._known:
+            bounds = {s: 1 << b for s, b in zip(self._plan.symbols, lengths, strict=True)}
+            every = range(len(self._plan.queries))
+            self._known[lengths] = bits_of_symbols(self._plan, every, bounds)
+        return self._known[lengths]
+
+    def of_groups(self, prepared: LetterGroups, spans: Spans) -> Float64s:
+        """`bits_of_counts`, or higher ones where a number of one word is sure to hold all."""
+        groups, moves = prepared.groups, prepared.letters.moves
+        events = np.bincount(groups.move_letter, minlength=len(moves))
+        by_symbol = _by_symbol(self._plan, moves, events)
+        most = int(np.diff(groups.event[groups.run]).max(initial=0))
+        bits = self.bits(np.array([by_symbol[s] for s in self._plan.symbols], np.int64), most)
+        return bits_of_counts(self._plan, prepared, spans) if (bits >= ONE_WORD).any() else bits
+
+
 def may_overflow(plan: CountingPlan, prepared: LetterGroups, spans: Spans) -> bool:
     """Could a window hold 2^62 matches?"""
     return bool((bits_of_counts(plan, prepared, spans) >= ONE_WORD).any())

@@ -23,14 +23,15 @@ import pyarrow.compute as pc
 
 from engines.columns.layout import ArrangedEvents
 from engines.counting.chopconnect import connected_rows
-from engines.counting.kept import KeptCounters, KeptPlaces
+from engines.counting.joint_tables import joint_tables
+from engines.counting.kept import KeptCounters, KeptPlaces, KeptUnit
 from engines.counting.kept_units import can_keep
 from engines.counting.letters import (
+    CountBounds,
     CountingPlan,
     CountResult,
     LetterGroups,
     RelevantEvents,
-    bits_of_counts,
     counted,
     counted_by_query,
     joined_queries,
@@ -74,7 +75,7 @@ class _Counter:
     def __init__(self, unit: CountingUnit, inputs: Mapping[InputColumn, int], tick: int) -> None:
         self.spans = spans_of(unit.queries, tick)
         self.unit, self.plan, self.compiled = unit, CountingPlan(unit.queries), CompiledTables()
-        self.symbols = frozenset(self.plan.symbols)
+        self._bounds, self.symbols = CountBounds(self.plan), frozenset(self.plan.symbols)
         # Where its values stand among those of all units.
         self.inputs = np.array([inputs[column] for column in self.plan.inputs], np.int64)
 
@@ -86,7 +87,7 @@ class _Counter:
     def count(self, prepared: LetterGroups, batch: _Arrived, device: DeviceRequest) -> CountResult:
         """The rows that no earlier batch has given."""
         plan, unit, spans = self.plan, self.unit, self.spans
-        bits = bits_of_counts(plan, prepared, spans)
+        bits = self._bounds.of_groups(prepared, spans)
         dual = needs_floats(bits)
         match unit.engine:
             case "product":
@@ -229,10 +230,11 @@ class LiveCounter:
 
     def add(
         self, arranged: ArrangedEvents, until: int | None, outputs: Mapping[str, str] | None = None
-    ) -> list[tuple[Query, pa.Table]]:
-        """The rows of each query that are certain once all events up to `until` have come.
+    ) -> list[tuple[tuple[Query, ...], pa.Table]]:
+        """The rows that are certain once all events up to `until` have come, and whose they are.
 
-        None means that no more will come. `outputs` are the operators that rows are charged to.
+        None means that no more will come. A table is of one query where their rows are limited.
+        `outputs` are the operators that rows are charged to.
         """
         account = self._context.account
         found: list[tuple[_Counter, CountResult, ResultColumns]] = []
@@ -252,10 +254,15 @@ class LiveCounter:
                 found.append((counter, rows, _Places(batch, rows, self._is_count)))
             self._state = batch.left(self._held(batch.sets, batch.codes, batch.event), limit)
             self._wait = max(self._wait - 1, 0)
-        tables: list[tuple[Query, pa.Table]] = []
+        tables: list[tuple[tuple[Query, ...], pa.Table]] = []
+        is_limited = self._context.options.row_limit is not None
         for counter, rows, places in found:
             account.count(counter.unit.operator, counter.read(new), len(rows.group))
-            tables += result_tables(counter.unit.queries, rows, places, account, outputs)
+            given = (counter.unit.queries, rows, places, account, outputs)
+            if is_limited:
+                tables += (((query,), table) for query, table in result_tables(*given))
+            else:
+                tables += joint_tables(*given)
         return tables
 
     def _going_on(
@@ -268,7 +275,7 @@ class LiveCounter:
         is_little = len(new.codes) * self._windows <= self.held
         if self._kept is None and not self._wait and is_little:
             self._since = int(self._state.since.max(initial=NEVER))
-            units = [(counter.plan, counter.unit, counter.spans) for counter in self._keeping]
+            units = [KeptUnit(c.plan, c.unit, c.spans, c.compiled) for c in self._keeping]
             self._kept = KeptCounters.of(units, by_time(self._state), self._since)
             self._wait = _PATIENCE
         kept = self._kept

@@ -153,12 +153,18 @@ def _calls(spans: Spans, back: npt.NDArray[np.bool_], on_device: bool) -> Iterat
         yield np.flatnonzero(number == i)
 
 
+_LETTERINGS = 16  # that tables are kept for
+
+
 class CompiledTables:
-    """The tables of a plan's queries, kept for as long as the stream has the same letters."""
+    """The tables of a plan's queries, kept for as long as the stream has the same letters.
+
+    Parts of a stream that are counted in turns, such as the buckets of a live one, may each have
+    letters of their own.
+    """
 
     def __init__(self) -> None:
-        self._letters: Letters | None = None
-        self._found: dict[Hashable, Any] = {}
+        self._known: list[tuple[Letters, dict[Hashable, Any]]] = []  # what was used last: first
 
     def steps(
         self,
@@ -182,13 +188,17 @@ class CompiledTables:
         letters: Letters,
         *more: Hashable,
     ) -> Any:
-        if letters != self._letters:
-            self._letters, self._found = letters, {}
+        place = next((i for i, (own, _) in enumerate(self._known) if own == letters), None)
+        # As they are now: letters may grow.
+        own = Letters(list(letters.moves), list(letters.stays)), dict[Hashable, Any]()
+        known = own if place is None else self._known.pop(place)
+        self._known = [known, *self._known[: _LETTERINGS - 1]]
+        _, found = known
         key = (compile_terms, queries, *more)
-        if key not in self._found:
+        if key not in found:
             terms = [plan.terms[q] for q in queries]
-            self._found[key] = compile_terms(terms, letters, *more)
-        return self._found[key]
+            found[key] = compile_terms(terms, letters, *more)
+        return found[key]
 
 
 def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:

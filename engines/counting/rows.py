@@ -155,14 +155,29 @@ def result_tables(
     account, outputs = account or Account(), outputs or {}
     for query, (first, end) in zip(queries, itertools.pairwise(counted.ends.tolist()), strict=True):
         output = outputs.get(query.name, query.name)
-        if first == end:  # of many queries over little of a stream, most
-            account.count(output)
-        for start in range(first, end, most):
-            stop = min(end, start + most)
-            with account.charge(output):
-                table = _table(query, counted, slice(start, stop), places)
-            account.count(output, stop - start, table.num_rows)
-            yield query, table
+        tables = query_tables(query, first, end, counted, places, account, output, most)
+        yield from ((query, table) for table in tables)
+
+
+def query_tables(
+    query: Query,
+    first: int,
+    end: int,
+    counted: CountResult,
+    places: ResultColumns,
+    account: Account,
+    output: str,
+    most: int = ALL_EVALUATIONS,
+) -> Iterator[pa.Table]:
+    """The result rows of a query, which stand from `first` to before `end`, charged to `output`."""
+    if first == end:  # of many queries over little of a stream, most
+        account.count(output)
+    for start in range(first, end, most):
+        stop = min(end, start + most)
+        with account.charge(output):
+            table = _table(query, counted, slice(start, stop), places)
+        account.count(output, stop - start, table.num_rows)
+        yield table
 
 
 class _Batch:

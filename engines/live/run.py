@@ -118,8 +118,8 @@ class LiveRun:
                         layout = columns.orders.layout(*place, False)
                     account.count(operator, len(events), len(layout))
                     layouts[place] = ArrangedEvents(layout, columns)
-                for query, table in group.add(layouts[place], until, program.outputs):
-                    yield AggregateChunk(query.name, table)
+                for queries, table in group.add(layouts[place], until, program.outputs):
+                    yield AggregateChunk(queries[0].name, table)
             if layouts:
                 account.count(program.conditions, len(events), len(events))
             for symbol, instances in columns.counts.items():

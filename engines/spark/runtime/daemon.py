@@ -6,6 +6,8 @@ here that starts threads: a fork leaves them behind.
 
 from __future__ import annotations
 
+import gc
+
 import pandas as pd
 from pyspark import daemon
 
@@ -19,4 +21,8 @@ from kernels.reversible import cpu as reversible
 LOADED = (pd, bucket, processor, sink, kept, panes, product, reversible)
 
 if __name__ == "__main__":
+    # Spark has each worker collect garbage after each task, which would go through all that is
+    # loaded here, and so copy it: a twentieth of a second of a core, and more.
+    gc.collect()
+    gc.freeze()
     daemon.manager()

@@ -177,3 +177,13 @@ def test_masters_of_every_kind_are_taken(master: str) -> None:
 )
 def test_cores_of_a_local_master(master: str, cores: int) -> None:
     assert _cores(master) == cores
+
+
+@pytest.mark.spark
+def test_workers_do_not_look_for_garbage_in_what_is_loaded_before_they_start(spark: Any) -> None:
+    def frozen(_: int) -> int:
+        import gc
+
+        return gc.get_freeze_count()
+
+    assert spark.sparkContext.parallelize([0], 1).map(frozen).first() > 50_000
