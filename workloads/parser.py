@@ -68,7 +68,7 @@ _KEPT_PRINTED = 20_000
 _KEPT = 4096  # texts whose syntax, which never changes, is kept: a run reads its workload twice
 _CLAUSES = (
     *("QUERY", "PATTERN", "WHERE", "PARTITION", "AGG", "RETURN", "LIMIT", "WITHIN", "SLIDE"),
-    *("SUPPRESS", "KEEP", "STRATEGY", "UNTIL", "AFTER", "WINDOWS", "EMPTY", "INTO", "GROUP BY"),
+    *("SUPPRESS", "KEEP", "STRATEGY", "UNTIL", "AFTER", "WINDOWS", "EMPTY", "INTO", "GROUP"),
     *("FUNNEL", "STRICT", "EXCLUDE", "BY"),
 )
 
