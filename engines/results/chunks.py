@@ -29,12 +29,14 @@ from engines.results.tables import (
     AGGREGATE_ORDER,
     Results,
     coded_schema,
+    combined_ranks,
     empty_results,
     least_places,
     least_rows,
     match_schema,
     one_text,
     plain,
+    sorted_places,
     with_structs,
 )
 from optimizer.ir.produced import ENDED, STARTED
@@ -76,6 +78,10 @@ class RowChunk(ABC):
     @abstractmethod
     def first(self, number: int) -> pa.Table:
         """The first rows in the order of results, not sorted, with all that tie with the last."""
+
+    def in_order(self) -> Self:
+        """The same rows, in the order of results as far as that takes no texts of rows."""
+        return self
 
     def head(self, number: int) -> Self:
         """The first rows as they were found."""
@@ -268,6 +274,16 @@ class MatchChunk(RowChunk):
         used, (place,) = distinct_rows([partitions[0]], partitions[1])
         texts = with_fixed(self.key_texts(used), self.of)
         return pa.DictionaryArray.from_arrays(place.astype(np.int32), texts)
+
+    def in_order(self) -> Self:
+        if len(self) < 2:
+            return self
+        with self._account.charge(self._operator):
+            start, end, time = self.spans()
+            keys = self._key_ranks()
+            ranks = [time, start, end] if keys is None else [keys, time, start, end]
+            places = sorted_places(combined_ranks(ranks))
+            return self if places is None else self.take(places.astype(np.int64))
 
     def _key_ranks(self) -> Rows | None:
         """Numbers that compare as the keys do; None where all are the same."""

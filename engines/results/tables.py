@@ -159,43 +159,83 @@ def sorted_results(results: Results) -> Results:
 
 def sorted_rows(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
     """The rows by the given columns, nulls first."""
-    if table.num_rows < 2:
-        return table
-    return table.take(pa.array(ordered_places(table, order)))
+    places = ordered_places(table, order)
+    return table if places is None else table.take(pa.array(places))
 
 
 def ordered_places(
     table: pa.Table, order: tuple[str, ...], is_ranked: bool = False
-) -> npt.NDArray[np.int32]:
-    """The places of rows in order: by numbers in place of texts, which are compared once each.
+) -> npt.NDArray[np.int32] | None:
+    """The places of rows in order, None where they are; by numbers in place of texts.
 
     The texts of matches are long and nearly all different: they are looked at where all else ties.
     Dictionaries that `is_ranked` says so of are one, in order.
     """
+    if table.num_rows < 2:
+        return None
     long = order[-1] == "match"
     names = order[:-1] if long else order
     columns = [table.column(name) for name in names]
     ranks = [rank for column in columns if (rank := _ranks(column, is_ranked)) is not None]
-    joint = _combined(ranks) if ranks else [np.zeros(table.num_rows, np.int64)]
-    places = np.arange(table.num_rows, dtype=np.int32)
-    for rank in reversed(joint):
-        sort_places(rank, places)
-    if not long or len(places) < 2:
+    joint = combined_ranks(ranks) if ranks else []
+    places = sorted_places(joint)
+    if not long:
         return places
-    same = np.ones(len(places) - 1, np.bool_)
-    for rank in joint:
-        ranked = rank[places]
-        same &= ranked[1:] == ranked[:-1]
-    if same.any():
-        tied = np.zeros(len(places), np.bool_)
-        tied[1:] |= same
-        tied[:-1] |= same
-        group = np.cumsum(np.append(True, ~same))[tied]
-        rows = places[tied]
-        last = pa.table({"group": group, "last": table.column(order[-1]).take(pa.array(rows))})
-        keys = [("group", "ascending", "at_start"), ("last", "ascending", "at_start")]
-        places[tied] = rows[pc.sort_indices(last, sort_keys=keys).to_numpy()]
+    same = _ties(joint, places, table.num_rows)
+    if not same.any():
+        return places
+    tied = np.zeros(table.num_rows, np.bool_)
+    tied[1:] |= same
+    tied[:-1] |= same
+    group = np.cumsum(np.append(True, ~same))[tied]
+    rows = np.flatnonzero(tied).astype(np.int32) if places is None else places[tied]
+    last = pa.table({"group": group, "last": table.column(order[-1]).take(pa.array(rows))})
+    keys = [("group", "ascending", "at_start"), ("last", "ascending", "at_start")]
+    among = pc.sort_indices(last, sort_keys=keys).to_numpy()
+    if places is None:
+        if (among[1:] > among[:-1]).all():
+            return None
+        places = np.arange(table.num_rows, dtype=np.int32)
+    places[tied] = rows[among]
     return places
+
+
+def sorted_places(ranks: Sequence[Numbers]) -> npt.NDArray[np.int32] | None:
+    """The places of rows by their ranks from zero on, those that tie as they come; None in order.
+
+    The first rank decides, the others among those that tie.
+    """
+    if not ranks or _is_in_order(ranks):
+        return None
+    places = np.arange(len(ranks[0]), dtype=np.int32)
+    for rank in reversed(ranks):
+        sort_places(rank, places)
+    return places
+
+
+def _is_in_order(ranks: Sequence[Numbers]) -> bool:
+    same = None
+    for rank in ranks:
+        before, after = rank[:-1], rank[1:]
+        less = before > after
+        if (less if same is None else less & same).any():
+            return False
+        ties = before == after
+        same = ties if same is None else same & ties
+        if not same.any():
+            break
+    return True
+
+
+def _ties(
+    ranks: Sequence[Numbers], places: npt.NDArray[np.int32] | None, size: int
+) -> npt.NDArray[np.bool_]:
+    """Which rows, in order, tie with the next."""
+    same = np.ones(size - 1, np.bool_)
+    for rank in ranks:
+        ranked = rank if places is None else rank[places]
+        same &= ranked[1:] == ranked[:-1]
+    return same
 
 
 def least_rows(table: pa.Table, order: tuple[str, ...], number: int) -> pa.Table:
@@ -226,7 +266,7 @@ def least_places(ranks: Iterator[Numbers | None], size: int, number: int) -> Num
     return np.concatenate([*chosen, tied]) if room else np.zeros(0, np.int64)
 
 
-def _combined(ranks: list[Numbers]) -> list[Numbers]:
+def combined_ranks(ranks: list[Numbers]) -> list[Numbers]:
     """The same ranks from zero on, neighbours as one number where 63 bits hold them."""
     found: list[Numbers] = []
     spread = 2**62
@@ -251,17 +291,24 @@ def _ranks(column: pa.ChunkedArray, is_ranked: bool = False) -> Numbers | None:
     if pa.types.is_string(column.type):
         column = column.dictionary_encode()
     if pa.types.is_dictionary(column.type) and is_ranked:
-        indices = [pc.fill_null(chunk.indices, -1).to_numpy() for chunk in column.chunks]
-        return np.concatenate(indices).astype(np.int64)
+        return np.concatenate([rank_numbers(chunk) for chunk in column.chunks])
     if pa.types.is_dictionary(column.type):
         dictionary, codes = ranked_codes(column)
         if len(dictionary) == 1 and not column.null_count:
             return None
         return codes.astype(np.int64)
+    return rank_numbers(column)
+
+
+def rank_numbers(column: pa.ChunkedArray | pa.Array) -> Numbers:
+    """Numbers that compare as the values do, nulls least; those of dictionaries are in order."""
+    if pa.types.is_dictionary(column.type):
+        codes = pc.fill_null(column.indices, -1) if column.null_count else column.indices
+        return np.asarray(codes).astype(np.int64)
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
-    numbers = pc.fill_null(column.cast(pa.int64()), -(2**63)) if column.null_count else column
-    return np.asarray(numbers.cast(pa.int64()))
+    numbers = column.cast(pa.int64())
+    return np.asarray(pc.fill_null(numbers, -(2**63)) if column.null_count else numbers)
 
 
 def ranked_codes(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:

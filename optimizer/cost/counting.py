@@ -252,7 +252,9 @@ class CountedQueries:
         """What every engine does before it counts."""
         keyed = self.seen if self.arrivals.key else 0.0
         negates = any(
-            isinstance(node, Neg) for query in self.queries for node in walk(query.pattern)
+            len(list(events(pattern))) > len(list(positive_events(pattern)))
+            and any(isinstance(node, Neg) for node in walk(pattern))
+            for pattern in (query.pattern for query in self.queries)
         )
         return Operations(
             seen=self.seen,

@@ -373,9 +373,10 @@ class Arrivals:
 
     def rate(self, symbol: Symbol) -> float:
         """Events per second."""
-        if symbol not in self._rates:
-            self._rates[symbol] = self.statistics.rate(symbol)
-        return self._rates[symbol]
+        found = self._rates.get(symbol)
+        if found is None:
+            found = self._rates[symbol] = self.statistics.rate(symbol)
+        return found
 
     @cached_property
     def _rates(self) -> dict[Symbol, float]:
@@ -410,9 +411,14 @@ class Arrivals:
 
     def most(self, symbol: Symbol) -> float:
         """How many the fullest window holds, or nearly so."""
-        part = max(share.part for share in self.shares)
-        mean = self.rate(symbol) * part * self.seconds(part)
+        mean = self.rate(symbol) * self._most_seconds
         return mean + _EXTREME * sqrt(mean) + 1
+
+    @cached_property
+    def _most_seconds(self) -> float:
+        """How much of the stream the window holds for the key value that has most of the events."""
+        part = max(share.part for share in self.shares)
+        return part * self.seconds(part)
 
     def bits(self, symbols: Sequence[Symbol], alternatives: int = 1) -> float:
         """How many bits the number of matches in a window may have."""

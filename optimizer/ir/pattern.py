@@ -18,8 +18,28 @@ from workloads.printing import print_component, print_expression
 from workloads.syntax import ONE, All, Exactly, One, Plus
 
 
+class _Kept:
+    """Room in a value for what planning asks of it again and again: its hash, the events in it."""
+
+    __slots__ = ("_events", "_hash", "_positive")
+
+    _events: tuple[Event, ...]
+    _hash: int
+    _positive: tuple[Event, ...]
+
+
+def _kept_hash(self: _Kept) -> int:
+    """The hash of the fields, which is that of the value for as long as it lives."""
+    try:
+        return self._hash
+    except AttributeError:
+        found = hash(tuple(getattr(self, name) for name in type(self).__slots__))
+        object.__setattr__(self, "_hash", found)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(_Kept):
     """A type plus canonical local predicates: what makes two components interchangeable.
 
     The predicates are conjuncts over `Attribute("", name)`, in canonical order.
@@ -27,6 +47,7 @@ class Symbol:
 
     type: str
     predicates: tuple[Expression, ...] = ()
+    __hash__ = _kept_hash
 
     def __str__(self) -> str:
         return _symbol_text(self)
@@ -83,7 +104,7 @@ def group_sizes(quantifier: Quantifier) -> tuple[int, int | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(_Kept):
     """The leaf: one event, or a group of them, of a symbol, bound to an alias.
 
     An `optional` one may be bound to nothing; its neighbours are then each other.
@@ -93,31 +114,35 @@ class Event:
     alias: str
     quantifier: Quantifier = ONE
     optional: bool = False
+    __hash__ = _kept_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(_Kept):
     """`SEQ(P1, …, Pn)`: each positive part wholly before the next."""
 
     parts: tuple[Pattern, ...]
+    __hash__ = _kept_hash
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Kept):
     """`AND(P1, …, Pn)`: a match of each positive part in any order, no event used twice."""
 
     parts: tuple[Pattern, ...]
+    __hash__ = _kept_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Kept):
     """`OR(P1, …, Pn)`: a match of one of the parts; without parts it never matches."""
 
     parts: tuple[Pattern, ...]
+    __hash__ = _kept_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Neg:
+class Neg(_Kept):
     """`!P`, a part of a `Seq` or `And` only.
 
     What `UNTIL P` says is one too, last in a `Seq`: it drops what waits for its key. What a mark
@@ -127,10 +152,11 @@ class Neg:
     part: Pattern
     until: bool = False
     between: bool = False
+    __hash__ = _kept_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Proj:
+class Proj(_Kept):
     """`Proj_{a, d} P` (NEEL section III): matches of P as far as the kept aliases go, each once.
 
     The other positive components only have to exist: they lie in the match's window but do not
@@ -139,6 +165,7 @@ class Proj:
 
     keep: frozenset[str]
     part: Pattern
+    __hash__ = _kept_hash
 
 
 Pattern: TypeAlias = Event | Seq | And | Or | Neg | Proj
@@ -184,11 +211,25 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
 
 def events(pattern: Pattern) -> Iterator[Event]:
     """All components, negated ones included, left to right."""
-    return (node for node in walk(pattern) if isinstance(node, Event))
+    try:
+        return iter(pattern._events)
+    except AttributeError:
+        found = tuple(node for node in walk(pattern) if isinstance(node, Event))
+        object.__setattr__(pattern, "_events", found)
+        return iter(found)
 
 
 def positive_events(pattern: Pattern) -> Iterator[Event]:
     """The components that a match binds."""
+    try:
+        return iter(pattern._positive)
+    except AttributeError:
+        found = tuple(_positive_events(pattern))
+        object.__setattr__(pattern, "_positive", found)
+        return iter(found)
+
+
+def _positive_events(pattern: Pattern) -> Iterator[Event]:
     if isinstance(pattern, Event):
         yield pattern
     elif not isinstance(pattern, Neg):

@@ -86,6 +86,19 @@ def test_the_first_rows_of_chunks_are_those_of_all(
     assert +rows == whole + Counter(expected.matches["query"].to_pylist())
 
 
+@given(cases(replace(MIXED, outputs=("return",)), queries=2), st.sampled_from(WAYS))
+@settings(max_examples=30, deadline=None)
+def test_chunks_in_order_have_the_same_rows_by_key_and_times(case: Case, how: How) -> None:
+    workload, events = case[0], events_of(*case)
+    for found in event_chunks(how.program(workload), events, with_chunks_of(1 << 18)):
+        ordered = found.in_order()
+        rows = [row for table in ordered.tables() for row in table.to_pylist()]
+        places = [(r["key"] is not None, r["key"], r["time"], r["start"], r["end"]) for r in rows]
+        assert places == sorted(places)
+        every = [row for table in found.tables() for row in table.to_pylist()]
+        assert sorted(map(str, rows)) == sorted(map(str, every))
+
+
 def texts(table: pa.Table) -> list[str]:
     return [str(row) for row in table.to_pylist()]
 

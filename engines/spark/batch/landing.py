@@ -24,7 +24,8 @@ from engines.matching.trees.adaptive import Decision
 from engines.results.chunks import RowChunk, RowKind
 from engines.results.first_rows import FirstRows
 from engines.results.funnel_totals import FunnelTotals
-from engines.results.sorting import RUN_BYTES, Sorter, write_run
+from engines.results.merging import write_run
+from engines.results.sorting import RUN_BYTES, Sorter
 from engines.results.struct_sorting import StructRows, StructSorter
 from engines.results.structs import MatchStructs
 from engines.results.tables import AGGREGATE_ORDER, MATCH_ORDER, Results
@@ -98,7 +99,7 @@ class SortedFiles(Landing):
             for chunk in chunks:
                 report.count(chunk)
                 with all_threads(report.account, f"sink-{chunk.kind}"):
-                    for table in chunk.tables(self.structs):
+                    for table in chunk.in_order().tables(self.structs):
                         if chunk.kind not in sorters:
                             sorters[chunk.kind] = self._sorter(chunk.kind, table.schema, scratch)
                         sorters[chunk.kind].add(table)

@@ -13,6 +13,7 @@ from engines.results.first_rows import FirstRows
 from engines.results.sorting import FileOutput
 from engines.results.tables import (
     AGGREGATE_ORDER,
+    MATCH_ORDER,
     Results,
     aggregate_schema,
     coded,
@@ -62,9 +63,67 @@ def test_any_rows(
     assert not folder.exists() or len(list(folder.iterdir())) < 2 * sorting.FAN_IN
 
 
-def _in_order(row: dict[str, Any]) -> list[tuple[bool, Any]]:
+matches = st.builds(
+    lambda key, start, length, match: {
+        "query": "q",
+        "key": key,
+        "start": start,
+        "end": start + length,
+        "time": start + length,
+        "match": match,
+    },
+    st.sampled_from([None, '{"k":1}', '{"k":"é"}']),
+    st.integers(-3, 3),
+    st.integers(0, 2),
+    st.text("aé𝄞\uffff", max_size=3),
+)
+
+
+@given(
+    parts=st.lists(st.lists(matches, max_size=6), max_size=12),
+    apart=st.booleans(),
+    run_bytes=st.sampled_from([1, 200, 2**20]),
+)
+def test_any_matches(
+    parts: list[list[dict[str, Any]]],
+    apart: bool,
+    run_bytes: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Also where runs follow each other, as those of slices do where a query has no key."""
+    folder = tmp_path_factory.mktemp("sorting") / "runs"
+    schema = match_schema(pa.int64())
+    if apart:
+        for number, part in enumerate(parts):
+            for row in part:
+                row |= {"key": None} | {k: row[k] + 10 * number for k in ("start", "end", "time")}
+    sorter = sorting.Sorter(schema, MATCH_ORDER, folder, run_bytes)
+    for part in parts:
+        sorter.add(pa.Table.from_pylist(part, schema))
+    expected = sorted((r for part in parts for r in part), key=lambda r: _in_order(r, MATCH_ORDER))
+    assert plain(sorter.reader().read_all()).to_pylist() == expected
+
+
+def test_rows_that_come_in_order_are_not_moved(tmp_path: Path) -> None:
+    schema = match_schema(pa.int64())
+    rows = [_match(7 * number) for number in range(9)]
+    for number, row in enumerate(rows):
+        row["time"] = number
+    table = coded(pa.Table.from_pylist(rows, schema))
+    sorter = sorting.Sorter(schema, MATCH_ORDER, tmp_path)
+    for start in range(0, 9, 3):
+        sorter.add(table.slice(start, 3))
+    found = sorter.reader().read_all()
+    assert plain(found).to_pylist() == rows
+    texts = table["match"].chunk(0).buffers()[2].address
+    assert {chunk.buffers()[2].address for chunk in found["match"].chunks} == {texts}
+
+
+def _in_order(
+    row: dict[str, Any], order: tuple[str, ...] = AGGREGATE_ORDER
+) -> list[tuple[bool, Any]]:
     """Nulls first, texts by their bytes."""
-    values = [row[name] for name in AGGREGATE_ORDER]
+    values = [row[name] for name in order]
     return [(v is not None, v.encode() if isinstance(v, str) else v) for v in values]
 
 
