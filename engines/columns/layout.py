@@ -29,18 +29,27 @@ class Layout:
 
     Rows of equal time and sequence form a block: they are simultaneous. `block` is a row's first
     of its block, `after` the first behind it; both have an entry for the row behind the last.
+    Where each row is a block of its own, what is behind it is made when it is asked for.
     """
 
     order: Rows  # row of the layout -> row of the table
     partition: Rows  # of each row
     starts: Rows  # of each partition, and the end of the last
     block: Rows
-    after: Rows
+    known_after: Rows | None
     ticks: Rows
     position: Rows  # time, or rank in the partition for a window counted in events
 
     def __len__(self) -> int:
         return len(self.order)
+
+    @cached_property
+    def after(self) -> Rows:
+        if self.known_after is not None:
+            return self.known_after
+        after = np.arange(1, len(self) + 2)
+        after[-1] = len(self)
+        return after
 
     def taken(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values by row of the table, in the order of the layout."""
@@ -55,7 +64,9 @@ class Layout:
     @cached_property
     def has_ties(self) -> bool:
         """Are there simultaneous rows?"""
-        return bool((self.after[:-1] - self.block[:-1] > 1).any())
+        if self.known_after is None:
+            return False
+        return bool((self.known_after[:-1] - self.block[:-1] > 1).any())
 
     def reach(self, width: int) -> tuple[Rows, Rows]:
         """For each row, the range of rows of its partition less than `width` away."""
@@ -178,13 +189,22 @@ def _in_order(events: Events, order: Rows, starts: Rows) -> Layout | None:
     ticks, number = events.ticks, len(events)
     if not number or not (ticks[1:] > ticks[:-1]).all():
         return None
-    after = np.arange(1, number + 2)
-    after[-1] = number
-    if not (ticks.flags.writeable and ticks.flags.c_contiguous):
-        ticks = ticks.copy()  # as kernels are compiled for arrays of one sort
-    made = Layout(order, _zeros(number), starts, _rows(number + 1), after, ticks, ticks)
-    made.__dict__.update(untouched=True, has_ties=False)  # known, and not to be found out
+    if not ticks.flags.c_contiguous:
+        ticks = ticks.copy()
+    elif not ticks.flags.writeable:  # kernels are compiled for arrays of one sort, and only read
+        ticks = np.asarray(_SameMemory(ticks))
+    made = Layout(order, _zeros(number), starts, _rows(number + 1), None, ticks, ticks)
+    made.__dict__.update(untouched=True)  # known, and not to be found out
     return made
+
+
+class _SameMemory:
+    """What numpy makes an array of that may be written, of one that may not."""
+
+    def __init__(self, values: Rows) -> None:
+        self._values = values  # which hold the memory
+        given = values.__array_interface__
+        self.__array_interface__ = {**given, "data": (given["data"][0], False)}
 
 
 _MOST_PAIRS = 1 << 24  # of key values, that are numbered by a table

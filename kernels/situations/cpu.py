@@ -14,6 +14,7 @@ BY_GAP, ONGOING = -1, -2
 FOREVER = 2**62  # the end of a situation that goes on
 NO_GAP = -1
 ALL = (1 << 13) - 1
+_MOMENTS_EACH, _LEAST_ROOM = 8, 64  # of a situation, to guess how many there are
 _EIGHT_HOLD = np.uint64(0x0101010101010101)
 BEFORE, MEETS, MET_BY, AFTER = 1, 2, 1 << 11, 1 << 12
 _GROUPS = (0b11100, 0b11100000, 0b11100000000)  # prefix groups: earlier, together, later start
@@ -30,11 +31,14 @@ def derive_runs(
     if not (holds.flags.c_contiguous and holds.flags.writeable and holds.ctypes.data % 8 == 0):
         holds = holds.copy()  # the kernel is compiled for arrays of one sort
     words = holds[: len(holds) // 8 * 8].view(np.uint64)
-    none = np.zeros(0, np.int64)
-    number = _derive(starts, ticks, holds, words, gap, none, none, none, none)
-    partition, first, last, ended = (np.empty(number, np.int64) for _ in range(4))
-    _derive(starts, ticks, holds, words, gap, partition, first, last, ended)
-    return partition, first, last, ended
+    room = len(holds) // _MOMENTS_EACH + _LEAST_ROOM
+    while True:
+        found = np.empty((4, room), np.int64)
+        number = _derive(starts, ticks, holds, words, gap, *found)
+        if number <= room:
+            partition, first, last, ended = found
+            return partition[:number], first[:number], last[:number], ended[:number]
+        room = number
 
 
 @numba.njit(cache=True, nogil=True)
@@ -43,7 +47,7 @@ def _derive(
     partition: np.ndarray, first: np.ndarray, last: np.ndarray, ended: np.ndarray,
 ) -> int:  # fmt: skip
     found = 0
-    fills = len(first) > 0
+    room = len(first)
     skips = gap < 0  # eight moments at once, where nothing changes in them
     for p in range(len(starts) - 1):
         row, end = starts[p], starts[p + 1]
@@ -57,7 +61,7 @@ def _derive(
             if begun >= 0:
                 silent = gap >= 0 and ticks[row] - ticks[row - 1] > gap
                 if silent or not held:
-                    if fills:
+                    if found < room:
                         partition[found], first[found], last[found] = p, begun, row
                         ended[found] = BY_GAP if silent else row
                     found += 1
@@ -66,7 +70,7 @@ def _derive(
                 begun = row
             row += 1
         if begun >= 0:
-            if fills:
+            if found < room:
                 partition[found], first[found], last[found] = p, begun, end
                 ended[found] = BY_GAP if gap >= 0 else ONGOING
             found += 1
@@ -114,21 +118,49 @@ def _certain(mask: int, s: int, e: int, other: int, other_end: int, complete: bo
 
 
 @numba.njit(cache=True, nogil=True)
+def _near(values: np.ndarray, low: int, high: int, bound: int, hint: int) -> int:
+    """The first place of some whose value is at least `bound`, looked for from `hint` on.
+
+    It is asked for one place after the other, which mostly lie side by side.
+    """
+    place = min(max(hint, low), high)
+    step = 1
+    if place < high and values[place] < bound:
+        low = place + 1
+        probe = low
+        while probe < high and values[probe] < bound:
+            low = probe + 1
+            step *= 2
+            probe = low + step
+        high = min(probe, high)
+    else:
+        high = place
+        probe = place - 1
+        while probe >= low and values[probe] >= bound:
+            high = probe
+            step *= 2
+            probe = high - step
+        low = max(low, probe + 1)
+    return _first_at_least(values, low, high, bound)
+
+
+@numba.njit(cache=True, nogil=True)
 def _join(
     offsets: np.ndarray, order: np.ndarray, seeds: np.ndarray, partitions: np.ndarray, begin: int,
-    stop: int, start: np.ndarray, end: np.ndarray, sure: np.ndarray, tick: np.ndarray,
-    run: np.ndarray, masks: np.ndarray, implied: np.ndarray, alike: np.ndarray,
-    moment_ticks: np.ndarray, width: int, complete: bool, counts: np.ndarray, chosen: np.ndarray,
-    certain: np.ndarray,
-) -> int:  # fmt: skip
-    names, seeded = len(order), len(seeds)
-    fills = len(certain) > 0
+    start: np.ndarray, end: np.ndarray, sure: np.ndarray, tick: np.ndarray, run: np.ndarray,
+    masks: np.ndarray, implied: np.ndarray, alike: np.ndarray, moment_ticks: np.ndarray,
+    width: int, complete: bool, chosen: np.ndarray, certain: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    names, seeded, room = len(order), len(seeds), len(certain)
     at = np.zeros(names, np.int64)
     high = np.zeros(names, np.int64)
     least = np.zeros(names, np.int64)  # the first tick so far
     known = np.zeros(names, np.int64)  # the moment at which all so far is certain
+    # Where the searches for candidates ended last, by what they look for.
+    ended = np.zeros((names, 2), np.int64)
+    bounds = np.zeros((names, names, 4), np.int64)
     found = 0
-    for top in range(begin, stop):
+    for top in range(begin, len(partitions)):
         partition = partitions[top]
         before = found
         for m in range(seeded):
@@ -166,10 +198,12 @@ def _join(
             if time - first >= width:
                 continue
             if level == names - 1:
-                if fills:
+                if found < room:
                     for m in range(names):
                         chosen[order[m], found] = at[m] - 1
                     certain[found] = moment
+                elif before:  # the seed is left for the next time
+                    return before, top
                 found += 1
                 continue
             known[level] = moment
@@ -180,70 +214,57 @@ def _join(
                 continue
             k = order[level]
             low, up = offsets[k, partition], offsets[k, partition + 1]
-            low = _first_at_least(tick, low, up, time - width + 1)
-            up = _first_at_least(tick, low, up, first + width)
             for m in range(level):
                 j = order[m]
                 x = at[m] - 1
                 mask = implied[j, k]
                 if mask == ALL:
                     continue
+                hints = bounds[level, m]
                 if not mask & AFTER:
-                    low = _first_at_least(end, low, up, start[x] + (0 if mask & MET_BY else 1))
+                    bound = start[x] + (0 if mask & MET_BY else 1)
+                    low = hints[0] = _near(end, low, up, bound, hints[0])
                 if not mask & BEFORE:
-                    up = _first_at_least(start, low, up, end[x] + (1 if mask & MEETS else 0))
+                    bound = end[x] + (1 if mask & MEETS else 0)
+                    up = hints[1] = _near(start, low, up, bound, hints[1])
                 if not mask & ~(BEFORE | MEETS):
-                    low = _first_at_least(start, low, up, end[x])
+                    low = hints[2] = _near(start, low, up, end[x], hints[2])
                 if not mask & ~(AFTER | MET_BY):
-                    up = _first_at_least(end, low, up, start[x] + 1)
+                    up = hints[3] = _near(end, low, up, start[x] + 1, hints[3])
+            low = ended[level, 0] = _near(tick, low, up, time - width + 1, ended[level, 0])
+            up = ended[level, 1] = _near(tick, low, up, first + width, ended[level, 1])
             at[level], high[level] = low, up
-        if not fills:
-            counts[top - begin] = found - before
-    return found
+        if found > room:
+            return found, top
+    return found, len(partitions)
 
 
-def count_matches(
+def find_matches(
     offsets: np.ndarray, order: np.ndarray, seeds: np.ndarray, partitions: np.ndarray,
     start: np.ndarray, end: np.ndarray, sure: np.ndarray, tick: np.ndarray, run: np.ndarray,
     masks: np.ndarray, implied: np.ndarray, alike: np.ndarray, moment_ticks: np.ndarray,
-    width: int, complete: bool,
-) -> np.ndarray:  # fmt: skip
-    """For each seed the number of matches that it is in.
+    width: int, complete: bool, begin: int, room: int,
+) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
+    """The matches of the seeds from `begin` on that there is room for, and the first seed left.
 
-    A seed is a situation of each of the first names in `order`, a column of `seeds`, of one of the
-    `partitions`. Situations of name k and partition p are those from `offsets[k, p]` on. Each has a
-    `start` and an `end`, numbers of moments, a `tick`, a number `run` that tells it from others of
-    its definition, and the moment at which it is `sure` by itself. `masks[j, k]` has the relations
-    that situations of j may have to those of k, `implied` those that are left by all constraints;
-    names that are `alike` may not stand for one situation. Moments are ticks, or numbers of
-    `moment_ticks`.
+    Of a match by name its situation, and the moment at which it is certain. A seed is a situation
+    of each of the first names in `order`, a column of `seeds`, of one of the `partitions`; it is
+    given with all its matches, of which the first may be more than there is room for. Situations of
+    name k and partition p are those from `offsets[k, p]` on. Each has a `start` and an `end`,
+    numbers of moments, a `tick`, a number `run` that tells it from others of its definition, and
+    the moment at which it is `sure` by itself. `masks[j, k]` has the relations that situations of j
+    may have to those of k, `implied` those that are left by all constraints; names that are `alike`
+    may not stand for one situation. Moments are ticks, or numbers of `moment_ticks`.
     """
-    counts = np.zeros(len(partitions), np.int64)
-    _join(
-        offsets, order, seeds, partitions, 0, len(counts), start, end, sure, tick, run, masks,
-        implied, alike, moment_ticks, width, complete, counts, seeds[:0], counts[:0],
-    )  # fmt: skip
-    return counts
-
-
-def fill_matches(
-    offsets: np.ndarray, order: np.ndarray, seeds: np.ndarray, partitions: np.ndarray,
-    start: np.ndarray, end: np.ndarray, sure: np.ndarray, tick: np.ndarray, run: np.ndarray,
-    masks: np.ndarray, implied: np.ndarray, alike: np.ndarray, moment_ticks: np.ndarray,
-    width: int, complete: bool, begin: int, stop: int, number: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The matches of the seeds from `begin` to before `stop`: `number` of them.
-
-    By name, the situation of each match; and the moment at which it is certain.
-    """
-    chosen = np.empty((len(order), number), np.int64)
-    certain = np.empty(number, np.int64)
-    if number:
-        _join(
-            offsets, order, seeds, partitions, begin, stop, start, end, sure, tick, run, masks,
-            implied, alike, moment_ticks, width, complete, certain[:0], chosen, certain,
+    while True:
+        chosen, certain = np.empty((len(order), room), np.int64), np.empty(room, np.int64)
+        found, left = _join(
+            offsets, order, seeds, partitions, begin, start, end, sure, tick, run, masks, implied,
+            alike, moment_ticks, width, complete, chosen, certain,
         )  # fmt: skip
-    return chosen, certain
+        if found <= room:
+            return chosen[:, :found], certain[:found], left
+        room = found
 
 
 def relation_codes(
@@ -333,7 +354,6 @@ def warm() -> None:
         *(ticks, ticks + 1, ticks, ticks, ticks, masks, masks),
         *(np.zeros((1, 1), bool), ticks[:0], 2, False),
     )
-    count_matches(*given)
-    fill_matches(*given, 0, 1, 1)
+    find_matches(*given, 0, 1)
     relation_codes(ticks, ticks, ticks, ticks)
     count_relations(rows, rows, ticks, ticks, ticks, ticks, ticks, ticks, 2)

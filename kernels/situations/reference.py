@@ -81,19 +81,6 @@ def _certain(
     return later if complete or code in (0, 1, 11, 12) or whole else min(e, f)
 
 
-def count_matches(
-    offsets: np.ndarray, order: np.ndarray, seeds: np.ndarray, partitions: np.ndarray,
-    start: np.ndarray, end: np.ndarray, sure: np.ndarray, tick: np.ndarray, run: np.ndarray,
-    masks: np.ndarray, implied: np.ndarray, alike: np.ndarray, moment_ticks: np.ndarray,
-    width: int, complete: bool,
-) -> np.ndarray:  # fmt: skip
-    """As in `cpu.py`."""
-    found = _matches(
-        offsets, order, start, end, sure, tick, run, masks, alike, moment_ticks, width, complete
-    )  # fmt: skip
-    return np.array([sum(1 for _ in _of_seed(found, order, s)) for s in seeds.T], np.int64)
-
-
 def _of_seed(
     found: list[tuple[tuple[int, ...], int]], order: np.ndarray, seed: np.ndarray
 ) -> list[tuple[tuple[int, ...], int]]:
@@ -101,19 +88,26 @@ def _of_seed(
     return [each for each in found if [each[0][k] for k in first] == seed.tolist()]
 
 
-def fill_matches(
+def find_matches(
     offsets: np.ndarray, order: np.ndarray, seeds: np.ndarray, partitions: np.ndarray,
     start: np.ndarray, end: np.ndarray, sure: np.ndarray, tick: np.ndarray, run: np.ndarray,
     masks: np.ndarray, implied: np.ndarray, alike: np.ndarray, moment_ticks: np.ndarray,
-    width: int, complete: bool, begin: int, stop: int, number: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    width: int, complete: bool, begin: int, room: int,
+) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
     """As in `cpu.py`, in an order of its own."""
     found = _matches(
         offsets, order, start, end, sure, tick, run, masks, alike, moment_ticks, width, complete
     )  # fmt: skip
-    kept = [each for seed in seeds.T[begin:stop] for each in _of_seed(found, order, seed)]
+    kept: list[tuple[tuple[int, ...], int]] = []
+    left = begin
+    for seed in seeds.T[begin:]:
+        own = _of_seed(found, order, seed)
+        if own and kept and len(kept) + len(own) > room:
+            break
+        kept += own
+        left += 1
     chosen = np.array([choice for choice, _ in kept], np.int64).reshape(len(kept), len(order)).T
-    return chosen, np.array([certain for _, certain in kept], np.int64)
+    return chosen, np.array([certain for _, certain in kept], np.int64), left
 
 
 def _code(s: int, e: int, t: int, f: int) -> int:

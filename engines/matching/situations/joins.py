@@ -12,9 +12,8 @@ from engines.columns.layout import Rows
 from engines.matching.situations.runs import Derivation, Moments, NamedRuns
 from kernels.situations.cpu import (
     ALL,
-    count_matches,
     count_relations,
-    fill_matches,
+    find_matches,
     relation_codes,
     with_groups,
 )
@@ -27,6 +26,7 @@ from optimizer.engines.situation_joins import (
 from optimizer.ir.situations import Constraint, Definition, Edge, Situation, Temporal
 from workloads.situations.relations import EQUALS, converse
 
+MOST_COUNTED = 1 << 13  # situations of a name whose relations to others are counted
 MOST_SHARED = 1 << 22  # matches of a part that several queries read
 
 
@@ -124,7 +124,7 @@ class _Join:
         for j in range(names):
             for k in range(j + 1, names):
                 counts = self._counts(j, k)
-                pairs = sizes[j] * sizes[k]
+                pairs = min(sizes[j], MOST_COUNTED) * sizes[k]
                 mask = int(self.implied[j, k])
                 for shares, asked in ((kept, mask), (tried, tried_relations(mask))):
                     number = _number(counts, asked) if asked != ALL else int(counts.sum())
@@ -139,7 +139,8 @@ class _Join:
             slice(first, first + len(one.number)) for first, one in zip(firsts, named, strict=True)
         ]
         sides = [(tables.start[own[i]], tables.end[own[i]], tables.tick[own[i]]) for i in (j, k)]
-        return count_relations(named[j].offsets, named[k].offsets, *sides[0], *sides[1], self.width)
+        offsets = np.minimum(named[j].offsets, MOST_COUNTED)
+        return count_relations(offsets, named[k].offsets, *sides[0], *sides[1], self.width)
 
     def matches(self, most: int, order: Rows, seeds: Rows, partitions: Rows) -> Iterator[Any]:
         """Situations by name, and the moment at which it is certain, of about `most` at once."""
@@ -150,17 +151,11 @@ class _Join:
             *(tables.number, self.masks, self.implied, self.alike, self.moments.ticks),
             *(self.width, self.complete),
         )
-        counts = count_matches(*given)
-        total = np.cumsum(counts)
         place = 0
-        while place < len(counts):
-            done = int(total[place - 1]) if place else 0
-            stop = max(place + 1, int(np.searchsorted(total, done + most, "right")))
-            number = int(total[stop - 1]) - done
-            if number:
-                chosen, certain = fill_matches(*given, place, stop, number)
+        while place < len(partitions):
+            chosen, certain, place = find_matches(*given, place, most)
+            if len(certain):
                 yield chosen, certain
-            place = stop
 
     def seeds(self, order: Rows) -> tuple[Rows, Rows]:
         """The situations of the first name."""
