@@ -244,8 +244,9 @@ def _opened(
     from engines.input.event_table import Faults
     from engines.local.slices import slices_of
     from workloads.loading import load_workload
+    from workloads.workload import written_workload
 
-    workload = load_workload(plan.document)
+    workload = written_workload(plan.document) or load_workload(plan.document)
     progress = _ScanProgress(monitor)
     files = FileSource(source.path, workload.stream, faults, progress=progress)
     program = fitted(plan, files.kinds, workload, files)

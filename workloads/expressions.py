@@ -6,13 +6,14 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from typing import Literal as OneOf
 
 from workloads.errors import NOWHERE, Span
 
 ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
+Found = TypeVar("Found")
 Value: TypeAlias = int | float | str | bool | None
 
 # What the operators do to two values of which neither is null.
@@ -50,8 +51,42 @@ FUNCTIONS_TO_TEXTS = ("lower", "upper", "substring", "slice", "text")
 TextOperator = OneOf["LIKE", "CONTAINS", "STARTS WITH", "ENDS WITH", "MATCHES", "IN CIDR"]
 
 
+class Node:
+    """Any expression: what has been found out of it is not found out again.
+
+    Large rule sets are asked for the texts, names and hashes of the same conditions many times.
+    """
+
+    __slots__ = (
+        "known_aliases",
+        "known_attributes",
+        "known_canonical",
+        "known_hash",
+        "known_text",
+    )
+    __match_args__: tuple[str, ...]
+    known_aliases: frozenset[str]
+    known_attributes: frozenset[str]
+    known_canonical: Expression
+    known_hash: int
+    known_text: str
+
+    def __hash__(self) -> int:
+        try:
+            return self.known_hash
+        except AttributeError:
+            compared = (getattr(self, name) for name in self.__match_args__ if name != "span")
+            found = hash((type(self).__name__, *compared))
+            return self.keep("known_hash", found)
+
+    def keep(self, name: str, found: Found) -> Found:
+        """Remember what was found out."""
+        object.__setattr__(self, name, found)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Node):
     """A constant. Equality is by type as well as value: 1, 1.0 and TRUE are three constants."""
 
     value: Value
@@ -69,25 +104,27 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Node):
     """`alias.name`; in a condition of one event alone the alias is empty: `name`."""
 
     alias: str
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class DurationLiteral:
+class DurationLiteral(Node):
     """`5 s` in a condition or value; a bound query has its nanoseconds instead."""
 
     amount: Decimal
     unit: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Nanoseconds:
+class Nanoseconds(Node):
     """`nanoseconds(a.ts, 1000000)`: a time in nanoseconds since its origin.
 
     A time that is a number counts ticks of so many nanoseconds; a timestamp knows its own.
@@ -96,67 +133,74 @@ class Nanoseconds:
     operand: Expression
     tick: int
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(Node):
     """`-operand`"""
 
     operand: Expression
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Node):
     """`left operator right`; `/` is true division, and division by zero is null."""
 
     operator: ArithmeticOperator
     left: Expression
     right: Expression
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """`function(argument)`; the argument of `COUNT(*)` is None."""
 
     function: str
     argument: Expression | None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Node):
     """`left operator right`; false where either side is null."""
 
     operator: ComparisonOperator
     left: Expression
     right: Expression
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Node):
     """`operand [NOT] IN (values)`; false where the operand is null."""
 
     operand: Expression
     values: tuple[Literal, ...]
     negated: bool = False
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Node):
     """`lower(operand)`, `substring(operand, 2, 3)`: a function of one value; null of a null."""
 
     name: str
     operand: Expression
     constants: tuple[int, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class JointFunction:
+class JointFunction(Node):
     """`concat(a.x, '|', b.y)`, `slice(a.x, 0, length(a.y))`: a function of several values.
 
     Null where one of them is null, a list, or not of the kind that it takes.
@@ -165,10 +209,11 @@ class JointFunction:
     name: str
     arguments: tuple[Expression, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class TextTest:
+class TextTest(Node):
     """`operand [NOT] CONTAINS ANY (patterns)`, or `ALL (patterns)` where `every`.
 
     False where the operand is null. A test with a null pattern does not hold. Without regard to
@@ -181,10 +226,11 @@ class TextTest:
     every: bool = False
     negated: bool = False
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class EntryTest:
+class EntryTest(Node):
     """`any_entry(a.calls, a.calls.name = 'x' AND NOT a.calls.done)`: one entry of a list of structs
     fits the whole condition.
 
@@ -195,6 +241,7 @@ class EntryTest:
     listed: Attribute
     condition: Expression
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
     def has(self, name: str) -> bool:
         """Is an attribute a field of the entries?"""
@@ -202,37 +249,41 @@ class EntryTest:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Node):
     """`operand IS [NOT] NULL`"""
 
     operand: Expression
     negated: bool = False
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Node):
     """`NOT operand`; two-valued: NOT of a comparison with null is true."""
 
     operand: Expression
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(Node):
     """`part AND part …` or `part OR part …`"""
 
     operator: OneOf["AND", "OR"]
     parts: tuple[Expression, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Equivalence:
+class Equivalence(Node):
     """`[x, y]`: every component of the pattern has the same x and the same y."""
 
     attributes: tuple[str, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    __hash__ = Node.__hash__
 
 
 Expression: TypeAlias = (
@@ -298,12 +349,20 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def aliases(expression: Expression) -> frozenset[str]:
     """The aliases that an expression speaks of."""
-    return frozenset(node.alias for node in walk(expression) if isinstance(node, Attribute))
+    try:
+        return expression.known_aliases
+    except AttributeError:
+        found = frozenset(node.alias for node in walk(expression) if isinstance(node, Attribute))
+        return expression.keep("known_aliases", found)
 
 
 def attributes(expression: Expression) -> frozenset[str]:
     """The attribute names that an expression reads, of whatever alias."""
-    return frozenset(node.name for node in walk(expression) if isinstance(node, Attribute))
+    try:
+        return expression.known_attributes
+    except AttributeError:
+        found = frozenset(node.name for node in walk(expression) if isinstance(node, Attribute))
+        return expression.keep("known_attributes", found)
 
 
 def speak_of_texts(conditions: Iterable[Expression]) -> bool:

@@ -357,7 +357,10 @@ def _print_item(item: Item) -> str:
 
 
 def print_expression(expression: Expression) -> str:
-    return _print(expression, 0, upper=False)
+    try:
+        return expression.known_text
+    except AttributeError:
+        return expression.keep("known_text", _print(expression, 0, upper=False))
 
 
 def print_literal(value: Value) -> str:

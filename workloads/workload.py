@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,12 +129,33 @@ class Workload:
     tests: tuple[RuleTest, ...] = ()
 
 
+_WRITTEN: deque[tuple[dict[str, Any], Workload]] = deque(maxlen=4)
+
+
 def to_document(workload: Workload, tests: bool = False) -> dict[str, Any]:
     """Plain values that JSON can hold; with its tests, `load_workload` gives the same back.
 
     Queries keep the text they were written in, so that errors still show it. Plans carry it
     without tests, which change nothing about how queries run.
     """
+    document = _document(workload, tests)
+    if tests == bool(workload.tests):
+        _WRITTEN.append((document, workload))
+    return document
+
+
+def written_workload(document: Mapping[str, Any]) -> Workload | None:
+    """The workload that `to_document` made a document of, if that is not long ago.
+
+    A plan is made and run in one go: thousands of rules need not be parsed again for it.
+    """
+    for written, workload in tuple(_WRITTEN):
+        if written is document and _document(workload, bool(workload.tests)) == document:
+            return workload
+    return None
+
+
+def _document(workload: Workload, tests: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": workload.name,
         "stream": _stream(workload.stream),

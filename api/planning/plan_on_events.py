@@ -33,21 +33,20 @@ def plan_on_events(
     """
     from engines.calibration.machine_costs import known
     from optimizer.bind.binder import bind
-    from optimizer.statistics import given
     from sharing.planner import make_plan
     from workloads.workload import to_document
 
-    bound, sample = bind(workload), None
-    is_known = bool(given(bound.statistics, bound.queries).rates)
+    sample, is_known = None, bool(workload.statistics.rates)
     if events is not None and settings is not None:
         from engines.statistics.measure import sample_files
 
+        bind(workload)  # its own mistakes come before those of the events
         sample = sample_files(
             workload, events, on_error=settings.on_error, disorder=settings.late()
         )
-        bound = sample.workload
     elif events is not None and not is_known:
         sample = sample_events(workload, events)
+    bound = bind(workload) if sample is None else sample.workload
     plan = make_plan(
         bound,
         to_document(workload),

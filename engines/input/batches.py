@@ -173,7 +173,7 @@ def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
 
 
 def _names(expression: ex.Expression) -> Iterator[str]:
-    return (node.name for node in ex.walk(expression) if isinstance(node, ex.Attribute))
+    return iter(sorted(ex.attributes(expression)))
 
 
 BATCH_ROWS = 131_072

@@ -28,6 +28,13 @@ def canonical(expression: ex.Expression) -> ex.Expression:
 
     `5 < a.x -> a.x > 5` where one side is constant; without spans.
     """
+    try:
+        return expression.known_canonical
+    except AttributeError:
+        return expression.keep("known_canonical", _canonical(expression))
+
+
+def _canonical(expression: ex.Expression) -> ex.Expression:
     match expression:
         case ex.Comparison(operator, left, right):
             return canonical_node(ex.Comparison(operator, canonical(left), canonical(right)))

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
@@ -44,6 +45,7 @@ def symbols_of(pattern: Pattern) -> dict[str, Symbol]:
     return found
 
 
+@lru_cache(1 << 14)
 def local_text(symbol: Symbol, predicate: ex.Expression) -> str:
     """`A.x > 5` for the predicate `x > 5` of a symbol of type A."""
     return print_expression(canonical(ex.rename(predicate, {"": symbol.type})))
@@ -266,7 +268,7 @@ def given(written: Given, queries: Iterable[Query]) -> Statistics:
 
 def _local(alias: str, symbol: Symbol, selectivities: dict[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for predicate in symbol.predicates:
+    for predicate in symbol.predicates if selectivities else ():
         text = print_expression(canonical(ex.rename(predicate, {"": alias})))
         if text in selectivities:
             found[local_text(symbol, predicate)] = selectivities[text]
