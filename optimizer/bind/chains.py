@@ -13,6 +13,7 @@ from optimizer.bind.scope import ProducedEvents, QueryScope
 from optimizer.ir.pattern import (
     ANY_TYPE,
     Event,
+    GroupWithout,
     Neg,
     Pattern,
     Seq,
@@ -467,16 +468,13 @@ def check_lasting(scope: QueryScope, query: Query) -> None:
             "leave them out, or aggregate in the query that makes the events",
         )
     for event in events(query.pattern):
-        plain = isinstance(event.quantifier, One)
-        if event.symbol.type in lasts and not plain:
-            refuse(
-                f"'{event.alias}' is a group, each of whose events is before the next",
-                "name each event, as in SEQ(X a, X b)",
-            )
-        elif not plain and not isinstance(event.quantifier, Plus):
+        chosen = isinstance(event.quantifier, One | Plus) or (
+            isinstance(event.quantifier, GroupWithout) and not event.quantifier.absent
+        )
+        if not chosen:
             refuse(
                 f"which events '{event.alias}' has depends on what is between its neighbours",
-                "use a group 'E+', or single events",
+                "use a group 'E+' or 'E{n,m}', or single events",
             )
     for node in walk(query.pattern):
         negations = [part for part in getattr(node, "parts", ()) if isinstance(part, Neg)]

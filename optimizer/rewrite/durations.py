@@ -1,8 +1,9 @@
 """Events that last, as conditions on events that are at one time: that of their end.
 
 `SEQ(A a, D d)` with events of D that start before they end: `a` is before `d` where it ends before
-`d` starts, which is the order of their ends and `a.$end < d.$start`. `WITHIN w` holds where
-`last.$end - first.$start < w`. So every engine runs such queries as it runs others.
+`d` starts, which is the order of their ends and `a.$end < d.$start`; in a group `D+ d` each is
+before the next where `prev(d.$end) < d.$start`. `WITHIN w` holds where `last.$end - first.$start <
+w`. So every engine runs such queries as it runs others.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from optimizer.ir.pattern import (
     Proj,
     Seq,
     Symbol,
+    events,
     parts_of,
     transform,
 )
 from optimizer.ir.produced import ENDED, STARTED, is_lasting
 from optimizer.ir.query import Query, SituationPattern
 from workloads import expressions as ex
+from workloads.syntax import One
 
 NAME = "durations"
 
@@ -35,12 +38,14 @@ def with_durations(query: Query) -> Query:
     """The query with its order and window as conditions, where events may last."""
     if not query.lasting or isinstance(query.output, SituationPattern):
         return query
-    asked = [canonical(c) for c in (*_order(query, query.pattern), *_window(query))]
+    asked = [
+        canonical(c) for c in (*_order(query, query.pattern), *_chained(query), *_window(query))
+    ]
     local: dict[str, list[ex.Expression]] = {}
     general: list[ex.Expression] = list(query.conditions)
     for condition in asked:
         named = ex.aliases(condition)
-        if len(named) == 1:
+        if len(named) == 1 and not ex.has_group_call(condition):
             (alias,) = named
             local.setdefault(alias, []).append(canonical(ex.rename(condition, {alias: ""})))
         else:
@@ -83,6 +88,14 @@ def _is_before(earlier: Event, later: Event) -> ex.Expression:
     )
 
 
+def _chained(query: Query) -> Iterator[ex.Expression]:
+    """Each event of a group is before the next."""
+    for event in events(query.pattern):
+        if is_lasting(query, event) and not isinstance(event.quantifier, One):
+            before = ex.Call(ex.PREV, ex.Attribute(event.alias, ENDED))
+            yield ex.Comparison("<", before, ex.Attribute(event.alias, STARTED))
+
+
 def _window(query: Query) -> Iterator[ex.Expression]:
     if not query.window.is_timed:
         return
@@ -91,9 +104,11 @@ def _window(query: Query) -> Iterator[ex.Expression]:
     for first in first_of(query.pattern):
         if is_lasting(query, first):
             for last in last_of(query.pattern):
-                lasted = ex.Arithmetic(
-                    "-", ex.Attribute(last.alias, ENDED), ex.Attribute(first.alias, STARTED)
-                )
+                ended: ex.Expression = ex.Attribute(last.alias, ENDED)
+                started: ex.Expression = ex.Attribute(first.alias, STARTED)
+                if first == last and not isinstance(first.quantifier, One):
+                    ended, started = ex.Call("max", ended), ex.Call("min", started)
+                lasted = ex.Arithmetic("-", ended, started)
                 sign: OneOf["<", "<="] = "<=" if window.is_inclusive else "<"
                 yield ex.Comparison(sign, lasted, ex.Literal(size))
 

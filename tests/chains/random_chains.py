@@ -38,6 +38,10 @@ READING = (
     "PATTERN SEQ(A a, C? c, P p) {key} RETURN a.x AS v, p.u {window}",
     "PATTERN SEQ(A a, !B b, C* c, P p) {key} RETURN a.x AS v, p.u {window}",
     "PATTERN SEQ(P? p, A a) {key} RETURN a.x AS v {window}",
+    "PATTERN P+ p {key} RETURN count(p.x) AS v, max(p.u) AS most {window}",
+    "PATTERN SEQ(A a, P+ p, C c) {key} RETURN a.x, p.x, p.start {window}",
+    "PATTERN SEQ(P{{2,3}} p, B b) WHERE p.x >= prev(p.x) {key} RETURN p.u, b.x {window}",
+    "PATTERN SEQ(A a, P* p, !C c, P r) {key} RETURN a.x, p.x, r.x AS v {window}",
 )
 AGGREGATING = (
     "PATTERN P p {key} AGG COUNT(*), SUM(p.x) {window} {slide}",
@@ -45,6 +49,8 @@ AGGREGATING = (
     "PATTERN SEQ(C c, P p) {key} AGG COUNT(*), MIN(c.x) {window} {slide}",
     "PATTERN SEQ(A a, !P p, C c) {key} AGG COUNT(*) {window} {slide}",
     "PATTERN SEQ(P p, !B b, C c) {key} AGG COUNT(*) HAVING COUNT(*) > 1 {window} {slide}",
+    "PATTERN SEQ(P+ p, C c) {key} AGG COUNT(*), SUM(p.x) {window} {slide}",
+    "PATTERN P+ p {key} AGG COUNT(*), MIN(p.u) {window} {slide}",
     "PATTERN SEQ(P p, C c, !B b) {key} AGG COUNT(*) {window} {slide}",
 )
 COUNTING = (

@@ -96,7 +96,10 @@ def test_a_cycle_is_shown() -> None:
         ),
         ((PAIRS, "QUERY q PATTERN SEQ(P p, : A a) RETURN a.x WITHIN 5 s"), "reads P"),
         ((PAIRS, "QUERY q PATTERN SEQ(P p, A a) RETURN a WITHIN 5 s"), "a whole event is returned"),
-        ((PAIRS, "QUERY q PATTERN P+ p RETURN max(p.u) AS m WITHIN 5 s"), "'p' is a group"),
+        (
+            (PAIRS, "QUERY q PATTERN ALL P p RETURN max(p.u) AS m WITHIN 5 s"),
+            "which events 'p' has",
+        ),
         (
             (PAIRS, "QUERY q PATTERN SEQ(P p, !A a) RETURN p.u WITHIN 5 s"),
             "a match that ends with a negation is certain when its window closes",
