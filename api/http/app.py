@@ -18,6 +18,7 @@ from api.http.middleware.etags import Etags
 from api.http.middleware.idempotency import Idempotency
 from api.http.middleware.request_log import RequestLog
 from api.http.middleware.tokens import Access
+from api.http.middleware.traces import Traces
 from api.http.routes import (
     events,
     health,
@@ -31,8 +32,10 @@ from api.http.routes import (
     workloads,
 )
 from api.http.settings import Settings, from_environment
+from api.http.tracing import tracing_from_environment
 from api.jobs.data_lock import DataLock
 from api.jobs.index_builds import IndexBuilds
+from api.jobs.model import Job
 from api.jobs.process import COMMAND
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
@@ -69,6 +72,13 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     planning = Tasks()
     records = JobRecords(database)
     metrics = Metrics(records.counts)
+    tracing = tracing_from_environment()
+
+    def ended(job: Job) -> None:
+        metrics.ended(job)
+        if tracing is not None:
+            tracing.job_ended(job)
+
     queue = Jobs(
         records,
         jobs_folder,
@@ -77,7 +87,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         settings.jobs_at_once,
         settings.max_queued,
         worker,
-        metrics.ended,
+        ended,
         settings.streams_at_once,
         settings.stream_restarts,
         metrics.batch,
@@ -97,6 +107,8 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         await run_in_threadpool(planning.close)
         computing.close()
         database.close()
+        if tracing is not None:
+            await run_in_threadpool(tracing.close)
         lock.release()
 
     app = FastAPI(
@@ -129,6 +141,8 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         app.add_middleware(Access, tokens=settings.tokens)
     app.add_middleware(pages.Session)
     app.add_middleware(RequestLog, metrics=metrics)
+    if tracing is not None:
+        app.add_middleware(Traces, tracing=tracing)
     parts = (workloads, plans, what_if, tasks, jobs, results, why, indexes, events, health)
     for module in parts:
         app.include_router(module.router, responses=problems.responses("invalid-request"))

@@ -107,7 +107,7 @@ class JobFolder:
         For a process of an earlier service. It ends by itself with the service, and what does
         not is killed: whoever holds the lock is the process whose id is in it.
         """
-        with (self.path / "lock").open("r") as lock:
+        with (self.path / "lock").open("a+") as lock:  # a backup may have left it out
             while not _locked(lock):
                 with suppress(ValueError, ProcessLookupError):
                     os.killpg(int((self.path / "lock").read_text()), signal.SIGKILL)
