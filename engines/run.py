@@ -263,7 +263,8 @@ def _opened(
         whole = source.on_error == "skip" or (monitor.reads_events and not number)
         columns = program.workload if whole else part.workload
         obstacle = why_all_events(source, execution, monitor)
-        access = choose_access(files, part.workload, execution.access, obstacle)
+        wanted = execution.access
+        access = choose_access(files, part.workload, wanted, obstacle, solver=plan.solver)
         if access.groups is not None:
             files.only(access.groups)
         summed = None
@@ -416,7 +417,7 @@ def _run_spark(
                 opened.files.assume(named_columns(program.workload))
                 obstacle = why_all_events(source, execution, monitor)
                 wanted, queries = execution.access, program.workload
-                access = choose_access(opened.files, queries, wanted, obstacle, with_sums=False)
+                access = choose_access(opened.files, queries, wanted, obstacle, False, plan.solver)
                 opened.kept = access.groups
                 read = will_read(opened.files, program.workload, access)
             with stages("start"):

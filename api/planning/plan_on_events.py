@@ -61,7 +61,7 @@ def plan_on_events(
         return plan
     from engines.access.choice import access_document
 
-    access = access_document(events, bound, settings.access)
+    access = access_document(events, bound, settings.access, solver)
     return replace(plan, notes=sample.notes, access=access)
 
 

@@ -101,7 +101,7 @@ def plan_bound(
         workload = load_workload(document)
         sample = sample_files(workload, path, None, settings.on_error, settings.late())
         bound, statistics, notes = sample.workload, sample.statistics, sample.notes
-        access = access_document(path, bound, settings.access)
+        access = access_document(path, bound, settings.access, wanted.solver)
     if wanted.statistics is not None:
         statistics = load_statistics(wanted.statistics.model_dump(exclude_none=True))
     report_stage("choosing what to share")

@@ -16,8 +16,9 @@ from engines.access.footers import Footers, chosen_groups, open_footers
 from engines.access.index_files import StaleIndexError
 from engines.access.needed import spots_in_blocks
 from engines.access.possible import PossibleEvents
-from engines.access.probe_choice import AccessCosts, ReadingCost, SpotsByProbes, best_probes
+from engines.access.probe_choice import SpotsByProbes, best_probes
 from engines.access.probes import Prober
+from engines.access.reading_cost import AccessCosts, ReadingCost
 from engines.access.stored_blocks import StoredEvents, open_stored
 from engines.access.sum_choice import worth_summing
 from engines.access.summed_blocks import SummedBlocks
@@ -28,6 +29,7 @@ from engines.input.event_table import Faults
 from engines.limits import EventsError
 from optimizer.access.anchors import NeededEvents, NotIndexedError, needed_events
 from optimizer.ir.query import BoundWorkload, Query
+from optimizer.plan.plan import Solver
 from workloads import expressions as ex
 from workloads.workload import Stream
 
@@ -79,7 +81,8 @@ class AccessChoice:
     notes: tuple[str, ...] = ()  # what queries ask for and no event has
     probes: tuple[Mapping[str, Any], ...] = ()  # of secondary indexes
     cost: float = 0.0  # nanoseconds, of probes and of reading and running over events
-    bound: float = 0.0  # no choice of probes costs less
+    expected: float = 0.0  # what that was before probes were made
+    bound: float = 0.0  # no choice of probes was expected to cost less
     summed: SummedBlocks | None = None  # of what is not read, for aggregates of it
     edges: Mapping[str, Sequence[int]] | None = None  # row groups that these aggregates read
 
@@ -101,6 +104,7 @@ class AccessChoice:
                 "of_events": self.of_events,
                 "probes": [dict(probe) for probe in self.probes],
                 "cost": round(self.cost),
+                "expected": round(self.expected),
                 "bound": round(self.bound),
             }
         if self.summed is not None:
@@ -118,12 +122,13 @@ def choose_access(
     wanted: Access = "auto",
     obstacle: str | None = None,
     with_sums: bool = True,
+    solver: Solver = "greedy",
 ) -> AccessChoice:
     """How the events of a source are read for a workload.
 
     An `obstacle` is why they are all needed, whatever the queries. What cannot be pruned is read
     as a whole, also where an index is `wanted`; `why` then has the reason. Where the reader goes by
-    them, aggregates may be put together from blocks, `with_sums`.
+    them, aggregates may be put together from blocks, `with_sums`. The `solver` chooses probes.
     """
     if wanted == "scan":
         return AccessChoice("scan", "as was asked for")
@@ -142,17 +147,17 @@ def choose_access(
         return AccessChoice("scan", "there is one row group at most")
     stored = open_stored(footers, with_indexes=wanted == "index")
     if wanted == "auto":
-        found = _Choice(source, workload, needs, footers, stored, wanted, with_sums).made()
+        found = _Choice(source, workload, needs, footers, stored, wanted, with_sums, solver).made()
         if not stored.is_indexed or found.cost < INDEX_NANOSECONDS:
             return found
         stored = open_stored(footers)
     try:
-        return _Choice(source, workload, needs, footers, stored, wanted, with_sums).made()
+        return _Choice(source, workload, needs, footers, stored, wanted, with_sums, solver).made()
     except StaleIndexError as error:  # which only reading it could tell
         warnings = [*stored.warnings, f"{error}: events are read without indexes; {REBUILD}"]
         plain = open_stored(footers, with_indexes=False)
         plain.warnings = warnings
-        return _Choice(source, workload, needs, footers, plain, wanted, with_sums).made()
+        return _Choice(source, workload, needs, footers, plain, wanted, with_sums, solver).made()
     finally:
         stored.close()
 
@@ -178,6 +183,7 @@ class _Choice:
     stored: StoredEvents
     wanted: Access
     with_sums: bool
+    solver: Solver
 
     def made(self) -> AccessChoice:
         stream, source = self.workload.stream, self.source
@@ -202,12 +208,16 @@ class _Choice:
         rest = [needed for needed in self.needs if needed.query not in names]
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
-            found = best_probes(rest, SpotsByProbes(spots_of, prober), reading, forced)
+            spots = SpotsByProbes(spots_of, prober)
+            found = best_probes(rest, spots, reading, self.solver, forced)
         finally:
             prober.close()
         none = np.zeros_like(reading.always)
         edges = np.logical_or.reduce([none, *(sums.read_units(one) for one in taken)])
-        cost, bound = found.cost + reading.of(edges), found.bound + reading.of(edges)
+        cost, expected, bound = (
+            nanoseconds + reading.of(edges)
+            for nanoseconds in (found.cost, found.expected, found.bound)
+        )
         queries = tuple(
             QueryAccess(needed.query, int(mask.sum()))
             for needed, mask in zip(rest, found.masks, strict=True)
@@ -217,7 +227,13 @@ class _Choice:
         if len(numbers) == of and not taken:
             why = "every row group can matter"
             return AccessChoice(
-                "scan", why, queries=queries, warnings=warnings, cost=cost, bound=bound
+                "scan",
+                why,
+                queries=queries,
+                warnings=warnings,
+                cost=cost,
+                expected=expected,
+                bound=bound,
             )
         by = ["footers"]
         if self.stored.has_light:
@@ -251,6 +267,7 @@ class _Choice:
             tuple(self._absent(possible)),
             tuple(found.probes),
             cost,
+            expected,
             bound,
             summed,
             chosen_groups(groups, np.flatnonzero(edges).tolist()),
@@ -294,13 +311,15 @@ def merged_access(choices: Sequence[AccessChoice]) -> dict[str, Any]:
     return first if len(choices) == 1 else {**first, "scans": [c.document() for c in choices]}
 
 
-def access_document(path: str, workload: BoundWorkload, wanted: Access = "auto") -> dict[str, Any]:
+def access_document(
+    path: str, workload: BoundWorkload, wanted: Access = "auto", solver: Solver = "greedy"
+) -> dict[str, Any]:
     """How a run over files would read them, for a plan; nothing where they are no files."""
     try:
         source = FileSource(path, workload.stream, Faults())
     except EventsError:
         return {}
-    return choose_access(source, workload, wanted).document()
+    return choose_access(source, workload, wanted, solver=solver).document()
 
 
 TABLE_ACCESS = AccessChoice("scan", "Spark reads what it has as a table by its own statistics")

@@ -25,12 +25,14 @@ from workloads.workload import Stream
 class Probe:
     """What can be looked up of a symbol: ranges of indexed attributes, all of which must hold.
 
-    `expected` is about how many entries are read for it.
+    `expected` is about how many entries are read for it, `matching` how many of these events are
+    in all ranges.
     """
 
     symbol: Symbol
     ranges: Mapping[str, tuple[ValueRange, ...]]
     expected: int
+    matching: float
 
     def document(self, entries: int) -> dict[str, Any]:
         """What was looked up, and how many events that are."""
@@ -52,7 +54,7 @@ class Prober:
         source: FileSource,
         stream: Stream,
     ) -> None:
-        self._stored, self._blocks, self._possible = stored, blocks, possible
+        self._stored, self.blocks, self.possible = stored, blocks, possible
         self._source, self._stream = source, stream
         self._runs: dict[tuple[str, str], SortedRun] = {}
 
@@ -65,33 +67,39 @@ class Prober:
                 found[name] = ranges
         if not found:
             return None
-        expected = 0
+        expected, matching = 0, 0.0
         for file in self._stored.files:
-            own = [run.expected(found[n]) for n in found if (run := self._run(file, n))]
-            expected += sum(own) if own else len(file.groups)
-        return Probe(symbol, found, expected)
+            opened = [(self._run(file, name), ranges) for name, ranges in found.items()]
+            known = [(run, ranges) for run, ranges in opened if run is not None]
+            expected += sum(run.expected(own) for run, own in known) if known else len(file.groups)
+            rows = int(file.sizes.sum())
+            part = 1.0  # as if attributes had nothing to do with each other
+            for run, own in known:
+                part *= min(run.matching(own) / max(rows, 1), 1.0)
+            matching += part * rows
+        return Probe(symbol, found, expected, matching)
 
     def spots(self, probe: Probe) -> tuple[SymbolSpots, int]:
         """Where the events are, and how many were found; blocks of files without an index."""
         low, high, unit, entries = [], [], [], 0
-        may = self._possible.symbol(probe.symbol)
+        may = self.possible.symbol(probe.symbol)
         for file in self._stored.files:
             places = slice(file.begin, file.begin + len(file.groups))
             held = may[places]
             found = self._entries(file, probe)
             if found is None:
-                low.append(self._blocks.low[places][held])
-                high.append(self._blocks.high[places][held])
-                unit.append(self._blocks.unit[places][held])
+                low.append(self.blocks.low[places][held])
+                high.append(self.blocks.high[places][held])
+                unit.append(self.blocks.unit[places][held])
                 continue
             rows, times = found
             assert file.light is not None
             block = np.searchsorted(file.light.first, rows, "right") - 1
             kept = held[block]
             block, entries = block[kept] + file.begin, entries + int(kept.sum())
-            low.append(self._blocks.low[block] if times is None else times[0][kept])
-            high.append(self._blocks.high[block] if times is None else times[1][kept])
-            unit.append(self._blocks.unit[block])
+            low.append(self.blocks.low[block] if times is None else times[0][kept])
+            high.append(self.blocks.high[block] if times is None else times[1][kept])
+            unit.append(self.blocks.unit[block])
         spots = Spots(np.concatenate(low), np.concatenate(high))
         return SymbolSpots(spots, np.concatenate(unit)), entries
 

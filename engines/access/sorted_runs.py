@@ -22,6 +22,7 @@ from engines.access.light_index import kind_of
 from workloads import expressions as ex
 
 RUN_GROUP_ROWS = 65_536
+TEXT_PART = 0.1  # of the entries of a row group, of which only the first and the last are known
 INDEXED = ("int", "float", "string", "bool")  # kinds of attributes
 _LAST = "\U0010ffff"
 
@@ -44,6 +45,20 @@ class ValueRange:
             greatest < self.low or (greatest == self.low and not self.has_low)
         )
         return not below and not above
+
+    def part(self, least: Any, greatest: Any) -> float:
+        """The part of values from least to greatest that is in it, if they lie evenly."""
+        if not self.meets(least, greatest):
+            return 0.0
+        ends = (least, greatest)
+        if any(isinstance(end, bool) or not isinstance(end, int | float) for end in ends):
+            return 1.0 if least == greatest else TEXT_PART
+        if least == greatest:
+            return 1.0
+        low = least if self.low is None else max(self.low, least)
+        high = greatest if self.high is None else min(self.high, greatest)
+        step = 1 if isinstance(least, int) else 0  # a single integer is a value among others
+        return float(min((high - low + step) / (greatest - least + step), 1.0))
 
 
 def ranges_of(condition: ex.Expression, name: str) -> list[ValueRange] | None:
@@ -158,6 +173,15 @@ class SortedRun:
         """About how many entries a probe reads."""
         rows = [self._file.metadata.row_group(g).num_rows for g in self._groups(ranges)]
         return sum(rows)
+
+    def matching(self, ranges: Sequence[ValueRange]) -> float:
+        """About how many entries are in one of the ranges, as if values lay evenly."""
+        found = 0.0
+        for group in self._groups(ranges):
+            rows, bounds = self._file.metadata.row_group(group).num_rows, self._bounds[group]
+            part = 1.0 if bounds is None else sum(each.part(*bounds) for each in ranges)
+            found += rows * min(part, 1.0)
+        return found
 
     def _groups(self, ranges: Sequence[ValueRange]) -> list[int]:
         return [

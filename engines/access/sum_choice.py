@@ -12,7 +12,7 @@ import numpy as np
 
 from engines.access.block_sums import BlockSums, SummedQuery
 from engines.access.needed import SpotsOf
-from engines.access.probe_choice import ReadingCost
+from engines.access.reading_cost import ReadingCost
 from optimizer.access.anchors import NeededEvents
 
 BLOCK_NANOSECONDS = 150.0  # of a block that is summed up, for each query

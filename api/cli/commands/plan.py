@@ -168,7 +168,7 @@ def plan(
             raise SheafError(f"'{events}' has no events to plan by")
         tell_faults(sample.faults)
         bound, known_, notes = sample.workload, sample.statistics, sample.notes
-        reading = access_document(events, bound, access)
+        reading = access_document(events, bound, access, solver)
     costs = known()
     if report is not None:
         from engines.statistics.from_report import from_report

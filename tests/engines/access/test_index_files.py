@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +28,18 @@ from engines.access.index_files import (
     manifest_path,
 )
 from engines.access.light_index import BLOCK_ROWS, LightIndex
+from engines.access.reading_cost import AccessCosts
 from engines.input.batches import FileSource
 from engines.input.event_table import Faults
 from optimizer.bind.binder import load_bound
+from optimizer.plan.plan import Solver
 
 ROWS, GROUP = 8192, 2048
+STREAM = {"time": "ts", "type": "kind", "unit": "ms"}
 WORKLOAD = load_bound(
     {
         "name": "w",
-        "stream": {"time": "ts", "type": "kind", "unit": "ms"},
+        "stream": STREAM,
         "queries": [
             "QUERY q PATTERN SEQ(A a, B b) WHERE a.x = 7 AND b.x = 8 RETURN a.ts WITHIN 50 ms"
         ],
@@ -320,3 +325,24 @@ def test_advice_is_refused_with_a_remedy(file: Path, arguments: tuple[str, ...],
     refused = sheaf("index", str(file), *arguments)
     assert refused.exit_code == 1
     assert said in refused.stderr
+
+
+@pytest.mark.parametrize("solver", ["greedy", "cpsat", "exhaustive"])
+def test_probes_are_chosen_for_the_workload(file: Path, solver: Solver) -> None:
+    build_indexes(str(file), ["x"])
+    source = FileSource(str(file), WORKLOAD.stream, Faults())
+    cheap = AccessCosts(row=100.0, entry=1.0)
+    with (
+        mock.patch("engines.access.choice.INDEX_NANOSECONDS", 0.0),
+        mock.patch.object(AccessCosts, "of", return_value=cheap),
+    ):
+        alone = choose_access(source, WORKLOAD, solver=solver)
+        assert alone.groups == {str(file): [2]}
+        assert alone.bound <= alone.expected
+        every = "QUERY every PATTERN SEQ(A a, B b) RETURN a.ts WITHIN 50 ms"
+        scanning = load_bound({"name": "w", "stream": STREAM, "queries": [every]})
+        both = replace(WORKLOAD, queries=(*WORKLOAD.queries, *scanning.queries))
+        beside = choose_access(source, both, solver=solver)
+    # The other query reads every row group anyway, so that nothing is looked up.
+    assert beside.method == "scan"
+    assert beside.expected == beside.bound

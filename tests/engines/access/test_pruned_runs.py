@@ -2,6 +2,8 @@
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.access import build_index, light_index
+from engines.access import build_index, choice, light_index
 from engines.access.choice import AccessChoice, choose_access
+from engines.execution import Access
 from engines.input.batches import FileSource
 from engines.input.event_table import Faults, from_table
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
+from optimizer.access import joint_choice
 from optimizer.access.anchors import NotIndexedError, needed_events
+from optimizer.access.joint_choice import ProbeProblem, ProbeSet
 from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.running import run_local
@@ -75,7 +80,31 @@ class Indexes:
                 build_index.build_indexes(str(file), self.on)
 
 
-def check(case: Case, group_rows: int, files: int, indexes: Indexes | None = None) -> AccessChoice:
+@contextmanager
+def forced(probes: int | None) -> Iterator[Access]:
+    """With the probes whose bits are set, whatever they cost; all without a number."""
+    if probes is None:
+        yield "index"
+        return
+
+    def chosen(problem: ProbeProblem) -> ProbeSet:
+        made = frozenset(p for p in range(len(problem.prices)) if probes >> p & 1)
+        return ProbeSet(made, problem.cost(made), 0.0)
+
+    with (
+        mock.patch.dict(joint_choice.SOLVERS, {"greedy": chosen}),
+        mock.patch.object(choice, "INDEX_NANOSECONDS", 0.0),
+    ):
+        yield "auto"
+
+
+def check(
+    case: Case,
+    group_rows: int,
+    files: int,
+    indexes: Indexes | None = None,
+    probes: int | None = None,
+) -> AccessChoice:
     workload, rows = case
     columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
     table = pa.Table.from_pylist(rows, pa.schema(columns))
@@ -84,7 +113,8 @@ def check(case: Case, group_rows: int, files: int, indexes: Indexes | None = Non
         if indexes is not None:
             indexes.build(folder)
         source = FileSource(folder, workload.stream, Faults())
-        access = choose_access(source, workload, "index")
+        with forced(probes) as wanted:
+            access = choose_access(source, workload, wanted, with_sums=False)
         if access.groups is not None:
             source.only(access.groups)
         read = [batch.table for batch in source.batches(table.column_names)]
@@ -147,6 +177,14 @@ def test_negations_and_groups_by_indexes(
     case: Case, group_rows: int, files: int, indexes: Indexes
 ) -> None:
     check(case, group_rows, files, indexes)
+
+
+@given(cases(TIMED), groups, numbers_of_files, some_indexes, st.integers(0, 31))
+@settings(max_examples=50)
+def test_any_workload_by_any_set_of_probes(
+    case: Case, group_rows: int, files: int, indexes: Indexes, probes: int
+) -> None:
+    check(case, group_rows, files, indexes, probes)
 
 
 def workload_of(query: str, **stream: Any) -> BoundWorkload:

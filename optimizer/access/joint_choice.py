@@ -1,0 +1,183 @@
+"""Which probes of indexes are made for a whole workload: the problem, and three ways to solve it.
+
+A query goes by some of the probes of its symbols, or by none, and then needs some row groups. A
+probe is paid once, whoever goes by it, and a row group once, whoever needs it: so a probe that
+helps one query alone is worth nothing where another one reads all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+MOST_EXHAUSTIVE = 14  # probes of which all sets are tried
+SCALE = 2.0**40  # the largest cost that CP-SAT gets, as a whole number
+CPSAT_SECONDS = 1.0
+NEGLIGIBLE_SHARE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeOption:
+    """Outside of which row groups a query needs nothing, where it goes by some probes."""
+
+    probes: frozenset[int]
+    units: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeProblem:
+    """Costs in nanoseconds: of each probe, and of each row group that is read.
+
+    The first option of each query is that without probes.
+    """
+
+    prices: Sequence[float]
+    weights: npt.NDArray[np.float64]
+    always: Mask  # row groups that are read whatever is chosen
+    queries: Sequence[Sequence[ProbeOption]]
+
+    @cached_property
+    def small(self) -> ProbeProblem:
+        """The same with one row group for all that the same options need."""
+        every = [option.units for options in self.queries for option in options]
+        table = np.packbits(np.array([self.always, *every]), axis=0)
+        _, first, which = np.unique(table, axis=1, return_index=True, return_inverse=True)
+        weights = np.zeros(len(first))
+        np.add.at(weights, which.reshape(-1), self.weights)
+        queries = [
+            [ProbeOption(option.probes, option.units[first]) for option in options]
+            for options in self.queries
+        ]
+        return ProbeProblem(self.prices, weights, self.always[first], queries)
+
+    def cost(self, made: frozenset[int]) -> float:
+        """What a set of probes costs with the row groups that are left to be read."""
+        read = self.always.copy()
+        for options in self.queries:
+            own = [option.units for option in options if option.probes <= made]
+            read |= np.logical_and.reduce(own)
+        return sum(self.prices[p] for p in made) + float(self.weights[read].sum())
+
+    @cached_property
+    def floor(self) -> float:
+        """Below this no choice gets: what is left to be read if probes cost nothing.
+
+        Any probe costs something, so that it is that much more, or what it is without any.
+        """
+        read = self.always.copy()
+        for options in self.queries:
+            read |= np.logical_and.reduce([option.units for option in options])
+        least = min(self.prices, default=0.0) + float(self.weights[read].sum())
+        return min(least, self.cost(frozenset()))
+
+
+@dataclass(frozen=True)
+class ProbeSet:
+    """Probes that are made; no set costs less than `bound`."""
+
+    made: frozenset[int]
+    cost: float
+    bound: float
+
+    @property
+    def proven(self) -> bool:
+        """Does no set cost less?"""
+        return self.cost - self.bound <= NEGLIGIBLE_SHARE * max(self.cost, 1.0)
+
+
+def greedy(problem: ProbeProblem) -> ProbeSet:
+    """Begins with none, with all, and with all of one query, and exchanges while that helps."""
+    small = problem.small
+    every = frozenset(range(len(problem.prices)))
+    own = [frozenset().union(*(o.probes for o in options)) for options in small.queries]
+    starts = dict.fromkeys([frozenset(), every, *own])
+    best = min((_improved(small, start) for start in starts), key=lambda made: _rank(small, made))
+    return ProbeSet(best, small.cost(best), small.floor)
+
+
+def _improved(problem: ProbeProblem, made: frozenset[int]) -> frozenset[int]:
+    """A set that no probe more, fewer or other makes cheaper."""
+    every = frozenset(range(len(problem.prices)))
+    while True:
+        near = [made ^ {p} for p in every]
+        near += [made - {p} | {q} for p in made for q in every - made]
+        best = min([made, *near], key=lambda some: _rank(problem, some))
+        if problem.cost(best) >= problem.cost(made):
+            return made
+        made = best
+
+
+def _rank(problem: ProbeProblem, made: frozenset[int]) -> tuple[float, list[int]]:
+    return problem.cost(made), sorted(made)
+
+
+def exhaustive(problem: ProbeProblem) -> ProbeSet:
+    """All sets, where they are few enough; else as `greedy` does."""
+    small, number = problem.small, len(problem.prices)
+    if number > MOST_EXHAUSTIVE:
+        return greedy(problem)
+    every = [frozenset(s) for size in range(number + 1) for s in combinations(range(number), size)]
+    best = min(every, key=lambda made: _rank(small, made))
+    cost = small.cost(best)
+    return ProbeSet(best, cost, cost)
+
+
+def cpsat(problem: ProbeProblem) -> ProbeSet:
+    """By CP-SAT, from what `greedy` finds; with a proof where it ends in time."""
+    from ortools.sat.python import cp_model
+
+    start, small = greedy(problem), problem.small
+    if start.proven:
+        return start
+    total = max(float(small.weights.sum()) + sum(small.prices), 1.0)
+    scale = SCALE / total
+    model = cp_model.CpModel()
+    made = [model.new_bool_var("") for _ in small.prices]
+    read = [model.new_bool_var("") for _ in small.weights]
+    for probe, variable in enumerate(made):
+        model.add_hint(variable, probe in start.made)
+    for unit in np.flatnonzero(small.always).tolist():
+        model.add(read[unit] == 1)
+    for options in small.queries:
+        taken = [model.new_bool_var("") for _ in options]
+        for variable, option in zip(taken, options, strict=True):
+            for probe in option.probes:
+                model.add_implication(variable, made[probe])
+        left_out = np.array([~option.units for option in options])
+        for unit, variable in enumerate(read):
+            without = [t for t, out in zip(taken, left_out[:, unit], strict=True) if out]
+            if not left_out[0, unit]:  # of the option without probes
+                model.add_bool_or([variable, *without])
+    # Rounded down, so that a bound on the rounded costs is one on the costs.
+    terms = [int(price * scale) * v for price, v in zip(small.prices, made, strict=True)]
+    terms += [int(w * scale) * v for w, v in zip(small.weights.tolist(), read, strict=True)]
+    model.minimize(sum(terms))
+    solver = cp_model.CpSolver()
+    solver.parameters.random_seed = 0
+    solver.parameters.num_workers = 1
+    solver.parameters.max_time_in_seconds = CPSAT_SECONDS
+    status = solver.solve(model)
+    bound = max(start.bound, solver.best_objective_bound / scale)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return start
+    found = frozenset(p for p, variable in enumerate(made) if solver.boolean_value(variable))
+    best = min(found, start.made, key=lambda some: _rank(small, some))
+    cost = small.cost(best)
+    if status == cp_model.OPTIMAL:
+        return ProbeSet(best, cost, cost)  # up to the rounding
+    return ProbeSet(best, cost, min(bound, cost))
+
+
+SOLVERS: dict[str, Callable[[ProbeProblem], ProbeSet]] = {
+    "greedy": greedy,
+    "cpsat": cpsat,
+    "exhaustive": exhaustive,
+}
