@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
 from engines.account import Account, Fallbacks
+from engines.input.event_paths import EventPath, shown_path
 from engines.limits import Ledger
 from engines.program import DEFAULT_OPTIONS, RunOptions
 from optimizer.plan.plan import Plan
@@ -33,13 +34,19 @@ class EventSource:
     """Where events are: files, a table of Spark's, or a live stream of files or messages.
 
     `disorder` is how late they can be, in nanoseconds. `like` names files that have the columns of
-    a stream of which nothing has come yet.
+    a stream of which nothing has come yet. Where a workload has several sources, there is a path
+    for each, by name.
     """
 
-    path: str
+    path: EventPath
     on_error: OneOf["stop", "skip"] = "stop"
     disorder: int | None = None
-    like: str | None = None
+    like: EventPath | None = None
+
+    @property
+    def shown(self) -> str:
+        """The path, for people."""
+        return shown_path(self.path)
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ def _run_local(
     odd = times.notes(first.source.time_type, first.program.workload.stream)
     if all(reading.access.groups is None for reading in readings):
         report.notes += occurred.notes() if report.events else []
-        report.notes += event_notes(source.path, report.events, odd, faults)
+        report.notes += event_notes(source.shown, report.events, odd, faults)
     for each in (reading.access for reading in readings):
         report.notes += [*each.notes, *each.warnings]
     return report
@@ -348,7 +348,7 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
         workload = load_workload(plan.document)
         events = read_events(source.path, workload.stream)
         bound = bind(workload, column_kinds(events.table.schema) if len(events) else None)
-        check_compared(events.table.schema, bound, source.path)
+        check_compared(events.table.schema, bound, source.shown)
     with stages("run"):
         results = sorted_results(run_oracle(bound, events))
     report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
@@ -385,7 +385,7 @@ def _run_spark(
     from engines.input.time_sense import TimeSpan
     from engines.results.structs import match_structs
     from engines.spark.batch.job import SpreadSettings, run_batch
-    from engines.spark.batch.source import SparkSource, is_table, open_source, open_table
+    from engines.spark.batch.source import SparkSource, open_source, open_table, table_of
     from engines.spark.batch.targets import FileTarget, FirstRowsTarget, Target, target_for
     from engines.spark.runtime.session import spark_session
     from workloads.loading import load_workload
@@ -403,13 +403,13 @@ def _run_spark(
 
         opened: SparkSource
         access, read = TABLE_ACCESS, {}
-        if is_table(source.path):
+        if (table := table_of(source.path)) is not None:
             with stages("start"):
                 spark = session()
             with stages("read"):
-                opened = open_table(spark, source.path, stream, faults)
+                opened = open_table(spark, table, stream, faults)
                 program = fitted(plan, column_kinds(opened.schema), workload)
-                check_compared(opened.schema, program.workload, source.path)
+                check_compared(opened.schema, program.workload, source.shown)
         else:
             with stages("read"):
                 opened = open_source(source.path, stream, faults)
@@ -449,7 +449,7 @@ def _run_spark(
         odd = times.notes(kind, stream)
         told_of = [
             *(done.notes if done.events else []),
-            *event_notes(source.path, done.events, odd, faults),
+            *event_notes(source.shown, done.events, odd, faults),
         ]
     else:  # what is not read is there all the same
         read["events"] = done.events
@@ -487,6 +487,7 @@ def _run_stream(
 ) -> RunReport:
     """Until there is nothing more, or until it is told to stop."""
     from engines.columns.occurrences import Occurrences
+    from engines.input.event_paths import each_path
     from engines.input.event_table import from_table
     from engines.spark.runtime.session import spark_session
     from engines.spark.stream.job import finish_stream, settings_for, start_stream
@@ -523,7 +524,7 @@ def _run_stream(
     occurred = Occurrences(program.workload)
     with ExitStack() as sessions:
         with stages("start"):
-            settings = {**settings_for(source.path, options.out), **where.conf}
+            settings = {**settings_for(*each_path(source.path), options.out), **where.conf}
             if "spark.jars" in where.conf:  # jars that are there take the place of a registry's
                 settings.pop("spark.jars.packages", None)
             made = spark_session(where.master, where.name or "sheaf", settings)
@@ -567,9 +568,11 @@ def open_stream(
 ) -> tuple[Program, Any]:
     """The plan's program over a live source, with the columns that the checkpoint knows."""
     from engines.input.batches import check_compared
+    from engines.input.event_paths import one_path
     from engines.input.event_table import column_kinds
     from engines.spark.stream.checkpoint import read_manifest
     from engines.spark.stream.source import open_live_source
+    from workloads.errors import UnsupportedError
     from workloads.loading import load_workload
 
     workload = load_workload(plan.document)
@@ -579,9 +582,13 @@ def open_stream(
     before = read_manifest(checkpoint)
     known = None if before is None else before.schema
     more = () if running is None else (running.options,)
-    live = open_live_source(
-        source.path, workload.stream, source.like, known, source.on_error, *more
-    )
+    if workload.stream.sources:
+        raise UnsupportedError(
+            "a live stream is of one source so far; run over stored events of several, or write "
+            "what their columns are called alike into one folder"
+        )
+    path, like = one_path(source.path), None if source.like is None else one_path(source.like)
+    live = open_live_source(path, workload.stream, like, known, source.on_error, *more)
     program = fitted(plan, column_kinds(live.schema), workload)
-    check_compared(live.schema, program.workload, source.path)
+    check_compared(live.schema, program.workload, source.shown)
     return program, live

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from workloads import document as doc
-from workloads import expressions as ex
 from workloads.document import DocumentError
 from workloads.errors import (
     Diagnostic,
     Place,
     QueryError,
     WorkloadError,
-    did_you_mean,
     in_file,
     opening_remedy,
     short,
@@ -27,41 +25,26 @@ from workloads.errors import (
 )
 from workloads.imported_rules import ImportedRules, unique_name
 from workloads.limits import MAX_DOCUMENT_CHARACTERS, MAX_QUERIES
-from workloads.notations import NOTATIONS, is_only_sql, notation_of, speaks_of_any
-from workloads.parser import know_printed, parse_condition, query_of
+from workloads.notations import NOTATIONS, notation_of
+from workloads.parser import know_printed, query_of
 from workloads.printing import print_query
 from workloads.rule_files import (
     RulesError,
-    RuleSetting,
     imported_rules,
     is_single_rule,
     single_rules,
 )
 from workloads.rule_tests import RuleTest, read_tests
-from workloads.statistics_document import StatisticsReader
-from workloads.syntax import UNITS, Query
-from workloads.time_format import DIRECTIVES, TimeFormatError, time_format
+from workloads.stream_document import QUOTE, StreamReader, misspelled, rule_setting
+from workloads.syntax import Query
 from workloads.workload import (
-    NANOSECONDS,
-    AttributeKind,
-    DefinedSituation,
-    MissingColumns,
     OnLimit,
     PartialLimit,
     Statistics,
-    Stream,
     Workload,
 )
 
-_KEYS = ("name", "stream", "statistics", "limits", "queries", "rules", "tests")
-
-_KINDS: dict[str, AttributeKind] = {
-    **dict.fromkeys(("int", "integer", "long", "bigint"), "int"),
-    **dict.fromkeys(("float", "double", "number", "real"), "float"),
-    **dict.fromkeys(("string", "str", "text"), "string"),
-    **dict.fromkeys(("bool", "boolean"), "bool"),
-    **dict.fromkeys(("time", "timestamp", "date"), "time"),
-}
+_KEYS = ("name", "stream", "streams", "statistics", "limits", "queries", "rules", "tests")
 
 
 def load_workload(source: str | Path | Mapping[str, Any]) -> Workload:
@@ -118,7 +101,7 @@ def load_statistics(document: Any) -> Statistics:
     return found
 
 
-class _Reader(StatisticsReader):
+class _Reader(StreamReader):
     """Takes a whole workload apart."""
 
     def read_text(
@@ -156,12 +139,12 @@ class _Reader(StatisticsReader):
     def _read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
         self.known_keys(document, _KEYS, "the workload", ())
         imported = self._rules(document)
-        stream = self._stream(document, imported)
+        stream = self.stream_of(document, imported)
         statistics = self.statistics(document.get("statistics"), ("statistics",))
         queries, places = self._queries(document, imported)
         name = document.get("name", "workload")
         if not isinstance(name, str):
-            self.report(f"the workload's name is {shown(name)}, not a text", _QUOTE, ("name",))
+            self.report(f"the workload's name is {shown(name)}, not a text", QUOTE, ("name",))
         if stream is None:
             return None, self.findings
         partial = self._partial_limit(document.get("limits"))
@@ -187,17 +170,8 @@ class _Reader(StatisticsReader):
             (entry, ("rules", number)) for number, entry in enumerate(listed)
         ]
         entries += [(entry, ("queries",)) for entry in single_rules(whole.get("queries"))]
-        stream = whole.get("stream")
-        sequence = stream.get("sequence") if isinstance(stream, Mapping) else None
         folder = None if self.file is None else Path(self.file).parent
-        of = stream if isinstance(stream, Mapping) else {}
-        time, type_ = of.get("time"), of.get("type")
-        setting = RuleSetting(
-            folder,
-            sequence if isinstance(sequence, str) else None,
-            time if isinstance(time, str) else "time",
-            type_ if isinstance(type_, str) else None,
-        )
+        setting = rule_setting(whole, folder)
         found = []
         for entry, at in entries:
             try:
@@ -231,236 +205,6 @@ class _Reader(StatisticsReader):
         )
         return None
 
-    def _stream(self, whole: Mapping[str, Any], imported: list[ImportedRules]) -> Stream | None:
-        document, at = whole.get("stream"), ("stream",)
-        if not isinstance(document, Mapping):
-            if not _misspelled("stream", whole):
-                wrong = "is missing" if document is None else f"is {shown(document)}, not a map"
-                self.report(f"'stream' {wrong}", "add 'stream: {time: ts, type: kind}'", at)
-            return None
-        columns = ("time", "unit", "format", "type", "sequence", "types", "attributes")
-        keys = (*columns, "lateness", "delimiter", "missing_columns", "situations")
-        self.known_keys(document, keys, "'stream'", at)
-        for key in ("time", "type", "sequence"):
-            value = document.get(key)
-            if value is not None and not isinstance(value, str):
-                self.report(
-                    f"stream.{key} is {shown(value)}, not the name of a column",
-                    _QUOTE,
-                    (*at, key),
-                )
-                return None
-        if not document.get("time"):
-            self.report(
-                "stream.time is missing", "name the column that holds an event's time", at, True
-            )
-            return None
-        typed = document.get("type") or document.get("types")
-        if not (typed or imported or is_only_sql(whole) or speaks_of_any(whole)):
-            self.report(
-                "stream has neither 'type' nor 'types'",
-                "name the column that holds an event's type, give types by conditions, or ask for "
-                "ANY event",
-                at,
-                key=True,
-            )
-        unit = document.get("unit", "ms")
-        if str(unit) not in NANOSECONDS:
-            self.report(
-                f"stream.unit is {shown(unit)}; known are {', '.join(NANOSECONDS)}",
-                did_you_mean(str(unit), NANOSECONDS)
-                or "it is the unit of integers in the time column",
-                (*at, "unit"),
-            )
-            unit = "ms"
-        return Stream(
-            time=document["time"],
-            type=document.get("type"),
-            unit=unit,
-            sequence=document.get("sequence"),
-            types=self._with_rules(self._types(document.get("types"), (*at, "types")), imported),
-            attributes=self._attributes(document.get("attributes"), (*at, "attributes")),
-            lateness=self._length(document.get("lateness"), "lateness", (*at, "lateness")),
-            format=self._format(document.get("format"), (*at, "format")),
-            delimiter=self._delimiter(document.get("delimiter"), (*at, "delimiter")),
-            missing_columns=self._missing(
-                document.get("missing_columns") or ("ignore" if imported else None),
-                (*at, "missing_columns"),
-            ),
-            situations=self._situations(document.get("situations"), (*at, "situations")),
-        )
-
-    def _with_rules(
-        self, types: dict[str, ex.Expression | None], imported: list[ImportedRules]
-    ) -> dict[str, ex.Expression | None]:
-        """The types of a stream and those that rules read."""
-        for rules in imported:
-            for name, condition in rules.types.items():
-                if types.setdefault(name, condition) != condition:
-                    self.report(
-                        f"the rules read events of type {shown(name)}, which the stream or other "
-                        "rules have by another condition",
-                        "give the other type another name, or put rules of one log source into "
-                        "one entry",
-                        ("rules",),
-                    )
-        return types
-
-    def _format(self, text: Any, at: doc.Path) -> str | None:
-        """How times are written."""
-        if text is None:
-            return None
-        try:
-            if not isinstance(text, str):
-                raise TimeFormatError(f"known directives are {DIRECTIVES}")
-            time_format(text)
-            return text
-        except TimeFormatError as error:
-            self.report(
-                f"stream.format is {shown(text)}: {error}",
-                "write it such as '%d/%m/%Y %H:%M:%S'",
-                at,
-            )
-        return None
-
-    def _missing(self, word: Any, at: doc.Path) -> MissingColumns:
-        for known in get_args(MissingColumns):
-            if word == known:
-                return known  # type: ignore[no-any-return]
-        if word is not None:
-            self.report(
-                f"stream.missing_columns is {shown(word)}",
-                "write error, or ignore: an attribute that no column has is null then",
-                at,
-            )
-        return "error"
-
-    def _delimiter(self, mark: Any, at: doc.Path) -> str | None:
-        """What is between the columns of a line."""
-        if mark is None:
-            return None
-        named = {"tab": "\t", "\\t": "\t"}.get(str(mark), mark)
-        is_mark = isinstance(named, str) and len(named) == 1 and named.isascii()
-        if is_mark and named not in '"\r\n\0' and not named.isalnum():
-            return str(named)
-        self.report(
-            f"stream.delimiter is {shown(mark)}",
-            "write one character that is no letter, digit or quote, such as ';' or '|', or tab",
-            at,
-        )
-        return None
-
-    def _types(self, document: Any, at: doc.Path) -> dict[str, ex.Expression | None]:
-        if document is None:
-            return {}
-        if isinstance(document, list) and all(isinstance(t, str) for t in document):
-            return dict.fromkeys(document)
-        if not isinstance(document, Mapping):
-            self.report(
-                "stream.types is neither a list of types nor a map of type to condition",
-                f"write '[A, B]' or '{{A: \"x > 5\"}}'; {_QUOTE}",
-                at,
-            )
-            return {}
-        types: dict[str, ex.Expression | None] = {}
-        for name, text in document.items():
-            if text is None:
-                types[str(name)] = None
-                continue
-            types[str(name)] = self._condition(str(text), f"type {shown(name)}", (*at, name))
-        return types
-
-    def _condition(self, text: str, of: str, at: doc.Path) -> ex.Expression:
-        """What is asked of an event; never true, where the text has a mistake."""
-        try:
-            return _event_condition(text)
-        except QueryError as error:
-            found = error.diagnostic(text, None)
-            found = replace(found, message=f"{of}: {found.message}")
-            self.findings.append(self._in_value(found, at))
-            return ex.Literal(False)  # queries that use it are not to blame
-
-    def _situations(self, document: Any, at: doc.Path) -> dict[str, DefinedSituation]:
-        """Situations that queries use by their names."""
-        hint = "write 'Speeding: {of: Car, when: \"speed > 70\", gap: 30 s}'"
-        if document is None:
-            return {}
-        if not isinstance(document, Mapping):
-            self.report("stream.situations is no map of names to definitions", hint, at)
-            return {}
-        found: dict[str, DefinedSituation] = {}
-        for name, given in document.items():
-            here = (*at, name)
-            about = {"when": given} if isinstance(given, str) else given
-            if not isinstance(about, Mapping) or not isinstance(about.get("when"), str):
-                self.report(f"stream.situations.{name} has no condition 'when'", hint, here)
-                continue
-            self.known_keys(about, ("of", "when", "gap"), f"situation {shown(name)}", here)
-            of = about.get("of")
-            if of is not None and not isinstance(of, str):
-                self.report(f"situation {shown(name)} is of {shown(of)}, no type", hint, here)
-                of = None
-            place = (*here, "when") if about is given else here
-            condition = self._condition(about["when"], f"situation {shown(name)}", place)
-            gap = self._length(about.get("gap"), f"situations.{name}.gap", (*here, "gap"))
-            found[str(name)] = DefinedSituation(condition, of, gap)
-        return found
-
-    def _in_value(self, finding: Diagnostic, at: doc.Path) -> Diagnostic:
-        """A finding about the text of a value, at its place in the document where that is known."""
-        finding = replace(finding, file=self.file)
-        place = self.document.places.get(at)
-        if place is None or finding.source is None:
-            return finding
-        start = place.source.find(finding.source)
-        if start < 0 or finding.line != 1 or place.literal:
-            return replace(finding, file_line=place.line)
-        return replace(
-            finding,
-            line=place.line,
-            column=start + (finding.column or 1),
-            source=place.source,
-            file_line=place.line,
-        )
-
-    def _attributes(self, document: Any, at: doc.Path) -> dict[str, AttributeKind]:
-        if document is None:
-            return {}
-        if not isinstance(document, Mapping):
-            self.report(
-                "stream.attributes is not a map of column to type", "such as '{price: float}'", at
-            )
-            return {}
-        kinds: dict[str, AttributeKind] = {}
-        for name, word in document.items():
-            kind = _KINDS.get(str(word).lower())
-            if kind is None:
-                self.report(
-                    f"stream.attributes: {shown(name)} has the unknown type {shown(word)}; known "
-                    "are int, float, string, bool, time",
-                    did_you_mean(str(word), _KINDS) or "write one of these",
-                    (*at, name),
-                )
-            else:
-                kinds[str(name)] = kind
-        return kinds
-
-    def _length(self, value: Any, what: str, at: doc.Path) -> int | None:
-        """An amount of time in nanoseconds."""
-        if value is None:
-            return None
-        words = str(value).split()
-        try:
-            amount = float(words[0])
-            if len(words) == 2 and words[1] in UNITS and 0 <= amount * UNITS[words[1]] < 2**62:
-                return round(amount * UNITS[words[1]])
-        except (ValueError, IndexError, OverflowError):
-            pass
-        self.report(
-            f"stream.{what} is {shown(value)}", "write an amount and a unit, such as 10 s", at
-        )
-        return None
-
     def _queries(
         self, whole: Mapping[str, Any], imported: list[ImportedRules]
     ) -> tuple[tuple[Query, ...], tuple[Place | None, ...]]:
@@ -474,7 +218,7 @@ class _Reader(StatisticsReader):
                 )
             document = []
         elif not isinstance(document, list) or not document:
-            if not _misspelled("queries", whole):
+            if not misspelled("queries", whole, _KEYS):
                 self.report(
                     "the workload has no queries", "add at least one under 'queries'", at, True
                 )
@@ -545,7 +289,7 @@ class _Reader(StatisticsReader):
             if len(found) == 1 and isinstance(query[found[0]], str):
                 self.known_keys(query, ("name", found[0]), f"query {number}", at)
                 if name is not None and not isinstance(name, str):
-                    self.report(f"query {number} has the name {shown(name)}", _QUOTE, at)
+                    self.report(f"query {number} has the name {shown(name)}", QUOTE, at)
                     return None
                 return found[0], name, query[found[0]]
             self.report(
@@ -562,30 +306,7 @@ class _Reader(StatisticsReader):
         return None
 
 
-def _event_condition(text: str) -> ex.Expression:
-    condition = ex.without_aliases(parse_condition(text))
-    for node in ex.walk(condition):
-        if isinstance(node, (ex.Call, ex.Equivalence, ex.DurationLiteral)):
-            raise QueryError(
-                "a type's condition takes comparisons of the event's own attributes", node.span
-            )
-    if not isinstance(condition, ex.CONDITIONS):
-        raise QueryError("this is a value, not a condition", condition.span, "compare it")
-    return condition
-
-
 def _probable_name(text: str) -> str | None:
     """The name of a query that did not parse, from its first words."""
     words = text[:200].split(None, 2)
     return words[1][:60] if len(words) > 1 and words[0].upper() == "QUERY" else None
-
-
-def _misspelled(key: str, document: Mapping[str, Any]) -> bool:
-    """Is the key missing because another spelling of it is there, which has its own finding?"""
-    meant = f"'{key}'"
-    return document.get(key) is None and any(
-        meant in (did_you_mean(str(other), _KEYS) or "") for other in document if other not in _KEYS
-    )
-
-
-_QUOTE = "a text that looks like a number, a truth value or null needs quotes"

@@ -105,6 +105,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     "": {
         "name": "The workload's name; by default that of its file.",
         "stream": "How rows are read as events.",
+        "streams": "Several sources by their names, in place of `stream`.",
         "queries": "The queries: texts, or maps with `sql`, `eql` or `sigma`.",
         "statistics": "Rates, selectivities and keys, where they are known without looking.",
         "limits": "How many partial matches a key may have.",

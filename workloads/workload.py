@@ -30,6 +30,7 @@ class Stream:
     complete and a query may use no other (`closed`). `format` is how times are written, and
     `delimiter` what is between the columns of CSV; without one, that is told from the header.
     An attribute that no column has is an error, or with `missing_columns` ignored always null.
+    Where there are `sources`, it is the stream that they make together (`workloads.sources`).
     """
 
     time: str
@@ -43,10 +44,31 @@ class Stream:
     delimiter: str | None = None
     missing_columns: MissingColumns = "error"
     situations: Mapping[str, DefinedSituation] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
     def closed(self) -> bool:
+        if self.sources:
+            return all(source.stream.closed for source in self.sources.values())
         return self.type is None or any(c is None for c in self.types.values())
+
+    @property
+    def declares_columns(self) -> bool:
+        """Are `attributes` all that events have?"""
+        if self.sources:
+            return all(source.stream.declares_columns for source in self.sources.values())
+        return bool(self.attributes)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of several sources: how its own columns are read, and what it calls otherwise than all.
+
+    `rename` has the names that columns get, by those that they have.
+    """
+
+    stream: Stream
+    rename: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +180,7 @@ def written_workload(document: Mapping[str, Any]) -> Workload | None:
 def _document(workload: Workload, tests: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": workload.name,
-        "stream": _stream(workload.stream),
+        **_streams(workload.stream),
         "queries": [_query(query) for query in workload.queries],
     }
     if statistics := statistics_document(workload.statistics):
@@ -204,6 +226,17 @@ def print_nanoseconds(amount: int) -> str:
     """A length of time in the largest unit that it is a whole number of: `10 min`."""
     unit = max((u for u in UNITS if amount % UNITS[u] == 0), key=lambda u: UNITS[u])
     return f"{amount // UNITS[unit]} {unit}"
+
+
+def _streams(stream: Stream) -> dict[str, Any]:
+    if not stream.sources:
+        return {"stream": _stream(stream)}
+    return {"streams": {name: _source(source) for name, source in stream.sources.items()}}
+
+
+def _source(source: Source) -> dict[str, Any]:
+    document = _stream(source.stream)
+    return {**document, "rename": dict(source.rename)} if source.rename else document
 
 
 def _stream(stream: Stream) -> dict[str, Any]:

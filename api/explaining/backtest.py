@@ -13,11 +13,12 @@ from workloads.workload import Workload
 
 if TYPE_CHECKING:
     from api.run_settings import OnError
+    from engines.input.event_paths import EventPath
 
 _ABOUT = ("title", "level", "tags")
 
 
-def backtest(workload: Workload, events: str, on_error: OnError = "stop") -> dict[str, Any]:
+def backtest(workload: Workload, events: EventPath, on_error: OnError = "stop") -> dict[str, Any]:
     """Alerts by rule and day as plain values, the noisiest rule first; those without any too."""
     import pyarrow.parquet as pq
 

@@ -16,6 +16,7 @@ from workloads.workload import Workload
 if TYPE_CHECKING:
     from api.run_settings import OnError
     from engines.input.batches import FileSource
+    from engines.input.event_paths import EventPath
     from engines.why.explain import GivenRows, Question
     from optimizer.ir.query import Query
 
@@ -25,7 +26,7 @@ MOST_ROWS = 200_000  # of a query that are looked through
 def why(
     workload: Workload,
     query: str,
-    events: str,
+    events: EventPath,
     at: str | None = None,
     key: str | Mapping[str, Any] | None = None,
     on_error: OnError = "stop",
@@ -80,7 +81,9 @@ def _rows(
     plan = plan_on_events(workload)
     execution = Execution("local", RunOptions(row_limit=MOST_ROWS))
     try:
-        report = run(plan, EventSource(source.path, on_error), RowSink(None, shown=None), execution)
+        report = run(
+            plan, EventSource(source.place, on_error), RowSink(None, shown=None), execution
+        )
     except BadRowError as error:
         raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
     total, rows = 0, list[Mapping[str, Any]]()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from api.run_settings import RunSettings
+    from engines.input.event_paths import EventPath
     from engines.spark.frames.batch import KnownEvents
     from engines.statistics.measure import EventSample
     from optimizer.plan.plan import Model, Plan, Solver
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def plan_on_events(
     workload: Workload,
-    events: str | None = None,
+    events: EventPath | None = None,
     sharing: bool = True,
     device: OneOf["cpu", "opencl"] = "cpu",
     solver: Solver = "greedy",
@@ -100,15 +101,13 @@ def plan_on_frame(
     return plan, seen
 
 
-def sample_events(workload: Workload, events: str) -> EventSample | None:
+def sample_events(workload: Workload, events: EventPath) -> EventSample | None:
     """Events that are about to be read; None where there are none to see."""
-    from engines.input.event_table import list_files
     from engines.limits import EventsError
     from engines.statistics.measure import sample_files
     from workloads.errors import WorkloadError
 
     try:
-        list_files(events)
         return sample_files(workload, events)
     except (EventsError, WorkloadError):
         # A table of Spark's, nothing yet, or something wrong that the run itself says.

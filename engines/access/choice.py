@@ -25,6 +25,7 @@ from engines.access.summed_blocks import SummedBlocks
 from engines.execution import Access, EventSource, Execution, Monitor
 from engines.input.batches import FileSource, needed_columns
 from engines.input.event_files import ParquetFile, bytes_of, places_of
+from engines.input.event_paths import EventPath
 from engines.input.event_table import Faults
 from engines.limits import EventsError
 from optimizer.access.anchors import NeededEvents, NotIndexedError, needed_events
@@ -312,7 +313,10 @@ def merged_access(choices: Sequence[AccessChoice]) -> dict[str, Any]:
 
 
 def access_document(
-    path: str, workload: BoundWorkload, wanted: Access = "auto", solver: Solver = "greedy"
+    path: EventPath,
+    workload: BoundWorkload,
+    wanted: Access = "auto",
+    solver: Solver = "greedy",
 ) -> dict[str, Any]:
     """How a run over files would read them, for a plan; nothing where they are no files."""
     try:

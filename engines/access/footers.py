@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engines.access.blocks import ALWAYS, RowGroup
-from engines.input.batches import FileSource, tick_range
+from engines.input.batches import FileSource
 from engines.input.event_files import ParquetFile, bytes_of, places_of
+from engines.input.event_rows import tick_range
+from engines.input.source_files import SourceFile
 from workloads.workload import NANOSECONDS, Stream
 
 _DAY = 86_400 * 10**9
@@ -139,6 +141,8 @@ def open_footers(source: FileSource) -> Footers:
     """The footers of a source's files, as far as these are Parquet."""
     files = []
     for file in source.files:
+        if isinstance(file, SourceFile):
+            return Footers((), "events of several sources are read as a whole")
         if not isinstance(file, ParquetFile):
             return Footers((), f"'{file.name}' is not Parquet, and has no statistics")
         files.append(FileFooter(file))

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engines.input.event_files import (
     EventFile,
-    LinesFile,
     ParquetFile,
     ParsedRows,
     open_lines,
     open_parquet,
     take_spent,
 )
+from engines.input.event_paths import EventPath, one_path, paths_by_source, shown_path
+from engines.input.event_rows import check_columns, ticks_and_faults
 from engines.input.event_table import (
-    LARGEST_TICK,
-    TIMES,
     Events,
-    Fault,
     Faults,
     OnError,
     column_kinds,
-    columns_hint,
     format_of,
     from_table,
     is_list,
     list_files,
+)
+from engines.input.source_files import (
+    SourceFile,
+    as_stored,
+    check_renamed,
+    unlike_columns,
+    with_one_time,
 )
 from engines.input.time_texts import time_type
 from engines.limits import EventsError
@@ -49,7 +54,7 @@ from optimizer.ir.query import (
 from workloads import expressions as ex
 from workloads.errors import Diagnostic, WorkloadError
 from workloads.syntax import All
-from workloads.workload import NANOSECONDS, AttributeKind, Stream, Workload, print_nanoseconds
+from workloads.workload import NANOSECONDS, AttributeKind, Stream, Workload
 
 
 def needed_columns(workload: BoundWorkload, names: Iterable[str]) -> list[str]:
@@ -176,8 +181,9 @@ def _names(expression: ex.Expression) -> Iterator[str]:
     return iter(sorted(ex.attributes(expression)))
 
 
+StreamFile: TypeAlias = EventFile | SourceFile
+
 BATCH_ROWS = 131_072
-_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800  # of the years 1 to 9999
 
 Int64s = npt.NDArray[np.int64]
 
@@ -190,16 +196,19 @@ class Batch:
     ticks: Int64s
     file: str
     rows: Int64s  # the file's first is 1
+    source: int = 0  # the number of its source, where there are several
+    is_last: bool = False  # of its source, as far as that is known
 
     def __len__(self) -> int:
         return len(self.ticks)
 
     def take(self, keep: Int64s) -> Batch:
-        return Batch(self.table.take(pa.array(keep)), self.ticks[keep], self.file, self.rows[keep])
+        table = self.table.take(pa.array(keep))
+        return replace(self, table=table, ticks=self.ticks[keep], rows=self.rows[keep])
 
 
 class FileSource:
-    """The files under a path; `schema` has the union of their columns.
+    """The files under a path, or under a path for each source; `schema` unites their columns.
 
     Raises `EventsError` where a file as a whole is no stream of events; what is wrong with single
     rows goes to `faults`. `progress` hears how much has been read, from 0 to 1. Where a `schema` is
@@ -208,16 +217,22 @@ class FileSource:
 
     def __init__(
         self,
-        path: str,
+        path: EventPath,
         stream: Stream,
         faults: Faults,
         batch_rows: int = BATCH_ROWS,
         progress: Callable[[float], None] = lambda part: None,
         schema: pa.Schema | None = None,
     ) -> None:
-        self.path, self._stream, self.faults = path, stream, faults
+        self.place, self.path = path, shown_path(path)
+        self._stream, self.faults = stream, faults
         self._batch_rows, self._told = batch_rows, progress
-        files = list_files(path)
+        if stream.sources:
+            places = paths_by_source(path, stream)
+        else:
+            places = {"": one_path(path)}
+        listed = {name: list_files(place) for name, place in places.items()}
+        files = [file for each in listed.values() for file in each]
         sizes = np.array([Path(file).stat().st_size for file in files], np.float64)
         before = np.cumsum(sizes) - sizes
         total = max(float(sizes.sum()), 1.0)
@@ -225,15 +240,31 @@ class FileSource:
             file: (float(start) / total, float(size) / total)
             for file, start, size in zip(files, before, sizes, strict=True)
         }
-        base = path if Path(path).is_dir() else None
+        if stream.sources:
+            self._by_source: list[list[StreamFile]] = [
+                self._of_source(name, places[name], each) for name, each in listed.items()
+            ]
+        else:
+            self._by_source = [[*self._opened(places[""], files, stream)]]
+        self._files = [file for each in self._by_source for file in each]
+        self._stored = list(map(as_stored, self._files))
+        self.schema = self._unified() if schema is None else schema
+
+    def _opened(self, place: str, files: list[str], stream: Stream) -> list[EventFile]:
+        base = place if Path(place).is_dir() else None
         parquet = open_parquet([f for f in files if format_of(f) == "parquet"], base)
-        self._files: list[EventFile] = [
+        return [
             ParquetFile(file, *parquet[file], self._progress, stream)
             if file in parquet
             else open_lines(file, stream, self._progress)
             for file in files
         ]
-        self.schema = self._unified() if schema is None else schema
+
+    def _of_source(self, name: str, place: str, files: list[str]) -> list[StreamFile]:
+        """The files of one of several sources."""
+        stored = self._opened(place, files, self._stream.sources[name].stream)
+        check_renamed([file.schema for file in stored], name, self._stream, place)
+        return [SourceFile(file, name, self._stream) for file in stored]
 
     @property
     def tick(self) -> int:
@@ -266,7 +297,7 @@ class FileSource:
         found = [
             (file.name, column)
             for file in self._files
-            if isinstance(file, LinesFile)
+            if not isinstance(file, ParquetFile)
             for column in file.spoilt(names)
         ]
         stream = bound.stream
@@ -309,14 +340,18 @@ class FileSource:
             self.schema = pa.schema([*self.schema, *((name, pa.null()) for name in more)])
 
     @property
-    def files(self) -> Sequence[EventFile]:
+    def files(self) -> Sequence[StreamFile]:
         """The files, each of which can be read in another process too."""
         return self._files
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """The events, with the given columns of `schema`."""
         schema = pa.schema([self.schema.field(name) for name in columns])
-        for file in self._files:
+        each = [self._batches(files, schema) for files in self._by_source]
+        yield from each[0] if len(each) == 1 else merged_batches(each)
+
+    def _batches(self, files: Sequence[StreamFile], schema: pa.Schema) -> Iterator[Batch]:
+        for file in files:
             pieces = file.read(schema, self._batch_rows)
             yield from checked(pieces, file.name, self._stream, self.faults, self._batch_rows)
 
@@ -329,8 +364,8 @@ class FileSource:
     @property
     def read(self) -> dict[str, int]:
         """Bytes and row groups that were read, of how many; of text the bytes of whole files."""
-        stored = [file for file in self._files if isinstance(file, ParquetFile)]
-        lines = [file for file in self._files if not isinstance(file, ParquetFile)]
+        stored = [file for file in self._stored if isinstance(file, ParquetFile)]
+        lines = [file for file in self._stored if not isinstance(file, ParquetFile)]
         size = sum(Path(file.name).stat().st_size for file in lines)
         return {
             "bytes": size + sum(file.bytes for file in stored),
@@ -340,7 +375,7 @@ class FileSource:
 
     def take_spent(self) -> int:
         """Nanoseconds of CPU that threads have read for since it was last asked."""
-        return take_spent(self._files)
+        return take_spent(self._stored)
 
     def _progress(self, file: str, part: float) -> None:
         start, size = self._share[file]
@@ -350,6 +385,8 @@ class FileSource:
         for file in self._files:
             check_columns(file.schema, self._stream, file.name)
         schemas = [file.schema for file in self._files if len(file.schema)]
+        if self._stream.sources:
+            schemas = self._of_one_stream()
         if not schemas:
             written = pa.int64() if self._stream.format is None else pa.string()
             roles: dict[str | None, pa.DataType] = {
@@ -374,12 +411,42 @@ class FileSource:
                 schema = schema.set(place, pa.field(name, kind))
         return schema
 
+    def _of_one_stream(self) -> list[pa.Schema]:
+        """The schemas of several sources' files, once times are of one type."""
+        found = [
+            (name, file.schema)
+            for name, files in zip(self._stream.sources, self._by_source, strict=True)
+            for file in files
+            if len(file.schema)
+        ]
+        schemas = with_one_time(found, self._stream)
+        names = [name for name, _ in found]
+        if (wrong := unlike_columns(zip(names, schemas, strict=True))) is not None:
+            raise EventsError(wrong)
+        return schemas
 
-def read_events(path: str, stream: Stream, on_error: OnError = "stop") -> Events:
-    """All events of a file, a folder or a glob, in memory."""
+
+def read_events(path: EventPath, stream: Stream, on_error: OnError = "stop") -> Events:
+    """All events of files, of a folder or a glob, in memory."""
     source = FileSource(path, stream, Faults(on_error))
     found = [batch.table for batch in source.batches(source.schema.names)]
-    return from_table(pa.concat_tables([source.schema.empty_table(), *found]), stream, path)
+    whole = pa.concat_tables([source.schema.empty_table(), *found])
+    return from_table(whole, stream, source.path)
+
+
+def merged_batches(sources: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
+    """Batches of several sources: next comes always that of the one that is furthest behind."""
+    coming = [next(source, None) for source in sources]
+    reached: list[float] = [-math.inf] * len(sources)
+    while any(batch is not None for batch in coming):
+        number = min(
+            (number for number, batch in enumerate(coming) if batch is not None),
+            key=reached.__getitem__,
+        )
+        batch, coming[number] = coming[number], next(sources[number], None)
+        assert batch is not None
+        reached[number] = max(reached[number], int(batch.ticks.max()))
+        yield replace(batch, source=number, is_last=coming[number] is None)
 
 
 def checked(
@@ -399,154 +466,10 @@ def checked(
 
 
 def _timed(table: pa.Table, file: str, rows: Int64s, stream: Stream, faults: Faults) -> Batch:
-    """The rows that have a time, and a number where the stream has a sequence."""
-    column = table.column(stream.time)
-    ticks, bad = ticks_of(column)
-    wrong = [
-        Fault(int(rows[i]), "time out of range", "the time is out of range", stream.time)
-        if column[int(i)].is_valid
-        else _null(rows, i, stream.time, "time")
-        for i in np.flatnonzero(bad)
-    ]
-    if (name := stream.sequence) is not None and table.column(name).null_count:
-        missing = np.asarray(pc.is_null(table.column(name))) & ~bad
-        wrong += [_null(rows, i, name, "sequence number") for i in np.flatnonzero(missing)]
-        bad |= missing
+    """The rows that are events."""
+    ticks, bad, wrong = ticks_and_faults(table, rows, stream)
     batch = Batch(table, ticks, file, rows)
     if not bad.any():
         return batch
     faults.report(file, wrong)
     return batch.take(np.flatnonzero(~bad))
-
-
-def _null(rows: Int64s, place: np.int64, name: str, what: str) -> Fault:
-    message = f"it is null; every event needs a {what}: fill it in or drop the row"
-    return Fault(int(rows[place]), f"null {what}", message, name)
-
-
-def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    """Times as ticks, and which rows have none."""
-    kind = column.type
-    if pa.types.is_date(kind):
-        column = column.cast(pa.date32()).cast(pa.int32())
-    elif pa.types.is_timestamp(kind):
-        column = column.cast(pa.int64())
-    bad = np.zeros(len(column), np.bool_)
-    if column.null_count:
-        bad |= np.asarray(pc.is_null(column))
-        column = pc.fill_null(column, 0)
-    values = np.asarray(column)
-    low, high = tick_range(kind)
-    outside = (values >= high) | (values <= low)
-    if outside.any():
-        values = np.where(outside, 0, values)
-        bad |= outside
-    return values.astype(np.int64, copy=False), bad
-
-
-def tick_range(kind: pa.DataType) -> tuple[int, int]:
-    """The ticks between which times are: those of moments in years that calendars have."""
-    low, high = -LARGEST_TICK, LARGEST_TICK
-    if pa.types.is_date(kind):
-        return _FIRST_SECOND // 86_400, _LAST_SECOND // 86_400
-    if pa.types.is_timestamp(kind):
-        scale = NANOSECONDS["s"] // NANOSECONDS[kind.unit]
-        return max(low, _FIRST_SECOND * scale), min(high, _LAST_SECOND * scale)
-    return low, high
-
-
-def check_columns(schema: pa.Schema, stream: Stream, file: str) -> None:
-    """Raise what no row of the file can be right with."""
-    if not len(schema):
-        return
-    if repeated := [name for name in schema.names if schema.names.count(name) > 1]:
-        raise EventsError(f"'{file}': two columns are called '{repeated[0]}'; rename one")
-    roles = ((stream.time, "time"), (stream.type, "type"), (stream.sequence, "sequence"))
-    for name, role in roles:
-        if name is not None and name not in schema.names:
-            raise EventsError(
-                f"'{file}': no column '{name}', which the stream declares as its {role} column; "
-                + columns_hint(name, schema)
-            )
-    kind = schema.field(stream.time).type
-    tests = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date, pa.types.is_null)
-    if not any(test(kind) for test in tests):
-        raise EventsError(
-            f"'{file}': the time column '{stream.time}' has type {kind}, which is no time; {TIMES}"
-        )
-    if stream.sequence is not None:
-        kind = schema.field(stream.sequence).type
-        if not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
-            raise EventsError(
-                f"'{file}': the sequence column '{stream.sequence}' has type {kind}; "
-                "number the events with integers"
-            )
-    for name, declared in stream.attributes.items():
-        if declared in ("int", "float") and name in schema.names:
-            kind = schema.field(name).type
-            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-                raise EventsError(
-                    f"'{file}': the column '{name}' has type {kind}, and the stream declares "
-                    f"{declared}; store numbers, or declare string"
-                )
-
-
-class Lateness:
-    """Leaves out, or refuses, events that come more than `bound` ticks after a later one.
-
-    Without a bound events must come in order, but only where there are too many to sort them all;
-    a `strict` bound holds for any number.
-    """
-
-    def __init__(
-        self, bound: int | None, strict: bool, tick: int, column: str, faults: Faults
-    ) -> None:
-        self.bound, self.strict = bound or 0, strict
-        self._is_stated, self._tick = bound is not None, tick
-        self._column, self._faults = column, faults
-        self.latest: int | None = None  # time that was seen
-
-    @property
-    def complete(self) -> int:
-        """All events before this time have come."""
-        assert self.latest is not None
-        return self.latest - self.bound
-
-    def on_time(self, batch: Batch) -> Batch:
-        """The events of the next batch that are not too late."""
-        before = batch.ticks[:1] if self.latest is None else np.array([self.latest])
-        latest = np.maximum.accumulate(np.concatenate([before, batch.ticks]))
-        self.latest = int(latest[-1])
-        late = np.flatnonzero(batch.ticks < latest[:-1] - self.bound)
-        if not len(late):
-            return batch
-        self._faults.report(
-            batch.file,
-            [
-                Fault(
-                    int(batch.rows[i]),
-                    "late",
-                    self._text(int(latest[i] - batch.ticks[i])),
-                    self._column,
-                )
-                for i in late
-            ],
-        )
-        return batch.take(np.delete(np.arange(len(batch)), late))
-
-    def _text(self, by: int) -> str:
-        amount = print_nanoseconds(by * self._tick)
-        if self._is_stated:
-            stated = print_nanoseconds(self.bound * self._tick)
-            return f"the event comes {amount} after a later one, and at most {stated} was stated"
-        return (
-            f"the event comes {amount} after a later one, and there are too many events to sort "
-            "them all: state how late they can be (--disorder), let more of them be read at once "
-            "(--slice), or sort the file by time"
-        )
-
-    def all_on_time(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        for batch in batches:
-            kept = self.on_time(batch)
-            if len(kept):
-                yield kept

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from engines.input.batches import Batch, FileSource, Lateness, named_columns, needed_columns
+from engines.input.batches import Batch, FileSource, named_columns, needed_columns
 from engines.input.event_table import Events, from_table
+from engines.input.lateness import Lateness, allowed_lateness
 from optimizer.cost.stages import SLICE_EVENTS
 from optimizer.ir.query import BoundWorkload, Query, waits_for_window
 from workloads.workload import Stream
@@ -277,14 +278,7 @@ def slices_of(
     stream = program.workload.stream
     events.assume(named_columns(read))
     columns = needed_columns(read, events.schema.names)
-    late = stream.lateness if source.disorder is None else source.disorder
-    lateness = Lateness(
-        None if late is None else -(-late // events.tick),
-        source.disorder is not None,
-        events.tick,
-        stream.time,
-        events.faults,
-    )
+    lateness = allowed_lateness(events, stream, source.disorder)
     schema = events.schema.empty_table().select(columns).schema
     slicing = SliceSize(execution.slice_rows or RUN_SLICE_EVENTS)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents, Rows, arrange
 from engines.columns.vectors import Vector, evaluate, truth
+from engines.input.event_paths import EventPath
 from engines.input.event_table import Events, Faults, OnError, from_table
 from engines.limits import EventsError
 from optimizer.ir.pattern import (
@@ -105,7 +106,7 @@ class EventSample:
 
 def sample_files(
     workload: Workload,
-    path: str,
+    path: EventPath,
     rows: int | None = SAMPLED_ROWS,
     on_error: OnError = "skip",
     disorder: int | None = None,
@@ -117,11 +118,11 @@ def sample_files(
     from engines.columns.occurrences import Occurrences
     from engines.input.batches import (
         FileSource,
-        Lateness,
         named_columns,
         needed_columns,
-        ticks_of,
     )
+    from engines.input.event_rows import ticks_of
+    from engines.input.lateness import allowed_lateness
     from engines.input.time_sense import TimeSpan
 
     part = 1.0
@@ -136,8 +137,7 @@ def sample_files(
     source.assume(named_columns(bound))
     batches = source.batches(needed_columns(bound, source.schema.names))
     if disorder is not None:
-        late, time = -(-disorder // source.tick), workload.stream.time
-        batches = Lateness(late, True, source.tick, time, faults).all_on_time(batches)
+        batches = allowed_lateness(source, workload.stream, disorder).all_on_time(batches)
     tables, taken, is_cut = [], 0, False
     for batch in batches:
         tables.append(batch.table)
@@ -160,10 +160,10 @@ def sample_files(
     if not tables:
         return EventSample(bound, None, notes, faults)
     if rows is None:
-        events = from_table(pa.concat_tables(tables), bound.stream, path)
+        events = from_table(pa.concat_tables(tables), bound.stream, source.path)
         return EventSample(bound, measure(bound, events), notes, faults)
     try:
-        events = from_table(pa.concat_tables(tables), bound.stream, path)
+        events = from_table(pa.concat_tables(tables), bound.stream, source.path)
         # All that was read: to pick some of it would be to copy every column.
         known = measure(bound, events, max_events=max(rows, taken), max_pairs=SAMPLED_PAIRS)
     except EventsError:

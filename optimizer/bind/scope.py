@@ -127,7 +127,7 @@ class QueryScope:
             return
         if self.columns is not None:
             known = set(self.columns)
-        elif self.stream.attributes:
+        elif self.stream.declares_columns:
             known = set(self.stream.attributes)
         if known is None:
             return

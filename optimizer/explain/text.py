@@ -360,6 +360,9 @@ class PlanText:
         detail = scans[0].detail
         columns = [f"{key} {detail[key]}" for key in ("time", "type", "sequence") if key in detail]
         read = f"scan: {', '.join(columns)}; unit {detail['unit']}"
+        if sources := self.plan.document.get("streams"):
+            each = (f"{name} by {of['time']}, {of['unit']}" for name, of in sources.items())
+            read += f"; of {'; '.join(each)}"
         if len(scans) > 1:
             read += f"; once for each of {len(scans):,} queries"
         yield _line(sum(scan.cost for scan in scans), scans[0].rows, read)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.input.batches import Lateness
 from engines.input.event_table import Faults, from_table
+from engines.input.lateness import Lateness
 from engines.live.run import LiveRun
 from engines.local.run import SlicedRun
 from engines.local.slices import Slice, SliceSize, between, cut

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from api.cli.commands.run_options import OnError
+from api.cli.commands.run_options import OnError, Paths
 from api.cli.completion import WorkloadName
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.terminal.progress import waiting
@@ -19,9 +19,7 @@ _MOST_DAYS = 60  # of which a bar is drawn
 
 def backtest(
     workload: WorkloadName,
-    events: Annotated[
-        str, typer.Option(metavar="PATH", help="Parquet, CSV or JSON lines: file, folder or glob.")
-    ],
+    events: Paths,
     top: Annotated[int, typer.Option(min=1, help="Show so many rules, the noisiest first.")] = 20,
     on_error: OnError = "stop",
     as_json: Json = False,
@@ -31,10 +29,12 @@ def backtest(
     The noisiest rules come first. All rules run as one job.
     """
     from api.explaining.backtest import backtest as counted
+    from engines.input.event_paths import given_paths
 
     parsed, _ = open_workload(workload)
+    paths = given_paths(events, parsed.stream)
     with waiting("running the rules"):
-        found = counted(parsed, events, on_error)
+        found = counted(parsed, paths, on_error)
     if as_json:
         echo_json(found)
         return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.commands.run_options import OnError
+from api.cli.commands.run_options import CheckedPaths, OnError
 from api.cli.completion import WorkloadNames
 from api.cli.terminal.colour import echo_error, is_coloured
 from api.cli.terminal.json_output import Json, echo_json
@@ -25,13 +26,7 @@ def check(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every rewrite of every query.")
     ] = False,
-    events: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Check types, attributes and keys against these events too: all of them are read.",
-        ),
-    ] = None,
+    events: CheckedPaths = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
@@ -45,7 +40,7 @@ def check(
         try:
             workload, bound = open_workload(given)
             notes = situation_notes(bound.queries)
-            notes += [] if events is None else _notes(given, events, on_error)
+            notes += [] if not events else _notes(given, events, on_error)
         except SheafError as error:
             wrong += 1
             documents.append(_refusal(given, error))
@@ -106,13 +101,15 @@ def _report(bound: BoundWorkload, explain: bool) -> str:
     )
 
 
-def _notes(given: str, path: str, on_error: OnErrorChoice) -> list[str]:
+def _notes(given: str, paths: Sequence[str], on_error: OnErrorChoice) -> list[str]:
     """What the queries of a workload ask for and no event has; raises where they do not fit."""
     from engines.columns.occurrences import Occurrences
     from engines.input.batches import FileSource, named_columns
+    from engines.input.event_paths import given_paths
     from engines.input.event_table import Faults
 
     workload, _ = open_workload(given)
+    path = given_paths(paths, workload.stream)
     source = FileSource(path, workload.stream, Faults(on_error))
     bound = source.bind(workload)
     source.assume(named_columns(bound))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from api.cli.commands.run_options import (
     OnLimit,
     PartialLimit,
     RowLimit,
+    SamplePaths,
     Slice,
     Threads,
 )
@@ -44,9 +45,7 @@ Format = OneOf["text", "json", "svg"]
 
 def plan(
     workload: WorkloadName,
-    events: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Events to sample statistics from.")
-    ] = None,
+    events: SamplePaths = None,
     statistics: Annotated[
         Path | None,
         typer.Option(
@@ -128,7 +127,7 @@ def plan(
     format = "json" if as_json else format
     if (query is not None or verbose or explain) and format != "text":
         raise SheafError("--query, --explain and --verbose are for --format text")
-    if events is not None and statistics is not None:
+    if events and statistics is not None:
         raise SheafError("--events and --statistics both say what is known; give one of them")
     settings = RunSettings(
         on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, access=access
@@ -154,21 +153,23 @@ def plan(
     known_: Statistics | None = None
     if statistics is not None:
         known_ = given(read_statistics(statistics), bound.queries)
-    elif events is not None:
+    elif events:
         from api.cli.terminal.preview import tell_faults
         from engines.access.choice import access_document
+        from engines.input.event_paths import given_paths, shown_path
         from engines.limits import BadRowError
         from engines.statistics.measure import sample_files
 
+        paths = given_paths(events, parsed.stream)
         try:
-            sample = sample_files(parsed, events, None, settings.on_error, settings.late(as_flag))
+            sample = sample_files(parsed, paths, None, settings.on_error, settings.late(as_flag))
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
         if sample.statistics is None:
-            raise SheafError(f"'{events}' has no events to plan by")
+            raise SheafError(f"'{shown_path(paths)}' has no events to plan by")
         tell_faults(sample.faults)
         bound, known_, notes = sample.workload, sample.statistics, sample.notes
-        reading = access_document(events, bound, access, solver)
+        reading = access_document(paths, bound, access, solver)
     costs = known()
     if report is not None:
         from engines.statistics.from_report import from_report
@@ -206,7 +207,7 @@ def plan(
 def _served(
     server: str,
     workload: str,
-    events: str | None,
+    events: Sequence[str] | None,
     statistics: Path | None,
     solver: Solver,
     model: Model,
@@ -216,12 +217,13 @@ def _served(
     """A plan that a service has or makes."""
     from api.cli.commands.service import connected
     from api.cli.workload_files import find_workload
+    from engines.input.event_paths import given_paths
     from workloads.workload import statistics_document
 
     with connected(server) as client:
         if workload.startswith("plan-") and not Path(workload).exists():
             return client.get_plan(workload).physical
-        open_workload(workload)  # its errors are said with their places in the file
+        parsed, _ = open_workload(workload)  # its errors are said with their places in the file
         given = None if statistics is None else statistics_document(read_statistics(statistics))
         kept = client.post_workload(find_workload(workload))
         made = client.plan(
@@ -229,7 +231,7 @@ def _served(
             solver=solver,
             model=model,
             statistics=given,
-            sample=events,
+            sample=given_paths(events, parsed.stream) if events else None,
             device=None if device == "auto" else device,
             **settings,
         )

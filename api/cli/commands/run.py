@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from typing import Literal as OneOf
@@ -18,6 +18,7 @@ from api.cli.commands.run_options import (
     OnError,
     OnLimit,
     PartialLimit,
+    Paths,
     RowLimit,
     Slice,
     Threads,
@@ -55,6 +56,7 @@ from workloads.errors import SheafError
 
 if TYPE_CHECKING:
     from engines.execution import RunReport
+    from engines.input.event_paths import EventPath
     from engines.input.event_table import Events
     from engines.statistics.running import RunningStatistics
     from optimizer.plan.plan import Plan
@@ -68,9 +70,7 @@ STOPPED = 3  # the exit code where a query was stopped at a limit, and the other
 
 def run(
     workload: WorkloadName,
-    events: Annotated[
-        str, typer.Option(metavar="PATH", help="Parquet, CSV or JSON lines: file, folder or glob.")
-    ],
+    events: Paths,
     engine: Annotated[Engine, typer.Option(help="What computes.")] = "local",
     device: Annotated[Device, typer.Option(help="What it computes on.")] = "auto",
     plan: Annotated[
@@ -162,6 +162,7 @@ def run(
 
     Without --out, the first rows of each query are shown.
     """
+    from engines.input.event_paths import given_paths
     from engines.program import RunOptions
     from engines.report import report_document
     from engines.run import run as run_plan
@@ -191,7 +192,9 @@ def run(
     began = time.perf_counter()
     used = chosen_device(device) if spark.is_local else spark.device(device)
     with waiting("planning"):
-        parsed, made = _planned(workload, query or (), plan, events, engine, used, not no_sharing)
+        parsed = only_queries(open_workload(workload)[0], query or ())
+        paths = given_paths(events, parsed.stream)
+        made = _planned(parsed, plan, paths, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
     for sentence in row_warnings(made):
         typer.echo(f"warning: {sentence}", err=True)
@@ -209,7 +212,7 @@ def run(
         threads=threads,
     )
     execution = Execution(engine, options, slice_rows, spark.where, access=access)
-    source = EventSource(events, on_error, settings.late(), schema)
+    source = EventSource(paths, on_error, settings.late(), schema)
     if stream:
         report = run_live(made, source, out, live, execution)
     else:
@@ -260,22 +263,19 @@ def _check_options(
 
 
 def _planned(
-    workload: str,
-    queries: Sequence[str],
+    parsed: Workload,
     plan: Path | None,
-    events: str,
+    events: EventPath,
     engine: Engine,
     device: OneOf["cpu", "opencl"],
     sharing: bool,
-) -> tuple[Workload, Plan]:
-    """The workload, and the plan that is given for it or made on a sample of the events."""
+) -> Plan:
+    """The plan that is given for a workload, or made on a sample of the events."""
     from api.cli.commands.plan import read_plan
     from api.planning.plan_on_events import plan_on_events
     from optimizer.plan.plan import PlanError
     from workloads.workload import to_document
 
-    parsed, _ = open_workload(workload)
-    parsed = only_queries(parsed, queries)
     document = to_document(parsed)
     if plan is not None:
         made = read_plan(plan)
@@ -284,9 +284,8 @@ def _planned(
                 f"{made.id} is not a plan of this workload: the two differ in "
                 f"{_difference(made.document, document)}; make it again from the workload"
             )
-        return parsed, made
-    made = plan_on_events(parsed, None if engine == "oracle" else events, sharing, device)
-    return parsed, made
+        return made
+    return plan_on_events(parsed, None if engine == "oracle" else events, sharing, device)
 
 
 def _difference(one: Mapping[str, object], other: Mapping[str, object]) -> str:

@@ -13,6 +13,30 @@ from workloads.workload import OnLimit as OnLimitChoice
 
 EVENTS, LIMITS = "How events are read", "Limits"
 
+_PATHS_OF = "of a workload with several sources NAME=PATH, for each"
+Paths = Annotated[
+    list[str],
+    typer.Option(
+        "--events",
+        metavar="PATH",
+        help=f"Parquet, CSV or JSON lines: file, folder or glob; {_PATHS_OF}.",
+    ),
+]
+SamplePaths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--events", metavar="PATH", help=f"Events to sample statistics from; {_PATHS_OF}."
+    ),
+]
+CheckedPaths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--events",
+        metavar="PATH",
+        help="Check types, attributes and keys against these events too: all of them are read; "
+        f"{_PATHS_OF}.",
+    ),
+]
 OnError = Annotated[
     OnErrorChoice,
     typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.commands.run_options import OnError
+from api.cli.commands.run_options import OnError, Paths
 from api.cli.completion import WorkloadName
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.terminal.progress import waiting
@@ -16,9 +16,7 @@ from api.cli.workload_files import open_workload
 def why(
     workload: WorkloadName,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A query's name, or a rule's id.")],
-    events: Annotated[
-        str, typer.Option(metavar="PATH", help="Parquet, CSV or JSON lines: file, folder or glob.")
-    ],
+    events: Paths,
     at: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Ask about matches around this time of the stream."),
@@ -35,11 +33,13 @@ def why(
     Without a match: what was found of each component, and where the nearest miss failed.
     """
     from api.explaining.why import why as explained
+    from engines.input.event_paths import given_paths
     from engines.why.text import render_why
 
     parsed, _ = open_workload(workload)
+    paths = given_paths(events, parsed.stream)
     with waiting("looking for what is missing"):
-        found = explained(parsed, query, events, at, key, on_error)
+        found = explained(parsed, query, paths, at, key, on_error)
     if as_json:
         echo_json(found)
     else:

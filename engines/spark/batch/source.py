@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from engines.input import batches
-from engines.input.batches import check_columns
 from engines.input.event_files import ParquetFile
+from engines.input.event_paths import EventPath, each_path
+from engines.input.event_rows import check_columns
 from engines.input.event_table import LARGEST_TICK, TABLE_LOGS, Faults, table_folder
+from engines.input.source_files import as_stored
 from engines.input.time_texts import FRACTIONS, TimeReader, format_type, time_reader, time_type
 from engines.limits import BadRowError, EventsError
 from engines.spark.batch.packing import spark_schema, ticks
@@ -71,6 +73,21 @@ def is_table(path: str) -> bool:
     return path.startswith(TABLE) or "://" in path
 
 
+def table_of(path: EventPath) -> str | None:
+    """What Spark finds itself; None where all are files that this process finds.
+
+    Raises `UnsupportedError` where it is one of several sources.
+    """
+    tables = [place for place in each_path(path) if is_table(place)]
+    if tables and not isinstance(path, str):
+        raise UnsupportedError(
+            f"'{tables[0]}' is a table of Spark's or at an address, and one of several sources, "
+            "which are read from files: give its files, or run over data frames from Python "
+            "(plan.run({name: frame, …}))"
+        )
+    return tables[0] if tables else None
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -78,7 +95,7 @@ def is_table(path: str) -> bool:
 class FileSource:
     """Files that all tasks can open under the paths that they have here."""
 
-    path: str
+    path: EventPath
     stream: Stream
     faults: Faults
     files: batches.FileSource
@@ -169,7 +186,7 @@ class FileSource:
 
     def about_rows(self) -> int:
         known = sum(split.rows or 0 for split in self.splits)
-        text = [f for f in self.files.files if not isinstance(f, ParquetFile)]
+        text = [f for f in self.files.files if not isinstance(as_stored(f), ParquetFile)]
         return known + sum(Path(file.name).stat().st_size for file in text) // 40
 
     def settle(self, tally: TaskTally) -> int:
@@ -184,7 +201,7 @@ class FileSource:
         return sum(rows for rows, _, _ in read.values())
 
 
-def open_source(path: str, stream: Stream, faults: Faults | None = None) -> FileSource:
+def open_source(path: EventPath, stream: Stream, faults: Faults | None = None) -> FileSource:
     """Look at the events under a path; raises `EventsError` like the local engine."""
     faults = Faults() if faults is None else faults
     return FileSource(path, stream, faults, batches.FileSource(path, stream, faults))

@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 import pyarrow.types as at
 
 from engines.input import batches
-from engines.input.batches import Batch, checked
-from engines.input.event_files import EventFile, LinesFile
+from engines.input.batches import Batch, StreamFile, checked
+from engines.input.event_files import LinesFile, ParquetFile
 from engines.input.event_table import LARGEST_TICK, Fault, Faults, OnError
+from engines.input.source_files import SourceFile, as_stored
 from workloads.workload import Stream
 
 if TYPE_CHECKING:
@@ -51,9 +52,12 @@ def plan_splits(source: batches.FileSource, stream: Stream, tasks: int) -> tuple
     sizes = [Path(file.name).stat().st_size for file in source.files]
     target = min(max(sum(sizes) // max(tasks, 1), LEAST_BYTES), MOST_BYTES)
     for number, (file, size) in enumerate(zip(source.files, sizes, strict=True)):
-        if not isinstance(file, LinesFile):
-            found += _row_groups(number, file.name, source.schema, stream)
-        elif not file.is_splittable():
+        stored = as_stored(file)
+        if isinstance(stored, ParquetFile):
+            # What it has as times is not what those of one of several sources are read as.
+            own = None if isinstance(file, SourceFile) else stream
+            found += _row_groups(number, file.name, source.schema, own)
+        elif not stored.is_splittable():
             found.append(Split(number, None))
         else:
             pieces = max(1, round(size / target))
@@ -62,18 +66,23 @@ def plan_splits(source: batches.FileSource, stream: Stream, tasks: int) -> tuple
     return tuple(found)
 
 
-def _row_groups(number: int, name: str, schema: pa.Schema, stream: Stream) -> Iterator[Split]:
+def _row_groups(
+    number: int, name: str, schema: pa.Schema, stream: Stream | None
+) -> Iterator[Split]:
+    """The row groups of a file; without a stream nothing is known of the times in them."""
     with pq.ParquetFile(name) as file:
         columns = {c.path: i for i, c in enumerate(file.schema)}
-        timed = _has_ticks(file.schema_arrow, schema, stream.time)
+        timed = stream is not None and _has_ticks(file.schema_arrow, schema, stream.time)
         first = 0
         for group in range(file.metadata.num_row_groups):
             about = file.metadata.row_group(group)
             split = Split(number, (group, group + 1), first, about.num_rows)
             first += about.num_rows
-            known = _statistics(about, columns, stream.time) if timed else None
+            known = (
+                None if stream is None or not timed else _statistics(about, columns, stream.time)
+            )
             complete = known is not None and known.null_count == 0
-            if stream.sequence is not None:
+            if stream is not None and stream.sequence is not None:
                 numbers = _statistics(about, columns, stream.sequence)
                 complete = complete and numbers is not None and numbers.null_count == 0
             if known is not None and known.has_min_max and about.num_rows:
@@ -129,7 +138,7 @@ class SplitFaults(Faults):
 class SplitReader:
     """Reads splits; can go to an executor."""
 
-    files: tuple[EventFile, ...]
+    files: tuple[StreamFile, ...]
     splits: tuple[Split, ...]
     schema: pa.Schema  # the columns that are wanted
     stream: Stream
@@ -151,8 +160,9 @@ class SplitReader:
         """The rows of a split's file that are before it."""
         split = self.splits[number]
         file = self.files[split.file]
-        if isinstance(file, LinesFile):
-            return file.rows_before(split.part[0]) if split.part else 0
+        stored = as_stored(file)
+        if isinstance(stored, LinesFile):
+            return stored.rows_before(split.part[0]) if split.part else 0
         return split.first or 0
 
     def told(self, number: int, noted: tuple[Fault, str]) -> str:

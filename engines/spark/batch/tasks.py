@@ -13,9 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.columns.occurrences import Occurrences
-from engines.input.batches import Batch, needed_columns, ticks_of
-from engines.input.event_files import EventFile, take_spent
+from engines.input.batches import Batch, StreamFile, needed_columns
+from engines.input.event_files import take_spent
+from engines.input.event_rows import ticks_of
 from engines.input.event_table import LARGEST_TICK, from_table
+from engines.input.source_files import as_stored
 from engines.local.run import SlicedRun, reach_of_program
 from engines.local.slices import Cutter, Slice, SliceSize
 from engines.program import DEFAULT_OPTIONS, Program, RunContext, RunOptions
@@ -45,7 +47,7 @@ class TaskEvaluation:
     tally: Accumulator[dict[Any, Any]] | None  # None where nobody asks how far it is
     options: RunOptions = DEFAULT_OPTIONS
     slicing: SliceSize = field(default_factory=SliceSize)
-    files: tuple[EventFile, ...] = ()  # that are read in the task itself
+    files: tuple[StreamFile, ...] = ()  # that are read in the task itself
 
     @property
     def schema(self) -> pa.Schema:
@@ -95,7 +97,7 @@ class TaskEvaluation:
         )
         account.spend(scan, time.thread_time_ns() - opening)
         while True:
-            account.spend(scan, take_spent(self.files))
+            account.spend(scan, take_spent(map(as_stored, self.files)))
             with account.charge(scan):
                 batch, complete = next(arriving, (None, 0))
                 if batch is None:

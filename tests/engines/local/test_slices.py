@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.execution import EventSource, Execution, Monitor, RowSink
-from engines.input.batches import Batch, Lateness
+from engines.input.batches import Batch
 from engines.input.event_table import Faults
+from engines.input.lateness import Lateness
 from engines.limits import BadRowError
 from engines.local.slices import Slice, SliceReach, SliceSize, cut
 from engines.matching.trees.buffers import SelectedEvents
