@@ -225,7 +225,7 @@ class Results:
         is_aggregate = isinstance(found[query].output, Aggregation)
         rows = self.aggregates if is_aggregate else self.matches
         shape = self._shape
-        return wide_table(found[query], rows, shape.structs, shape.schema, shape.workload)
+        return wide_table(found[query], rows, shape.structs, shape.schema)
 
     def to_pandas(self, name: str = "aggregates") -> pd.DataFrame:
         """The rows of a query, or all `aggregates` or `matches`, as a data frame of pandas."""

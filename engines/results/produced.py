@@ -112,6 +112,9 @@ def _key_columns(
         if pa.types.is_temporal(kind):
             listed = pa.array([None if v is None else str(v) for v in values], pa.string())
             distinct = listed.cast(kind)
+        elif pa.types.is_string(kind):  # also of values of several types
+            values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+            distinct = pa.array(values, kind)
         else:
             distinct = pa.array(values, kind)
         found[name] = distinct.take(coded.indices)

@@ -171,12 +171,15 @@ def produced_kinds(
     for made in workload.produced:
         if made.query not in queries:
             continue
-        output = queries[made.query].output
+        maker = queries[made.query]
+        output = maker.output
         found: pa.StructType = pa.struct(
             {name: aggregate_schema(events.time_type).field(name).type for name in _ROW_FIELDS}
         )
         if isinstance(output, Construction):
-            found = _struct(queries[made.query], output, schema.names, kinds, events.time_type)
+            found = _struct(maker, output, schema.names, kinds, events.time_type)
+        for key in maker.named_keys:
+            kinds.setdefault(key.name, common_type(key.read_columns, kinds))
         for field in made.fields:
             if field.path is not None and field.name not in kinds:
                 kind = found
@@ -184,6 +187,30 @@ def produced_kinds(
                     kind = kind.field(part).type
                 kinds[field.name] = kind
     return kinds
+
+
+def common_type(columns: Sequence[str], kinds: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The type of the values in columns, or of those in their lists; text where it is not one.
+
+    `kinds` are types by name; a path names a field of a struct.
+    """
+    found = [_column_type(column, kinds) for column in columns]
+    if all(kind == found[0] for kind in found):
+        return found[0]
+    return pa.int64() if all(map(pa.types.is_signed_integer, found)) else pa.string()
+
+
+def _column_type(column: str, kinds: Mapping[str, pa.DataType]) -> pa.DataType:
+    kind = kinds.get(column)
+    if kind is None:
+        first, *path = column.split(".")
+        kind = kinds.get(first, pa.string())
+        for name in path:
+            place = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+            kind = kind.field(place).type if place >= 0 else pa.string()
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
 
 
 _ROW_FIELDS = ("aggregate", "value", "count", "exact")  # of an aggregate that queries read

@@ -6,9 +6,11 @@ as structs. Here are the columns that a query's own rows have, and the values fo
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +19,7 @@ import pyarrow.types as at
 
 from engines.input.text_bytes import arrow_reader
 from engines.limits import ResultsError
-from engines.results.structs import MatchStructs
+from engines.results.structs import MatchStructs, common_type
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
@@ -142,16 +144,22 @@ def windows_of(rows: pa.Table, aggregates: Sequence[str]) -> Windows:
     )
 
 
-def key_type(workload: BoundWorkload, schema: pa.Schema) -> pa.StructType | None:
+def key_type(queries: Sequence[Query], schema: pa.Schema) -> pa.StructType | None:
     """All attributes that are in the key of some query, with their types; None for none.
 
-    A name that is no column, or of a type that no JSON text gives back, is a text.
+    A name that is no column, or of a type that no JSON text gives back, is a text, and so is one
+    that has values of different types in these queries.
     """
-    names = dict.fromkeys(name for query in workload.queries for name, _ in query.result_key)
-    if not names:
+    columns: dict[str, list[str]] = {}
+    for query in queries:
+        by_component = {key.name: key.read_columns for key in query.named_keys}
+        for name, _ in query.result_key:
+            columns.setdefault(name, []).extend(by_component.get(name, (name,)))
+    if not columns:
         return None
-    kinds = {name: schema.field(name).type for name in names if name in schema.names}
-    return pa.struct([(name, _read_back(kinds.get(name, pa.string()))) for name in names])
+    kinds = {field.name: field.type for field in schema}
+    found = [(name, _read_back(common_type(of, kinds))) for name, of in columns.items()]
+    return pa.struct(found)
 
 
 def _read_back(kind: pa.DataType) -> pa.DataType:
@@ -177,9 +185,31 @@ def keys_of(keys: pa.ChunkedArray | pa.Array, kind: pa.StructType) -> pa.Array:
 
 
 def from_json(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
-    """JSON objects, none of which is null, as structs of a type."""
+    """JSON objects, none of which is null, as structs of a type.
+
+    Where the type has a text and an object another value, the text is that value's JSON.
+    """
     if not len(texts):
         return pa.array([], kind)
+    try:
+        return _read_json(texts, kind)
+    except pa.ArrowInvalid:
+        values = (json.loads(text) for text in texts.to_pylist())
+        return _read_json(pa.array([json.dumps(_with_texts(v, kind)) for v in values]), kind)
+
+
+def _with_texts(value: Any, kind: pa.DataType) -> Any:
+    """The value with texts where the type has them."""
+    if value is None:
+        return None
+    if at.is_struct(kind):
+        return {field.name: _with_texts(value.get(field.name), field.type) for field in kind}
+    if at.is_list(kind):
+        return [_with_texts(part, kind.value_type) for part in value]
+    return json.dumps(value) if at.is_string(kind) and not isinstance(value, str) else value
+
+
+def _read_json(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
     lines = pc.binary_join(
         pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n"
     )[0].as_buffer()
@@ -216,7 +246,6 @@ def wide_table(
     rows: pa.Table,
     structs: MatchStructs | None,
     schema: pa.Schema,
-    workload: BoundWorkload,
 ) -> pa.Table:
     """A query's own rows, of all rows of its kind over events with the columns of `schema`."""
     names = rows.column("query").cast(pa.string())
@@ -229,7 +258,7 @@ def wide_table(
     if isinstance(query.output, Aggregation):
         windows = windows_of(rows, [item.text for item in query.output.items])
         rows = windows.rows
-    kind = key_type(workload, schema)
+    kind = key_type((query,), schema)
     if kind is not None and columns.keys:
         keys = keys_of(rows.column("key"), kind)
         found |= {as_: keys.field(name) for name, as_ in columns.keys.items()}

@@ -268,6 +268,9 @@ class _Binder(QueryScope):
                 self._check_conjunct(part)
             except QueryError as error:
                 self.report(error)
+        made = self.made_alone(key)
+        key = [name for name in key if name not in made]
+        self.query = replace(self.query, tied_keys=(*self.query.tied_keys, *made.values()))
         for name in key:
             try:
                 self.check_attribute(ex.Attribute("", name, key_span(self.query, name)))

@@ -196,15 +196,6 @@ def produced_events(
             "leave INTO out",
         )
         return None
-    if query.tied_key:
-        scope.report(
-            QueryError(
-                "INTO takes a key that all components share",
-                span,
-                "write PARTITION BY with one column, or RETURN the key's value AS a name",
-            )
-        )
-        return None
     fields: dict[str, ProducedField] = {}
     kinds: dict[str, AttributeKind] = {}
     for field, kind in _fields(scope, query):

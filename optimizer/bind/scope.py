@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from optimizer.bind.conditions import KindChecker
+from optimizer.bind.conditions import KindChecker, key_span
 from optimizer.bind.durations import without_durations
 from optimizer.ir.pattern import Scope
 from optimizer.ir.produced import START, ProducedType
@@ -122,22 +122,39 @@ class QueryScope:
                     or f"query {made.type.query} gives it {some_names(sorted(fields))}",
                 )
             return
-        known: set[str] | None = None
-        if self.stream.missing_columns == "ignore":
+        known = self._known_names()
+        if known is None or self.stream.missing_columns == "ignore":
             return
-        if self.columns is not None:
-            known = set(self.columns)
-        elif self.stream.declares_columns:
-            known = set(self.stream.attributes)
-        if known is None:
-            return
-        known |= {c for c in (self.stream.time, self.stream.type, self.stream.sequence) if c}
         if node.name not in known and node.name != "time":
             raise QueryError(
                 f"unknown attribute '{node.name}'",
                 node.span,
                 self.suggestion(node.name, known) or f"the events have {some_names(sorted(known))}",
             )
+
+    def _known_names(self) -> set[str] | None:
+        """The columns of the stream, where they are known."""
+        if self.columns is None and not self.stream.declares_columns:
+            return None
+        own = {c for c in (self.stream.time, self.stream.type, self.stream.sequence) if c}
+        return own | set(self.stream.attributes if self.columns is None else self.columns)
+
+    def made_alone(self, key: Sequence[str]) -> dict[str, sx.TiedKey]:
+        """The attributes of a key that rows of other queries have, and events of the stream not.
+
+        They are keys of which each component, all of them such rows, has that field as its column.
+        """
+        made = [self.produced.get(component.type) for component in self.components.values()]
+        known = self._known_names()
+        if known is None:
+            return {}
+        found: dict[str, sx.TiedKey] = {}
+        for name in key:
+            if name not in known and all(of and name in of.type.names for of in made):
+                span = key_span(self.query, name)
+                columns = tuple(ex.Attribute(alias, name, span) for alias in self.components)
+                found[name] = sx.TiedKey(columns, name, span=span)
+        return found
 
     def check_calls(self, expression: ex.Expression) -> None:
         for node in ex.walk(expression):

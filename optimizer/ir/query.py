@@ -326,8 +326,12 @@ class Query:
         found: list[tuple[str, str | None]] = [(key_name(name), None) for name in self.key]
         for fixed in self.fixed_key:
             found.insert(fixed.place, (fixed.name, fixed.value))
-        added: tuple[AddedKey, ...] = (*self.tied_key, *self.groups)
-        return (*found, *((key.name, None) for key in added))
+        return (*found, *((key.name, None) for key in self.named_keys))
+
+    @property
+    def named_keys(self) -> tuple[AddedKey, ...]:
+        """What splits results under names of its own, besides attributes of all components."""
+        return (*self.tied_key, *self.groups)
 
 
 @dataclass(frozen=True)

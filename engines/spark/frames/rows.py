@@ -46,7 +46,7 @@ class FrameRows(Landing):
                 raise UnsupportedError(NO_NANOSECONDS)
             time = pa.timestamp("us", time.tz)
         structs = match_structs(workload, schema)
-        keys = key_type(workload, schema)
+        keys = key_type(workload.queries, schema)
         columns: list[tuple[str, pa.DataType]] = [("query", pa.string()), ("key", pa.string())]
         if keys is not None:
             columns.append(("keys", packed_struct(keys)))
