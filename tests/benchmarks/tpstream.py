@@ -1,47 +1,81 @@
-"""Situations (figure 5.9 of the dissertation on TPStream), and many queries about them."""
+"""Situations: the figures of the dissertation on TPStream, and many queries about them."""
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
-import numba
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from engines.input.event_table import Events, from_table
+from engines.input.event_table import from_table
 from engines.local.run import run_events
 from engines.program import RunContext
 from engines.results.tables import Results
 from optimizer.bind.binder import load_bound
+from optimizer.engines.situation_joins import JoinOrder
 from tests.benchmarks.found import Found
-from tests.benchmarks.measuring import Measured, Row, Size, Variant, measure
+from tests.benchmarks.measuring import Goal, Measured, Row, Size, Variant, measure
+from tests.benchmarks.tpstream_rivals import by_event_patterns, iseq_ends
+from tests.benchmarks.whole_runs import workload_of
 from tests.running import How
 
+NAME = "tpstream"
 STREAM = {"time": "ts", "unit": "s", "type": "kind"}
 RELATIONS = ("overlaps", "before", "meets;overlaps", "during", "contains;overlaps", "starts;equals")
-NAMES = tuple("abcdefghij")
-Ends = npt.NDArray[np.int64]
+NAMES = tuple("abcdefghijklmnopqrst")
+# Of figure 5.13: three names, in six orders.
+ORDERED = (
+    "A overlaps B AND A overlaps C AND B starts C",
+    "A overlaps B AND A before C AND B overlaps C",
+    "A before B AND A before C AND B before C",
+)
 
 
 def by_situations(size: Size) -> Iterator[Row]:
-    """`A starts B before C overlaps D` by window, beside ends in order and nested scans (ISEQ);
-    and 1 to 100 queries over ten definitions, together and one by one.
+    """`A starts B before C overlaps D` by window, beside ends in order and nested scans (ISEQ), and
+    beside event patterns; the order that is chosen beside all six; two threads beside one; and 1 to
+    1,000 queries, together and one by one.
 
     Situations are on for 10 to 100 seconds and off for 10 to 50, with an event a second. Times are
-    from events in memory to tables of results; reading and planning are left out.
+    from events in memory to tables of results; reading and planning are left out. They are seconds
+    of CPU, but for threads, which read files and write them.
     """
-    number = 1_000_000 if size == "full" else 20_000
-    windows = (500, 5_000, 50_000) if size == "full" else (500,)
-    table = random_situations(number, NAMES[:4])
-    for window in windows:
-        yield _window(size, table, window)
-    number = 300_000 if size == "full" else 5_000
-    table = random_situations(number, NAMES)
-    for queries in (1, 10, 100) if size == "full" else (1, 10):
-        yield _queries(size, table, queries)
+    is_full = size == "full"
+    table = random_situations(2_000_000 if is_full else 20_000, NAMES[:4])
+    for window in (500, 5_000, 50_000, 100_000) if is_full else (500,):
+        measured = _window(size, table, window)
+        yield measured
+        speed = measured.events_per_second["situations"] / 1e6
+        yield Goal(NAME, f"window {window:,} s", "million events a second and core", 40, speed)
+    yield Goal(NAME, f"window {window:,} s", "times of ISEQ", 10, measured.ratios["iseq"])
+    measured = _event_patterns(size, table.slice(0, 300_000 if is_full else 2_000), 5_000)
+    yield measured
+    ratio = measured.ratios["event patterns"]
+    yield Goal(NAME, "window 5,000 s", "times of event patterns", 20, ratio)
+    for number, pattern in enumerate(ORDERED, 1):
+        yield from _orders(size, table.slice(0, 300_000 if is_full else 2_000), pattern, number)
+    for key in (None, "car"):
+        yield from _threads(size, 4_000_000 if is_full else 20_000, key)
+    number = 300_000 if is_full else 5_000
+    for queries, names, target in _MANY if is_full else _MANY[:2]:
+        measured = _queries(size, random_situations(number, NAMES[:names]), queries, names)
+        yield measured
+        if target:
+            ratio = measured.ratios["one by one"]
+            yield Goal(NAME, f"{queries:,} queries", "shared against one by one", target, ratio)
+
+
+# Queries, definitions, and how much faster they are to be together.
+_MANY = ((1, 10, 0), (10, 10, 0), (100, 10, 5), (1_000, 20, 20))
 
 
 def random_situations(number: int, names: tuple[str, ...]) -> pa.Table:
@@ -56,8 +90,10 @@ def random_situations(number: int, names: tuple[str, ...]) -> pa.Table:
     return pa.table(columns)
 
 
-def _variant(queries: list[str], table: pa.Table, sharing: bool = True) -> Variant:
-    workload = load_bound({"name": "situations", "stream": STREAM, "queries": queries})
+def _variant(
+    queries: list[str], table: pa.Table, sharing: bool = True, stream: Any = None
+) -> Variant:
+    workload = load_bound({"name": "s", "stream": stream or STREAM, "queries": queries})
     program = How(sharing=sharing).program(workload)
 
     def run() -> Results:
@@ -67,95 +103,117 @@ def _variant(queries: list[str], table: pa.Table, sharing: bool = True) -> Varia
 
 
 def _found(results: Results) -> Found:
-    times = results.matches.column("end").to_numpy()
+    matches = results.matches
+    if "run_a" in pc.unique(matches.column("query")).to_pylist():  # rows that others are made of
+        matches = matches.filter(pc.equal(matches.column("query"), "q"))
+    times = matches.column("end").to_numpy()
     return Found(len(times), 0, int(times.sum()))
 
 
-def _window(size: Size, table: pa.Table, window: int) -> Measured:
+def _text(window: int) -> str:
     defined = ", ".join(f"{name.upper()} AS {name} = 1" for name in NAMES[:4])
-    text = (
+    return (
         f"QUERY q DEFINE {defined} PATTERN A starts B AND B before C AND C overlaps D "
         f"RETURN A.start WITHIN {window} s EMIT COMPLETE"
     )
-    events = from_table(table, load_bound({"stream": STREAM, "queries": [text]}).stream)
+
+
+def _window(size: Size, table: pa.Table, window: int) -> Measured:
+    events = from_table(table, load_bound({"stream": STREAM, "queries": [_text(window)]}).stream)
     variants = {
-        "situations": _variant([text], table),
-        "iseq": Variant(lambda: _iseq_ends(events, window), _found_ends),
+        "situations": _variant([_text(window)], table),
+        "iseq": Variant(
+            lambda: iseq_ends(events, NAMES[:4], window),
+            lambda ends: Found(len(ends), 0, int(ends.sum())),
+        ),
     }
+    seconds = measure(variants, size, time.process_time)
     case = f"window {window:,} s, {len(events):,} events"
-    return Measured("tpstream", "by window", case, len(events), measure(variants, size))
+    return Measured(NAME, "by window", case, len(events), seconds)
 
 
-def _queries(size: Size, table: pa.Table, number: int) -> Measured:
+def _event_patterns(size: Size, table: pa.Table, window: int) -> Measured:
+    types, queries = by_event_patterns(NAMES[:4], window)
+    stream = {"time": "ts", "unit": "s", "types": types}
+    variants = {
+        "situations": _variant([_text(window)], table),
+        "event patterns": _variant(queries, table, stream=stream),
+    }
+    seconds = measure(variants, size, time.process_time)
+    case = f"window {window:,} s, {table.num_rows:,} events"
+    return Measured(NAME, "by event patterns", case, table.num_rows, seconds)
+
+
+def _orders(size: Size, table: pa.Table, pattern: str, number: int) -> Iterator[Row]:
+    """What the order that is chosen takes, and each of the six."""
+    defined = ", ".join(f"{name.upper()} AS {name} = 1" for name in NAMES[:3])
+    text = f"QUERY q DEFINE {defined} PATTERN {pattern} RETURN A.start WITHIN 1000 s EMIT COMPLETE"
+    chosen = _variant([text], table)
+    variants = {"chosen": chosen}
+    for order in permutations(range(3)):
+
+        def run(order: tuple[int, ...] = order) -> Results:
+            given = JoinOrder(order, 0.0, 0.0)
+            place = "engines.matching.situations.joins.join_order"
+            with mock.patch(place, return_value=given):
+                found: Results = chosen.run()
+                return found
+
+        variants["".join(NAMES[name].upper() for name in order)] = Variant(run, _found)
+    seconds = measure(variants, size, time.process_time)
+    case = f"Q{number}, {table.num_rows:,} events"
+    measured = Measured(NAME, "by order", case, table.num_rows, seconds)
+    yield measured
+    best = min(taken for name, taken in seconds.items() if name != "chosen")
+    ratio = seconds["chosen"] / max(best, 1e-9)
+    yield Goal(NAME, f"Q{number}", "times of the best of six orders", 1.1, ratio, at_least=False)
+
+
+def _threads(size: Size, number: int, key: str | None) -> Iterator[Row]:
+    """A run over a file by one thread and by two."""
+    from api.planning.plan_on_events import plan_on_events
+    from engines.execution import EventSource, Execution, RowSink
+    from engines.program import RunOptions
+    from engines.run import run
+
+    table = random_situations(number, NAMES[:4])
+    cars = np.arange(number) // 16 % 1_000 if key is not None else np.zeros(number, np.int64)
+    table = table.append_column("car", pa.array(cars))
+    text = _text(5_000)
+    if key is not None:
+        text = text.replace(" RETURN", f" PARTITION BY {key} RETURN")
+    with TemporaryDirectory() as folder:
+        events = str(Path(folder) / "events.parquet")
+        pq.write_table(table, events)
+        plan = plan_on_events(workload_of({**STREAM, "attributes": {}}, [text]), events, True)
+
+        def variant(threads: int) -> Variant:
+            sink = RowSink(str(Path(folder) / f"rows{threads}.parquet"))
+            execution = Execution(options=RunOptions(threads=threads))
+            return Variant(
+                lambda: run(plan, EventSource(events), sink, execution),
+                lambda report: Found(report.numbers[1], 0, 0),
+            )
+
+        seconds = measure({"two threads": variant(2), "one thread": variant(1)}, size)
+    case = f"{'no key' if key is None else f'by {key}'}, {number:,} events"
+    measured = Measured(NAME, "by threads", case, number, seconds)
+    yield measured
+    ratio = measured.ratios["one thread"]
+    yield Goal(NAME, case, "one thread's time by that of two", 1.8, ratio)
+
+
+def _queries(size: Size, table: pa.Table, number: int, names: int) -> Measured:
     draw = random.Random(number)
     texts = []
     for place in range(number):
-        first, second = draw.sample(NAMES, 2)
+        first, second = draw.sample(NAMES[:names], 2)
         texts.append(
             f"QUERY q{place} DEFINE A AS {first} = 1, B AS {second} = 1 "
             f"PATTERN A {draw.choice(RELATIONS)} B RETURN A.start "
             f"WITHIN {draw.choice((100, 200, 400))} s"
         )
     variants = {"shared": _variant(texts, table), "one by one": _variant(texts, table, False)}
-    case = f"{number:,} queries, {table.num_rows:,} events"
-    return Measured("tpstream", "by queries", case, table.num_rows, measure(variants, size))
-
-
-# --- the rival -----------------------------------------------------------------------------------
-
-
-def _iseq_ends(events: Events, window: int) -> Ends:
-    runs = [_runs(events.table.column(name).to_numpy(), events.ticks) for name in NAMES[:4]]
-    (a, a_end), (b, b_end), (c, c_end), (d, d_end) = runs
-    none = np.zeros(0, np.int64)
-    number = _iseq(a, a_end, b, b_end, c, c_end, d, d_end, window, none)
-    ends = np.empty(number, np.int64)
-    _iseq(a, a_end, b, b_end, c, c_end, d, d_end, window, ends)
-    return ends
-
-
-def _found_ends(ends: Ends) -> Found:
-    return Found(len(ends), 0, int(ends.sum()))
-
-
-def _runs(values: Ends, ticks: Ends) -> tuple[Ends, Ends]:
-    """Starts and ends of the stretches that have ended."""
-    on = np.concatenate([[0], values])
-    starts, ends = np.flatnonzero(np.diff(on) == 1), np.flatnonzero(np.diff(on) == -1)
-    return ticks[starts[: len(ends)]], ticks[ends]
-
-
-@numba.njit(cache=True)
-def _iseq(
-    a: Ends, a_end: Ends, b: Ends, b_end: Ends, c: Ends, c_end: Ends, d: Ends, d_end: Ends,
-    window: int, found: Ends,
-) -> int:  # fmt: skip
-    """Buffers in the order of ends; each new D scans them from the latest back to the window."""
-    number = 0
-    last_a, last_b, last_c = 0, 0, 0
-    for k in range(len(d)):
-        now = d_end[k]
-        while last_a < len(a) and a_end[last_a] <= now:
-            last_a += 1
-        while last_b < len(b) and b_end[last_b] <= now:
-            last_b += 1
-        while last_c < len(c) and c_end[last_c] <= now:
-            last_c += 1
-        for i in range(last_c - 1, -1, -1):
-            if c_end[i] <= now - window:
-                break
-            if not (c[i] < d[k] and d[k] < c_end[i] and c_end[i] < now):
-                continue
-            for j in range(last_b - 1, -1, -1):
-                if b_end[j] <= now - window:
-                    break
-                if not b_end[j] < c[i]:
-                    continue
-                for m in range(last_a - 1, -1, -1):
-                    if a_end[m] <= now - window:
-                        break
-                    if a[m] == b[j] and a_end[m] < b_end[j] and now - a[m] < window:
-                        if len(found):
-                            found[number] = now
-                        number += 1
-    return number
+    case = f"{number:,} queries over {names} definitions, {table.num_rows:,} events"
+    seconds = measure(variants, size, time.process_time)
+    return Measured(NAME, "by queries", case, table.num_rows, seconds)
