@@ -1,5 +1,6 @@
 """What holds for every page: phones, both themes, names of controls, signing in."""
 
+import re
 from pathlib import Path
 
 import httpx
@@ -9,6 +10,7 @@ from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.middleware.tokens import read_tokens
 from api.http.settings import Settings
+from tests.api.pages.accessibility import RULES, barriers
 from tests.api.pages.driver import Browser
 from tests.api.service import at_work, finished, posted_job, posted_plan
 
@@ -74,6 +76,30 @@ def test_pages_fit_a_phone_in_both_themes(
             has, may = page.run(wide)
             assert has <= may, path
             assert page.run(contrast) == [], (theme, path)
+            assert theme == "dark" or barriers(page) == [], path
+
+
+BAD = """
+<h1>h</h1><h1>h</h1><h4 id="a">x</h4><p id="a"></p><label for="b">y</label>
+<input><a href="/"></a><img>
+<svg width="9" height="9"></svg>
+<table><tr><th>z</th></tr></table><button>b<a href="/">l</a></button>
+<p class="scroll" aria-expanded="yes">long text</p><ul><p></p></ul><i tabindex="3"></i><main></main>
+"""
+
+
+def test_each_rule_of_accessibility_can_be_broken(page: Browser, address: str) -> None:
+    page.open(f"{address}/glossary")
+    assert barriers(page) == []
+    page.run(
+        "document.title = '';"
+        "document.querySelector('main').innerHTML = arguments[0];"
+        "Object.assign(document.querySelector('.scroll').style, "
+        "{overflow: 'auto', width: '5px', height: '5px'})",
+        BAD,
+    )
+    broken = {found.partition(":")[0] for found in barriers(page)}
+    assert broken == set(re.findall(r"^  '([\w-]+)': ", RULES, re.MULTILINE))
 
 
 def test_the_theme_can_be_chosen_and_stays(page: Browser, address: str) -> None:

@@ -1,4 +1,4 @@
-"""A row on a job's page opens the events that made it."""
+"""What was counted is on the picture of a job's page, and a row opens the events that made it."""
 
 from pathlib import Path
 
@@ -42,6 +42,12 @@ def test_rows_open_their_events_on_a_line_of_time(page: Browser, tmp_path: Path)
         assert finished(client, job["id"])["status"] == "succeeded"
         page.open(f"{real}/jobs/{job['id']}")
         page.until(lambda: page.count("#rows tbody tr") == 1)
+        # What was counted is on the plan's picture, and in a table.
+        page.until(lambda: page.count("#running-picture text.live") == 4)
+        assert page.texts("#running-picture g.type text.live") == ["2", "2"]
+        assert sorted(page.texts("#running-picture g.query text.live")) == ["1", "2"]
+        assert page.texts("#running-queries td:first-child") == ["bought", "paths"]
+        assert page.texts("#running-queries td:nth-child(2)") == ["2", "1"]
         page.click("#rows .unfold")
         page.until(lambda: page.count("#rows .lanes circle title") == 4)  # of two matches
         assert page.texts(".lanes figcaption > span") == [" v ", " b "]

@@ -187,7 +187,7 @@ def test_terms_say_what_they_mean_by_keyboard_too(
 ) -> None:
     plan = posted_plan(client)
     page.open(f"{address}/plans/{plan['id']}")
-    page.until(lambda: page.count("#groups .tag .term"))
+    page.until(lambda: page.count("#groups .body .term"))
     page.press("Tab")
     page.run("document.querySelector('dt .term[data-term=gap]').focus()")
     page.reads("#tip", "How far the plan can be from the best one")

@@ -68,7 +68,7 @@ function lanes(shown, aliases) {
 }
 
 function list(events) {
-  return el("div", { class: "scroll" }, el("table", { class: "list" },
+  return el("div", { class: "scroll", tabindex: "0" }, el("table", { class: "list" },
     el("thead", {}, el("tr", {}, ["Component", "Time", "Values"].map((title) => el("th", { scope: "col" }, title)))),
     el("tbody", {}, events.map(({ alias, time, values }) =>
       el("tr", {}, el("td", { class: "code" }, alias), el("td", {}, shownTime(time)), el("td", {}, words(values)))))));

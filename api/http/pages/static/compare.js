@@ -79,7 +79,7 @@ function runs(found, a, b) {
   }
   if (!rows.length) return;
   found.push(el("h3", {}, `${counted(rows.length, "query runs", "queries run")} differently`));
-  found.push(el("div", { class: "scroll" },
+  found.push(el("div", { class: "scroll", tabindex: "0" },
     el("table", { class: "list" },
       el("thead", {}, el("tr", {}, ["Query", "In the first", "In the second"].map((title) => el("th", { scope: "col" }, title)))),
       el("tbody", {}, rows.slice(0, LISTED)))));

@@ -4,6 +4,7 @@ import { $, bytes, call, complain, counted, el, get, number, seconds, some } fro
 import { Chart } from "./chart.js";
 import { Operators } from "./operators.js";
 import { Results } from "./results.js";
+import { Running } from "./running.js";
 import { term } from "./terms.js";
 import { askWhy } from "./why.js";
 
@@ -27,6 +28,7 @@ const id = head.dataset.id;
 const charts = $("#charts");
 askWhy($("#why-box"), id);
 const operators = new Operators($("#operators-box"), id);
+const running = new Running($("#running"));
 const made = {};
 const samples = []; // of progress: seconds since the page began to look, and the part that is done
 const measures = [];
@@ -194,6 +196,12 @@ async function measure() {
   if (found.measures.length) showCharts();
 }
 
+/** What the operators have counted: as a table, and on the picture. */
+async function account(last = false) {
+  await operators.refresh(last);
+  await running.update(job, operators.found);
+}
+
 async function look() {
   job = await get(`/v1/jobs/${id}`);
   show();
@@ -201,7 +209,7 @@ async function look() {
 
 async function finish() {
   await look();
-  await Promise.all([measure(), operators.refresh(true)]).catch(() => {});
+  await Promise.all([measure(), account(true)]).catch(() => {});
   show();
   await showResults();
 }
@@ -221,7 +229,7 @@ function follow() {
   const events = new EventSource(`/v1/jobs/${id}/events?rows=false`);
   const timer = setInterval(async () => {
     try {
-      await Promise.all([measure(), operators.refresh()]);
+      await Promise.all([measure(), account()]);
       if (job?.mode === "stream") {
         await look();
         await showResults();

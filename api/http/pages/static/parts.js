@@ -35,9 +35,9 @@ export function showGroups(box, plan, known) {
       el("summary", {},
         el("span", { class: "names" }, some(group.queries, 6)),
         el("span", { class: "quiet" }, [counted(group.queries.length, "query", "queries"), saving(group.cost)].filter(Boolean).join(", ")),
-        el("span", { class: "tag" }, term(group.engine, ENGINES[group.engine] ?? group.engine)),
+        el("span", { class: "tag" }, ENGINES[group.engine] ?? group.engine),
         el("span", { class: "tag" }, DEVICES[group.device] ?? group.device ?? "CPU")),
-      el("div", { class: "body" }, el("p", {}, explained(unquoted(group.why), known)), segments(group), trees(group))));
+      el("div", { class: "body" }, el("p", {}, "By ", term(group.engine, ENGINES[group.engine] ?? group.engine), ": ", explained(unquoted(group.why), known)), segments(group), trees(group))));
 }
 
 const ENGINES = { "deferred-trees": "trees chosen on the events", stepwise: "one component after the other", compact: "matches in order" };
@@ -58,7 +58,7 @@ function segments(group) {
       el("td", {}, numbers.map((n, i) => [i ? " + " : "", steps(group.segments[n] ?? [])]).flat())));
   const rest = uses.length - rows.length;
   return [
-    el("div", { class: "scroll" }, el("table", { class: "mini" }, el("tbody", {}, rows))),
+    el("div", { class: "scroll", tabindex: "0" }, el("table", { class: "mini" }, el("tbody", {}, rows))),
     rest > 0 ? el("p", { class: "quiet" }, `and ${counted(rest, "query", "queries")} more`) : null,
   ];
 }
@@ -86,7 +86,7 @@ function trees(group) {
   const rest = all.length - lines.length;
   return [
     ESTIMATED[group.engine] ? el("p", { class: "quiet" }, ESTIMATED[group.engine]) : null,
-    el("div", { class: "scroll" }, el("table", { class: "mini" }, el("tbody", {}, lines))),
+    el("div", { class: "scroll", tabindex: "0" }, el("table", { class: "mini" }, el("tbody", {}, lines))),
     rest > 0 ? el("p", { class: "quiet" }, `and ${counted(rest, "query", "queries")} more`) : null,
   ];
 }

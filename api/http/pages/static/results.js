@@ -82,7 +82,7 @@ export class Results {
       this.load().catch((error) => complain($("#problem"), error));
     };
     box.replaceChildren(
-      el("div", { class: "scroll" },
+      el("div", { class: "scroll", tabindex: this.canOpen ? null : "0" },
         el("table", { class: "list" },
           el("thead", {}, el("tr", {}, columns.map(([title, , css]) => el("th", { scope: "col", class: css }, title)))),
           el("tbody", {}, rows.length
@@ -99,12 +99,11 @@ export class Results {
 
   /** A row, with a button that opens the events behind it below. */
   line(row, columns) {
-    const open = el("button", { type: "button", class: "unfold", "aria-expanded": "false", title: "The events behind this row", "aria-label": `The events behind the row of ${row.query} at ${timeCell(row.time)}` }, "▸");
+    const open = el("button", { type: "button", class: "unfold", "aria-expanded": "false", title: "The events behind this row", "aria-label": `The events behind the row of ${row.query} at ${timeCell(row.time)}` });
     const line = el("tr", {}, columns.map(([, cell, css], i) => el("td", { class: css }, i || !this.canOpen ? null : open, cell(row))));
     open.addEventListener("click", () => {
       const isOpen = open.getAttribute("aria-expanded") === "true";
       open.setAttribute("aria-expanded", String(!isOpen));
-      open.textContent = isOpen ? "▸" : "▾";
       if (isOpen) {
         line.nextElementSibling.remove();
         return;
