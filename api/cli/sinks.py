@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    from engines.execution import RunReport
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".jsonl")
 
@@ -29,3 +34,21 @@ def check_sink(path: str | Path) -> None:
             f"'{target}' cannot be written: permission denied for its folder; choose another, or "
             "allow the user who runs this to write there"
         )
+
+
+def check_webhook(address: str, out: str | None, match: str) -> None:
+    """Refuse an address that is none, and rows that are not there to be posted."""
+    from api.jobs.webhook import check_address
+
+    check_address(address)
+    if out is None or not out.endswith(".parquet") or match == "struct":
+        raise SheafError("--webhook posts rows of --out PATH.parquet, with --match text")
+
+
+def post_rows(address: str, plan: str, report: RunReport) -> None:
+    """Post the rows that a run has written; those of the same plan have the same ids again."""
+    from api.jobs.webhook import Webhook
+
+    began = time.perf_counter()
+    Webhook(address, plan).deliver(map(Path, report.files))
+    report.seconds["post"] = round(time.perf_counter() - began, 4)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InterfaceError,
 from starlette.exceptions import HTTPException
 
 from api.jobs.roots import NoEventsError, OutsideRootsError
+from api.jobs.webhook import WebhookError
 from api.planning.process_pool import BusyError, TooLongError, TooMuchMemoryError
 from api.planning.service import TooManyCandidatesError, TooManyQueriesError
 from api.planning.what_if import WhatIfError
@@ -265,6 +266,7 @@ def install(app: FastAPI) -> None:
             (QueueFullError, "queue-full"),
             (JobOverError, "job-over"),
             (OutsideRootsError, "path-not-allowed"),
+            (WebhookError, "invalid-request"),
             (NoEventsError, "source-not-found"),
             (OptionError, "invalid-request"),
             (WhatIfError, "invalid-request"),

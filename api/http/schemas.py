@@ -357,6 +357,9 @@ class JobIn(RunSettingsIn):
         description="Where results are written besides: .parquet, .arrow, .csv or .jsonl by its "
         "ending.",
     )
+    webhook: Annotated[str, Field(max_length=2_000)] | None = Field(
+        default=None, description="An address under SHEAF_WEBHOOKS that rows are posted to."
+    )
     mode: OneOf["batch", "stream"] = "batch"
     stream: StreamIn | None = Field(default=None, description="With mode `stream`.")
     engine: OneOf["spark", "local"] = "spark"
@@ -525,6 +528,7 @@ class JobOut(BaseModel):
     workload_version: int
     source: Location
     sink: Location | None
+    webhook: str | None = None
     mode: OneOf["batch", "stream"] = "batch"
     engine: str
     device: str

@@ -48,6 +48,7 @@ class Settings:
     token_followers: int = 32  # of one token, that follow jobs
     job_memory: int = field(default_factory=lambda: machine_memory() * 3 // 4)  # bytes, of each
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))  # of sources and sinks
+    webhooks: tuple[str, ...] = ()  # beginnings of addresses that jobs may post rows to
     brokers: tuple[str, ...] = ()  # of Kafka, as HOST:PORT, that streams may read and write
     masters: tuple[str, ...] = ()  # of Spark, besides this machine
     tokens: tuple[Token, ...] = field(default=(), repr=False)  # without any, all may do all
@@ -148,6 +149,7 @@ _VARIABLES: dict[str, Callable[[str], Any]] = {
     "token_followers": _positive,
     "job_memory": _bytes,
     "roots": _folders,
+    "webhooks": lambda text: tuple(text.split()),
     "brokers": lambda text: tuple(text.split()),
     "masters": lambda text: tuple(text.split()),
 }

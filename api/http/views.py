@@ -38,6 +38,7 @@ from api.jobs.model import Job
 from api.jobs.operators import job_operators
 from api.jobs.row_selection import RowSelection
 from api.jobs.rows import Rows
+from api.jobs.webhook import shown_address
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
@@ -162,6 +163,7 @@ def job_out(
         workload_version=request.version,
         source=Location(path=request.source),
         sink=Location(path=request.sink) if request.sink else None,
+        webhook=shown_address(request.webhook) if request.webhook else None,
         mode=request.mode,
         engine=request.engine,
         device=request.device,

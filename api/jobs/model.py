@@ -47,6 +47,7 @@ class Request:
     live: LiveJobOptions | None = None
     options: RunSettings = DEFAULT
     name: str | None = None  # of the workload
+    webhook: str | None = None  # an address that rows are posted to
 
     @property
     def mode(self) -> Mode:

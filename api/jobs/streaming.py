@@ -71,9 +71,30 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
             stream=options,
             finish=live["finish"],
         ),
-        StreamMonitor(attempt, request["plan_document"]["document"], tell, heard),
+        StreamMonitor(
+            attempt,
+            request["plan_document"]["document"],
+            tell,
+            heard,
+            posts_of(request, sink),
+        ),
     )
     return {}
+
+
+def posts_of(request: Mapping[str, Any], sink: str) -> Callable[[int], object] | None:
+    """What posts the rows of a batch to the job's webhook, which may take as long as it likes."""
+    if request.get("webhook") is None:
+        return None
+    from api.jobs.webhook import Webhook
+    from engines.spark.stream.sink import files_of
+
+    webhook = Webhook(request["webhook"], request["id"], tries=None)
+
+    def post(batch: int) -> object:
+        return webhook.deliver(files_of(Path(sink), batch), str(batch))
+
+    return post
 
 
 def source_of(request: Mapping[str, Any]) -> EventSource:
@@ -119,8 +140,14 @@ class StreamMonitor(Monitor):
     """Writes down what batches did, before Spark takes them for done; hands on what is asked."""
 
     def __init__(
-        self, attempt: Attempt, workload: Mapping[str, Any], tell: Tell, heard: Next
+        self,
+        attempt: Attempt,
+        workload: Mapping[str, Any],
+        tell: Tell,
+        heard: Next,
+        post: Callable[[int], object] | None = None,
     ) -> None:
+        self._post = post
         self._path, self._measures = attempt.job.account, attempt.job.measures
         self._tell, self._heard = tell, heard
         self._begun = time.monotonic()
@@ -159,6 +186,11 @@ class StreamMonitor(Monitor):
         return Replacement(from_json(said["plan"]), answer)
 
     def on_batch(self, progress: StreamProgress) -> None:
+        if self._post is not None and progress.aggregates + progress.matches:
+            # Before the batch counts as done: one that is done again is posted again, as it was.
+            self._tell({"stage": "post"})
+            self._post(progress.batch)
+            self._tell({"stage": "run"})
         self._occurred.merge(progress.seen)
         batch = BatchAccount(
             number=progress.batch,

@@ -161,6 +161,14 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         files = write_sink(job, Path(request["sink"]), *kinds)
         written = report.seconds.get("write", 0.0) + time.perf_counter() - began
         report.seconds["write"] = round(written, 4)
+    if request.get("webhook") is not None:
+        from api.jobs.webhook import Webhook
+
+        tell({"stage": "post"})
+        began = time.perf_counter()
+        rows = (job.rows(kind) for kind in ("aggregates", "matches"))
+        Webhook(request["webhook"], request["id"]).deliver(rows)
+        report.seconds["post"] = round(time.perf_counter() - began, 4)
     return {
         "events": report.events,
         "seconds": report.seconds,

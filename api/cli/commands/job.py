@@ -58,6 +58,9 @@ def launch(
     out: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where results are written besides.")
     ] = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where rows are posted to besides.")
+    ] = None,
     mode: Annotated[
         OneOf["batch", "stream"], typer.Option(help="Stored events, or live ones.")
     ] = "batch",
@@ -103,7 +106,7 @@ def launch(
     stream = {name: value for name, value in given.items() if value is not None}
     with connected(server) as client:
         found = client.launch(
-            plan, events, out, mode=mode, engine=engine,
+            plan, events, out, webhook=webhook, mode=mode, engine=engine,
             device=device, master=master, stream=stream or None, **settings.stated(),
         )  # fmt: skip
         if wait or server is None:

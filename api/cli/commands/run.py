@@ -37,7 +37,7 @@ from api.cli.commands.stream_options import (
 )
 from api.cli.completion import WorkloadName
 from api.cli.quick_start import leave_out_pandas
-from api.cli.sinks import check_sink
+from api.cli.sinks import check_sink, check_webhook, post_rows
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.terminal.preview import tell_faults
 from api.cli.terminal.progress import RunBar, run_bar, waiting
@@ -88,6 +88,13 @@ def run(
             metavar="PATH",
             help="Where to: .parquet, .arrow, .csv or .jsonl; with Spark also a folder (PATH/), "
             "or table:NAME.",
+        ),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Post each row of --out PATH.parquet there besides, at least once. Local engine.",
         ),
     ] = None,
     match: Match = "text",
@@ -178,7 +185,7 @@ def run(
         stream,
         settings,
         out,
-        {"--statistics": statistics},
+        {"--statistics": statistics, "--webhook": webhook},
         {"--master": master, "--conf": conf, "--stream": stream or None},
     )
     if not stream:
@@ -187,6 +194,8 @@ def run(
             check_spark_sink(out)
         elif out is not None:
             check_sink(out)
+    if webhook is not None:
+        check_webhook(webhook, out, match)
     if engine == "local":
         leave_out_pandas()
     began = time.perf_counter()
@@ -218,6 +227,8 @@ def run(
     else:
         sink = RowSink(out, rows_wanted(len(made.queries)), match=match)
         report = _run(run_plan, parsed, made, source, sink, execution, statistics)
+        if webhook is not None:
+            post_rows(webhook, made.id, report)
         if not as_json:
             _show_rows(made, report, statistics)
         _show(report, verbose)

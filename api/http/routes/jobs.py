@@ -25,6 +25,7 @@ from api.jobs.model import Job, LiveJobOptions, Request, Status
 from api.jobs.queue import Jobs
 from api.jobs.roots import NoEventsError, Roots
 from api.jobs.streaming import checked
+from api.jobs.webhook import check_allowed
 from api.planning.process_pool import ProcessPool
 from api.run_settings import RunSettings
 from api.store import Store, StoredPlan
@@ -75,6 +76,7 @@ def post_job(
         check_sink(wanted.sink.path)
         if Path(wanted.sink.path).resolve() == Path(wanted.source.path).resolve():
             raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
+    _check_webhook(wanted, settings)
     plan = store.plan(wanted.plan)
     _check_version(plan)
     check_source(wanted.source.path, live, plan.document["document"], roots)
@@ -90,6 +92,7 @@ def post_job(
         live=live,
         options=options,
         name=plan.name,
+        webhook=wanted.webhook,
     )
     state = http.state
     job = jobs.submit(
@@ -306,6 +309,19 @@ def check_source(
                 f"'{path}' has no events yet to tell their columns from; give a file of events "
                 "like those that will come as stream.like, or declare the columns under attributes"
             ) from error
+
+
+def _check_webhook(wanted: JobIn, settings: Settings) -> None:
+    """Refuse an address that nobody has allowed, and rows that are not there to be posted."""
+    from engines.spark.stream.kafka import KAFKA
+
+    if wanted.webhook is None:
+        return
+    check_allowed(wanted.webhook, settings.webhooks)
+    if wanted.sink is not None and wanted.sink.path.startswith(KAFKA):
+        raise ProblemError("invalid-request", "webhook: rows go there or to Kafka, not to both")
+    if wanted.match == "struct":
+        raise ProblemError("invalid-request", "webhook: matches are posted with match 'text'")
 
 
 def _check_place(path: str, live: LiveJobOptions | None, roots: Roots, settings: Settings) -> None:

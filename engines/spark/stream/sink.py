@@ -78,6 +78,12 @@ class Sink:
         shutil.rmtree(self.staging(batch), ignore_errors=True)
 
 
+def files_of(folder: Path, batch: int) -> list[Path]:
+    """The files of a batch's rows, of all kinds, that are complete; late events are no rows."""
+    kinds = (id.removeprefix("sink-") for id in _SINKS)
+    return [file for kind in kinds for file in sorted((folder / kind).glob(_name(batch, "*")))]
+
+
 def _name(batch: int, part: str) -> str:
     return f"{batch:09d}-{part}"
 
