@@ -85,7 +85,7 @@ class Columns:
         events = self.events
         names = sorted(name for name in static.names if events.has(name))
         kinds = {name: events.column(name).type for name in names}
-        self._strings = {n for n, kind in kinds.items() if _is_string(kind)}
+        self._strings = strings = {n for n, kind in kinds.items() if _is_string(kind)}
         self._unit = max(
             (k.unit if pa.types.is_timestamp(k) else "s" for k in kinds.values() if _is_time(k)),
             key=_UNITS.index,
@@ -93,7 +93,8 @@ class Columns:
         )
         listed = {n for n, kind in kinds.items() if is_list(kind) and _is_string(kind.value_type)}
         chains = {node for node in static.functions if node.alias in kinds}
-        self.texts = TextCodes(lambda: _texts_of(events, self._strings | listed, chains))
+        # Not of `self`, which would be let go of only when cycles are looked for.
+        self.texts = TextCodes(lambda: _texts_of(events, strings | listed, chains))
 
     def values(self, vector: Vector) -> pa.Array:
         """A computed vector as values for people: codes as strings, ticks as times."""
