@@ -16,7 +16,7 @@ from engines.access.footers import Footers, chosen_groups, open_footers
 from engines.access.index_files import StaleIndexError
 from engines.access.needed import spots_in_blocks
 from engines.access.possible import PossibleEvents
-from engines.access.probe_choice import SpotsByProbes, best_probes
+from engines.access.probe_choice import ProbeOffers, SpotsByProbes, best_probes
 from engines.access.probes import Prober
 from engines.access.reading_cost import AccessCosts, ReadingCost
 from engines.access.stored_blocks import StoredEvents, open_stored
@@ -35,7 +35,7 @@ from workloads import expressions as ex
 from workloads.workload import Stream
 
 # What reading must cost by statistics alone before indexes are opened, which takes some time too.
-INDEX_NANOSECONDS = 5e7
+INDEX_NANOSECONDS = 2e7
 REBUILD = "make them anew with 'sheaf index'"
 _SAID = {
     "footers": "the statistics in their files",
@@ -204,15 +204,16 @@ class _Choice:
             1 if stream.sequence is None else 0,
         )
         forced, spots_of = self.wanted == "index", spots_in_blocks(blocks, possible)
-        taken = worth_summing(summable, sums, self.needs, spots_of, reading, forced)
-        names = {one.query.name for one in taken}
-        rest = [needed for needed in self.needs if needed.query not in names]
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
             spots = SpotsByProbes(spots_of, prober)
-            found = best_probes(rest, spots, reading, self.solver, forced)
+            offers = ProbeOffers.of(self.needs, spots, reading, self.solver)
+            taken = worth_summing(summable, sums, reading, offers.cost, forced)
+            names = {one.query.name for one in taken}
+            found = best_probes(offers, names, spots, reading, forced)
         finally:
             prober.close()
+        rest = [needed for needed in self.needs if needed.query not in names]
         none = np.zeros_like(reading.always)
         edges = np.logical_or.reduce([none, *(sums.read_units(one) for one in taken)])
         cost, expected, bound = (

@@ -165,6 +165,7 @@ def group_times(
         else:
             unnumbered = [nulls != 0 for nulls in sequence.nulls]
     first, last = tick_range(source.time_type)
+    tick = source.tick
     found = []
     for least, greatest, nulls, wrong in zip(
         column.least, column.greatest, column.nulls, unnumbered, strict=True
@@ -172,7 +173,7 @@ def group_times(
         if not isinstance(least, int) or not isinstance(greatest, int):
             found.append((-ALWAYS, ALWAYS, True))
             continue
-        low, high = least * unit // source.tick, -(-greatest * unit // source.tick)
+        low, high = least * unit // tick, -(-greatest * unit // tick)
         outside = low <= first or high >= last
         # A row without a time is no event, which a run says, and stops at.
         always = nulls != 0 or wrong or outside

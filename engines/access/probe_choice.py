@@ -8,7 +8,7 @@ to find (`optimizer/access/joint_choice.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,11 @@ from engines.access.predicted_spots import predicted_spots, probe_problem
 from engines.access.probes import Probe, Prober, probes_of
 from engines.access.reading_cost import ReadingCost
 from optimizer.access.anchors import NeededEvents
-from optimizer.access.joint_choice import SOLVERS
+from optimizer.access.joint_choice import SOLVERS, ProbeProblem, ProbeSet
 from optimizer.ir.pattern import Symbol
 from optimizer.plan.plan import Solver
+
+TRIED_PART = 0.06  # of what could be saved at most, that probes may cost of which less is expected
 
 
 @dataclass(eq=False)
@@ -61,35 +63,66 @@ class ProbeChoice:
     bound: float  # what no choice was expected to cost less than
 
 
+@dataclass(frozen=True, eq=False)
+class ProbeOffers:
+    """All probes that could be made for some queries, and what is expected of them."""
+
+    needs: Sequence[NeededEvents]
+    probes: Sequence[Probe]
+    problem: ProbeProblem
+    solver: Solver
+
+    @staticmethod
+    def of(
+        needs: Sequence[NeededEvents], spots: SpotsByProbes, reading: ReadingCost, solver: Solver
+    ) -> ProbeOffers:
+        probes = probes_of(spots.prober, _symbols(needs))
+        predicted = spots.predicted(probes)
+        problem = probe_problem(needs, probes, spots.by_blocks, predicted, reading)
+        return ProbeOffers(needs, probes, problem, solver)
+
+    def chosen(self, without: Collection[str] = ()) -> ProbeSet:
+        """The probes that are best for the queries but for some."""
+        places = {i for i, needed in enumerate(self.needs) if needed.query not in without}
+        return SOLVERS[self.solver](self.problem.only(places))
+
+    def cost(self, without: Collection[str]) -> float:
+        """What the queries but for some are expected to cost."""
+        return self.chosen(without).cost
+
+
 def best_probes(
-    needs: Sequence[NeededEvents],
+    offers: ProbeOffers,
+    without: Collection[str],
     spots: SpotsByProbes,
     reading: ReadingCost,
-    solver: Solver = "greedy",
     forced: bool = False,
 ) -> ProbeChoice:
     """Make the probes that a solver chooses, the most selective first; with `forced` all there are.
 
-    A probe is not made where those before it have left less to be read than it costs.
+    A probe is not made where those before it have left less to be read than it costs. What it finds
+    is known only then: others are tried as long as they cost little against what could be saved.
     """
+    needs = [needed for needed in offers.needs if needed.query not in without]
     masks = [reading.units(needed, spots) for needed in needs]
     kept = reading.union(masks)
-    offered = probes_of(spots.prober, _symbols(needs))
-    whole = reading.of(kept)
-    if not offered:
-        return ProbeChoice([], masks, kept, whole, whole, whole)
-    predicted = spots.predicted(offered)
-    problem = probe_problem(needs, offered, spots.by_blocks, predicted, reading)
-    every = frozenset(range(len(offered)))
-    chosen = SOLVERS[solver](problem)
-    made = every if forced else chosen.made
-    spent = 0.0
+    chosen = offers.chosen(without)
+    symbols = set(_symbols(needs))
+    rest = {n for n, probe in enumerate(offers.probes) if probe.symbol in symbols}
+    spent = tried = 0.0
     told = []
-    for number in sorted(made):
-        probe = offered[number]
+    # Those that are chosen first, and then what may be tried besides.
+    for number in [*sorted(chosen.made & rest), *sorted(rest - chosen.made)]:
+        probe = offers.probes[number]
         price = reading.costs.entry * probe.expected
-        if not forced and price >= reading.of(kept):
+        helped = {offers.probes[n].symbol for n in rest} - set(spots.probed)
+        fixed = [m for n, m in zip(needs, masks, strict=True) if not helped & set(n.symbols)]
+        savable = reading.of(kept) - reading.of(kept & reading.union(fixed))
+        is_try = number not in chosen.made
+        most = TRIED_PART * savable - tried if is_try else savable
+        if not forced and price >= most:
             continue
+        tried += price if is_try else 0.0
         entries = spots.take(probe)
         spent += price
         told.append(probe.document(entries))
@@ -97,8 +130,9 @@ def best_probes(
             if probe.symbol in needed.symbols:
                 masks[place] = reading.units(needed, spots)
         kept = reading.union(masks)
-    expected = problem.small.cost(made)
-    return ProbeChoice(told, masks, kept, spent + reading.of(kept), expected, chosen.bound)
+    return ProbeChoice(
+        told, masks, kept, spent + reading.of(kept), chosen.cost, min(chosen.bound, chosen.cost)
+    )
 
 
 def _symbols(needs: Sequence[NeededEvents]) -> list[Symbol]:

@@ -23,7 +23,7 @@ class AccessCosts:
     @staticmethod
     def of(columns: int) -> AccessCosts:
         """For events of which so many columns decide about queries."""
-        return AccessCosts(row=30.0 + 12.0 * max(columns, 1))
+        return AccessCosts(row=60.0 + 25.0 * max(columns, 1))
 
 
 @dataclass(frozen=True, eq=False)

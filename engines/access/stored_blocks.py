@@ -183,10 +183,11 @@ def _refine(
     unit = file.light.about[stream.time]["unit"] or unit
     found = file.light.values(stream.time)
     assert found is not None
+    tick = source.tick
     for place, (least, greatest) in enumerate(zip(*found[:2], strict=True)):
         if least is not None and not always[place]:
-            low[place] = least * unit // source.tick
-            high[place] = -(-greatest * unit // source.tick)
+            low[place] = least * unit // tick
+            high[place] = -(-greatest * unit // tick)
 
 
 def open_stored(footers: Footers, with_indexes: bool = True) -> StoredEvents:

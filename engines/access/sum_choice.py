@@ -6,28 +6,29 @@ reads. Queries are taken in the order of what they have to read all the same, as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from engines.access.block_sums import BlockSums, SummedQuery
-from engines.access.needed import SpotsOf
 from engines.access.reading_cost import ReadingCost
-from optimizer.access.anchors import NeededEvents
 
 BLOCK_NANOSECONDS = 150.0  # of a block that is summed up, for each query
-LEAST_SAVED = 0.1  # of the cost of reading, below which nothing is summed up
+MOST_TRIED = 8  # numbers of queries that are summed up
+LEAST_SAVED = 0.05  # of the cost of reading, below which nothing is summed up
 
 
 def worth_summing(
     summable: Sequence[SummedQuery],
     sums: BlockSums,
-    needs: Sequence[NeededEvents],
-    spots_of: SpotsOf,
     reading: ReadingCost,
+    rest: Callable[[Collection[str]], float],
     forced: bool = False,
 ) -> list[SummedQuery]:
-    """The queries that are summed up; where it is `forced` all that then need not read it all."""
+    """The queries that are summed up; where it is `forced` all that then need not read it all.
+
+    `rest` gives what all queries but some are expected to cost.
+    """
     able = [one for one in summable if sums.is_able(one)]
     if not able:
         return []
@@ -35,7 +36,6 @@ def worth_summing(
     if forced:
         return [one for one in able if not read[one.query.name].all()]
     order = sorted(able, key=lambda one: (reading.of(read[one.query.name]), one.query.name))
-    whole = {needed.query: reading.units(needed, spots_of) for needed in needs}
     number, blocks = len(order), len(sums.blocks)
 
     def cost(taken: int) -> float:
@@ -43,9 +43,8 @@ def worth_summing(
         names = [one.query.name for one in order[:taken]]
         none = np.zeros_like(reading.always)
         edges = np.logical_or.reduce([none, *(read[name] for name in names)])
-        others = [mask for name, mask in whole.items() if name not in names]
-        left = np.logical_or.reduce([reading.always if others else none, *others])
-        return reading.of(edges) + reading.of(left) + BLOCK_NANOSECONDS * blocks * taken
+        return reading.of(edges) + rest(names) + BLOCK_NANOSECONDS * blocks * taken
 
-    best = min(range(number + 1), key=cost)
+    steps = sorted({round(part) for part in np.linspace(0, number, min(number, MOST_TRIED) + 1)})
+    best = min(steps, key=cost)
     return order[:best] if cost(best) < (1 - LEAST_SAVED) * cost(0) else []

@@ -7,7 +7,7 @@ helps one query alone is worth nothing where another one reads all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -43,6 +43,12 @@ class ProbeProblem:
     weights: npt.NDArray[np.float64]
     always: Mask  # row groups that are read whatever is chosen
     queries: Sequence[Sequence[ProbeOption]]
+
+    def only(self, places: Collection[int]) -> ProbeProblem:
+        """The same for some of the queries; without any nothing is read."""
+        queries = [options for place, options in enumerate(self.queries) if place in places]
+        always = self.always if queries else np.zeros_like(self.always)
+        return ProbeProblem(self.prices, self.weights, always, queries)
 
     @cached_property
     def small(self) -> ProbeProblem:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.access import build_index, choice, light_index
+from engines.access import build_index, choice, light_index, probe_choice
 from engines.access.choice import AccessChoice, choose_access
 from engines.execution import Access
 from engines.input.batches import FileSource
@@ -94,6 +94,7 @@ def forced(probes: int | None) -> Iterator[Access]:
     with (
         mock.patch.dict(joint_choice.SOLVERS, {"greedy": chosen}),
         mock.patch.object(choice, "INDEX_NANOSECONDS", 0.0),
+        mock.patch.object(probe_choice, "TRIED_PART", 0.0),
     ):
         yield "auto"
 
