@@ -24,13 +24,14 @@ from engines.spark.frames.batch import PLACE, FrameEvents
 from engines.spark.frames.rows import FrameRows
 from engines.spark.runtime.kernel_warmup import warm
 from engines.spark.stream.checkpoint import manifest_of, route_key
+from engines.spark.stream.columns import PACKED
 from engines.spark.stream.job import SESSION, bucket_queries, bucket_turns
-from engines.spark.stream.source import PACKED, LiveSource, Packer, bytes_table
+from engines.spark.stream.source import LiveSource, Packer, bytes_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from engines.spark.stream.processor import BucketQueries
+    from engines.spark.stream.bucket_queries import BucketQueries
 
 BUCKETS = 32  # of a stream's state; a checkpoint keeps to them, so no machine decides it
 METRICS = "sheaf"  # the name under which a query's progress has what was late or bad

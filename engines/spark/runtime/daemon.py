@@ -12,13 +12,13 @@ import pandas as pd
 from pyspark import daemon
 
 from engines.live import bucket
-from engines.spark.stream import processor, sink
+from engines.spark.stream import bucket_queries, sink
 from kernels.kept import cpu as kept
 from kernels.panes import cpu as panes
 from kernels.product import cpu as product
 from kernels.reversible import cpu as reversible
 
-LOADED = (pd, bucket, processor, sink, kept, panes, product, reversible)
+LOADED = (pd, bucket, bucket_queries, sink, kept, panes, product, reversible)
 
 if __name__ == "__main__":
     # Spark has each worker collect garbage after each task, which would go through all that is

@@ -29,6 +29,7 @@ from engines.program import DEFAULT_OPTIONS, Program, RunOptions
 from engines.results.json_text import shown_moment
 from engines.spark.batch.job import JobError, said
 from engines.spark.runtime.kernel_warmup import warm
+from engines.spark.runtime.worker_start import start_workers
 from engines.spark.stream.checkpoint import (
     Manifest,
     Takeover,
@@ -41,16 +42,17 @@ from engines.spark.stream.checkpoint import (
     taken_over,
     write_manifest,
 )
+from engines.spark.stream.columns import FOUND, PACKED, STATE
 from engines.spark.stream.kafka import KAFKA, KafkaSink, kafka_settings
 from engines.spark.stream.sink import Sink
-from engines.spark.stream.source import PACKED, LiveSource, Packer, lateness_of
+from engines.spark.stream.source import LiveSource, Packer, lateness_of
 from optimizer.ir.query import Aggregation, BoundWorkload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engines.spark.stream.processor import BucketQueries
+    from engines.spark.stream.bucket_queries import BucketQueries
 
 # More than for stored events: each is read and written whole in every batch, and RocksDB and the
 # way to Python are quick with values of up to about a megabyte.
@@ -304,6 +306,7 @@ def start_stream(
 ) -> StreamJob:
     """Start a stream, or go on where the one with the same checkpoint has ended."""
     lock = hold(options.checkpoint)
+    start_workers(session)
     try:
         stream = StreamJob(session, options, told, lock)
         groups = _groups(session, program, source, options, run_options)
@@ -354,9 +357,10 @@ def _found(
 
 def bucket_turns(packed: DataFrame, workload: BoundWorkload, buckets: BucketQueries) -> DataFrame:
     """What each turn of a bucket gives, a row for each, over events that a `Packer` has packed."""
+    from pyspark import cloudpickle
     from pyspark.sql import functions as sf
 
-    from engines.spark.stream.processor import FOUND, BucketProcessor
+    from engines.spark.stream.processor import BucketProcessor
 
     # Without the column of times behind it Spark does not leave out late events: we keep them.
     timed = (
@@ -365,7 +369,7 @@ def bucket_turns(packed: DataFrame, workload: BoundWorkload, buckets: BucketQuer
         .select("route", "bucket", "events")
     )
     return timed.groupBy("route", "bucket").transformWithStateInPandas(
-        BucketProcessor(buckets), FOUND, "append", "eventTime"
+        BucketProcessor(cloudpickle.dumps(buckets)), FOUND, "append", "eventTime"
     )
 
 
@@ -393,8 +397,6 @@ def _finish(
     run_options: RunOptions,
 ) -> StreamProgress:
     from pyspark.sql import functions as sf
-
-    from engines.spark.stream.processor import FOUND, STATE
 
     manifest = _begun(session, program, source, options).manifest
     buckets = _buckets(program, source, manifest, run_options)
@@ -561,7 +563,7 @@ def bucket_queries(
     program: Program, manifest: Manifest, schema: pa.Schema, tick: int, options: RunOptions
 ) -> BucketQueries:
     """The queries of a stream as its buckets take them."""
-    from engines.spark.stream.processor import BucketQueries
+    from engines.spark.stream.bucket_queries import BucketQueries
 
     routes = manifest.routes(program)
     plan = hashlib.blake2b(repr((routes, schema, tick, options)).encode()).hexdigest()

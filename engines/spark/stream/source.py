@@ -32,6 +32,7 @@ from engines.input.line_files import parse_json
 from engines.input.time_texts import time_type
 from engines.limits import EventsError
 from engines.live.bucket import HOME, buckets_of
+from engines.spark.stream.columns import ACCOUNT
 from engines.spark.stream.kafka import KAFKA, source_options, topic_of
 from optimizer.ir.query import BoundWorkload
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
@@ -39,8 +40,6 @@ from workloads.workload import NANOSECONDS, AttributeKind, Stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PACKED = "route string, bucket int, latest bigint, events binary"
-ACCOUNT = ""  # the route of what is told about the events
 ROWS_AT_ONCE = 2**20  # packed at once
 # Spark counts watermarks from 1970 on; times before it are seen by none, so all are moved ahead.
 SHIFT = 2**52  # milliseconds

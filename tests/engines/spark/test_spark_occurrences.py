@@ -13,7 +13,7 @@ from engines.run import EventSource, open_stream
 from engines.spark.batch.job import SpreadSettings, run_batch
 from engines.spark.batch.source import open_source
 from engines.spark.batch.targets import FirstRowsTarget
-from engines.spark.stream.processor import _told
+from engines.spark.stream.bucket_queries import _told
 from engines.spark.stream.source import Packer
 from optimizer.bind.binder import bind
 from sharing.planner import make_plan
