@@ -12,6 +12,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from engines.account import Fallbacks
+from engines.pocl_processor import name_processor
 from workloads.errors import SheafError
 
 _MISSING = "install what is missing, or leave --device out"
@@ -66,6 +67,8 @@ def opencl_devices() -> tuple[tuple[DeviceInfo, ...], str]:
         except cl.Error:
             continue  # a platform without devices says so by failing
         for device in devices:
+            if platform.name == _POCL:
+                name_processor(device)
             if device.double_fp_config:
                 memory = device.global_mem_size / 2**30
                 detail = f"{device.max_compute_units} units, {memory:.1f} GB, {platform.name}"

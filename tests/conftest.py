@@ -29,7 +29,7 @@ def spark() -> Iterator["SparkSession"]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses Spark, and run the quick tests first.
+    """Mark what uses Spark, and run the quick tests first; slow ones may take longer.
 
     Where several processes run them, tests of a file stay together, for they share what was
     compiled; and those that share the Spark session are all run by one, while others run slow ones.
@@ -38,10 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         kind = _kind(item)
+        if kind in ("spark", "slow") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS))
         item.add_marker(pytest.mark.xdist_group(kind if kind == "spark" else f"{kind}-{item.path}"))
     items.sort(key=lambda item: KINDS.index(_kind(item)))
 
 
+# A machine that does other things, too, is no reason to fail.
+SLOW_TEST_SECONDS = 600
 KINDS = ("quick", "spark", "slow", "soak")
 
 

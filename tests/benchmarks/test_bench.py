@@ -25,10 +25,18 @@ from tests.benchmarks.ways import WAYS, make_case
 from tests.benchmarks.whole_runs import Cost, Done, interleaved
 
 OWN_SESSION = ("spark", "live", "whole")  # they start Spark, of which a process has one
+LONG = ("model", "plan-fidelity")  # minutes, also where they are small
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "service"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.soak] if name in LONG else [])
+        for name in BENCHMARKS
+        if name != "service"
+    ],
+)
 def test_each_benchmark_runs(name):
     arguments = ["bench", name, "--small", "--json"]
     if name in OWN_SESSION:
