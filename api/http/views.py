@@ -76,7 +76,7 @@ def workload_summary(stored: StoredWorkload) -> WorkloadSummary:
 
 
 def workload_out(stored: StoredWorkload) -> WorkloadOut:
-    queries = stored.bound.queries
+    queries = stored.bound.written
     return WorkloadOut(
         id=stored.id,
         name=stored.name,

@@ -352,6 +352,11 @@ class BoundWorkload:
         return any(query.reads for query in self.queries)
 
     @property
+    def written(self) -> tuple[Query, ...]:
+        """The queries without those that only make `start(S)` and `end(S)` for them."""
+        return tuple(query for query in self.queries if not is_edge(query))
+
+    @property
     def of_stream(self) -> BoundWorkload:
         """The workload with what its queries ask of the stream's own events, and nothing more."""
         from optimizer.ir.produced import of_stream

@@ -72,7 +72,7 @@ def _facts(bound: BoundWorkload) -> dict[str, Any]:
     from optimizer.ir.pattern import ANY_TYPE, events
     from optimizer.ir.query import Aggregation
 
-    queries = bound.queries
+    queries = bound.written
     keys = sorted({query.key for query in queries if query.key}, key=lambda key: (len(key), key))
     return {
         "name": bound.name,

@@ -48,12 +48,12 @@ async def check(request: Request) -> dict[str, Any]:
         findings = [placed(found, lines) for found in error.diagnostics]
         findings.sort(key=lambda found: (found["line"] or 0, found["column"] or 0))
         return {"ok": False, "findings": findings}
-    types = {event.symbol.type for query in bound.queries for event in events(query.pattern)}
+    types = {event.symbol.type for query in bound.written for event in events(query.pattern)}
     return {
         "ok": True,
         "findings": [],
         "name": bound.name,
-        "queries": len(bound.queries),
+        "queries": len(bound.written),
         "types": len(types),
     }
 
