@@ -16,6 +16,7 @@ from engines.local.slices import SliceSize, cut
 from engines.local.threads import SliceThreads
 from engines.reference.oracle import run_oracle
 from engines.results.chunks import collected
+from optimizer.bind.binder import load_bound
 from tests.differential.test_continued import batches_of
 from tests.differential.test_live import rows_of, run_live
 from tests.differential.test_slices import MILLISECOND, batches
@@ -88,3 +89,19 @@ def test_rows_that_time_alone_brings_come_when_they_are_due(
         came = live.add(from_table(first.slice(0, 0), workload.stream), time)
         assert came.matches.num_rows == 0 or (due is not None and due <= time)
     assert live.due is None
+
+
+def test_state_has_situations_and_not_their_events() -> None:
+    def carried(returned: str) -> int:
+        text = f"DEFINE A AS x > 0 PATTERN A PARTITION BY k RETURN {returned} WITHIN 900 ms"
+        stream = {"time": "ts", "unit": "ms", "type": "kind"}
+        workload = load_bound({"name": "w", "stream": stream, "queries": [text]})
+        live = LiveRun(How().program(workload), MILLISECOND)
+        numbers = range(1_000)
+        columns = {"ts": numbers, "kind": ["A"] * 1_000, "k": [n % 2 for n in numbers]}
+        table = pa.table({**columns, "x": [n // 100 % 2 for n in numbers]})
+        live.add(from_table(table, workload.stream), 999)
+        return sum(size.events for size in live.held.values())
+
+    assert carried("A.start, sum(A.x) AS total") > 800
+    assert carried("A.start, A.end") <= 2 * 2 * 5
