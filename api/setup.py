@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 import kernels
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from engines.input.event_table import Events
     from engines.program import CountingUnit, Program, Unit
     from optimizer.ir.query import BoundWorkload
@@ -190,29 +188,6 @@ def _by(unit: CountingUnit, engine: str) -> list[CountingUnit]:
     ]
 
 
-def stream_a_little(session: SparkSession, folder: str) -> None:
-    """A live stream over some events, and the same once more from its checkpoint."""
-    import pyarrow.parquet as pq
-
-    from engines.program import bound_program
-    from engines.spark.stream.job import StreamOptions, start_stream
-    from engines.spark.stream.source import open_live_source
-    from optimizer.bind.binder import load_bound
-    from sharing.planner import make_plan
-
-    query = "QUERY q PATTERN SEQ(A a, B b) PARTITION BY k AGG COUNT(*) WITHIN 20 ms"
-    workload = load_bound({"name": "stream", "stream": _STREAM, "queries": [query]})
-    program = bound_program(make_plan(workload, {}), workload)
-    place = Path(folder, "stream")
-    (place / "in").mkdir(parents=True)
-    table = next(_streams(workload)).table
-    for part, (start, rows) in enumerate(((0, 20), (20, 20))):
-        pq.write_table(table.slice(start, rows), place / "in" / f"{part}.parquet")
-        source = open_live_source(str(place / "in"), workload.stream)
-        options = StreamOptions(str(place / "checkpoint"), str(place / "out"), once=True)
-        start_stream(session, program, source, options).wait()
-
-
 def _attempt(prepare: object) -> None:
     assert callable(prepare)
     try:
@@ -227,4 +202,4 @@ if __name__ == "__main__":
     forget_kernels()
     _attempt(compile_modules)
     _attempt(compile_kernels)
-    _attempt(lambda: make_archives(stream_a_little))
+    _attempt(make_archives)

@@ -1,12 +1,12 @@
 """An archive of the classes Spark loads, which takes a third off the time it needs to start.
 
-Made once, by `python -m api.setup`: the JVM notes what small jobs load. It is
+Made once, by `python -m api.setup`: the JVM notes what a small job loads. It is
 a help and nothing else: without it, or if it does not fit, the JVM goes its usual way.
 """
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ def archives() -> tuple[Path, Path] | None:
 
     if os.environ.get("SHEAF_JAVA_HOME"):
         return None
-    return java_home() / "java.jsa", java_home() / f"spark-{pyspark.__version__}-streams.jsa"
+    return java_home() / "java.jsa", java_home() / f"spark-{pyspark.__version__}.jsa"
 
 
 def startup_options() -> list[str]:
@@ -35,11 +35,8 @@ def startup_options() -> list[str]:
     return [f"-XX:SharedArchiveFile={found[0]}:{found[1]}", "-Xlog:cds*=off"]
 
 
-def make_archives(*jobs: Callable[["SparkSession", str], None]) -> None:
-    """Make the archives, unless they are there or the Java in use is not ours.
-
-    `jobs` run besides a small one, each with the session and a folder for its files.
-    """
+def make_archives() -> None:
+    """Make the archives, unless they are there or the Java in use is not ours."""
     from engines.spark.runtime.jvm import stop_jvm
     from engines.spark.runtime.session import spark_session
 
@@ -54,8 +51,7 @@ def make_archives(*jobs: Callable[["SparkSession", str], None]) -> None:
     draft = spark.with_suffix(".new")
     options = f'"-XX:SharedArchiveFile={java}" "-XX:ArchiveClassesAtExit={draft}"'
     with spark_session("local[2]", conf={"spark.driver.extraJavaOptions": options}) as session:
-        for job in (_exercise, *jobs):
-            job(session, session.conf.get("spark.local.dir") or ".")
+        _exercise(session, session.conf.get("spark.local.dir") or ".")
     stop_jvm(timeout=300)  # it writes the archive on its way out
     draft.rename(spark)
 
