@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from api.cli.completion import WorkloadName
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.terminal.progress import waiting
 from api.cli.workload_files import open_workload
+from workloads.errors import SheafError
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _MOST_DAYS = 60  # of which a bar is drawn
@@ -21,6 +23,10 @@ def backtest(
     workload: WorkloadName,
     events: Paths,
     top: Annotated[int, typer.Option(min=1, help="Show so many rules, the noisiest first.")] = 20,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.html", help="Write the table and a chart of each rule besides."),
+    ] = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
@@ -35,6 +41,13 @@ def backtest(
     paths = given_paths(events, parsed.stream)
     with waiting("running the rules"):
         found = counted(parsed, paths, on_error)
+    if page is not None:
+        from api.explaining.alert_page import alert_page
+
+        try:
+            page.write_text(alert_page(found, top), encoding="utf-8")
+        except OSError as error:
+            raise SheafError(f"cannot write '{page}': {error.strerror}") from error
     if as_json:
         echo_json(found)
         return
