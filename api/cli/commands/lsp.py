@@ -16,9 +16,10 @@ def lsp(
         typer.Option(metavar="PATH", help="Events whose columns are completed and explained."),
     ] = None,
 ) -> None:
-    """Serve workload files to an editor, over standard input and output.
+    """Serve workload files to an editor as a language server.
 
-    Findings at their place, completion, explanations and formatting. Editors start it.
+    Findings at their place, completion, explanations and formatting, over standard input and
+    output. Editors start it.
     """
     if find_spec("pygls") is None:
         raise SheafError("the language server needs pygls: install sheaf[lsp]")
