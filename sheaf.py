@@ -26,7 +26,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from api.client import Client
+    from engines.input.event_paths import EventPath
     from engines.results.structs import MatchStructs
     from engines.spark.frames.batch import KnownEvents
     from engines.spark.frames.results import FrameResults
@@ -75,7 +76,8 @@ def __getattr__(name: str) -> Any:
     return Client
 
 
-Events: TypeAlias = Any  # a path, or a table of pyarrow, pandas, Polars or DuckDB
+# A path, or a table of pyarrow, pandas, Polars or DuckDB; of several sources a map of these.
+Events: TypeAlias = Any
 
 
 @dataclass(frozen=True)
@@ -399,7 +401,7 @@ def load_ipython_extension(shell: Any) -> None:
     add_magic(shell, load)
 
 
-def _shape(physical: PhysicalPlan, path: str) -> _Shape:
+def _shape(physical: PhysicalPlan, path: EventPath) -> _Shape:
     from engines.input.batches import FileSource
     from engines.input.event_table import Faults
     from engines.results.structs import match_structs
@@ -422,8 +424,13 @@ def _is_frame(events: object) -> TypeGuard[DataFrame]:
 
 
 @contextmanager
-def _stored(events: Events | None) -> Iterator[str | None]:
+def _stored(events: Events | None) -> Iterator[EventPath | None]:
     """Where events are: a table in memory is in a file for as long as that is asked for."""
+    if isinstance(events, Mapping):
+        with ExitStack() as each:
+            named = {str(name): each.enter_context(_stored(one)) for name, one in events.items()}
+            yield {name: str(path) for name, path in named.items()}
+        return
     if events is None or isinstance(events, str | PathLike):
         yield None if events is None else fspath(events)
         return

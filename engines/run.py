@@ -568,27 +568,21 @@ def open_stream(
 ) -> tuple[Program, Any]:
     """The plan's program over a live source, with the columns that the checkpoint knows."""
     from engines.input.batches import check_compared
-    from engines.input.event_paths import one_path
     from engines.input.event_table import column_kinds
     from engines.spark.stream.checkpoint import read_manifest
     from engines.spark.stream.source import open_live_source
-    from workloads.errors import UnsupportedError
     from workloads.loading import load_workload
+    from workloads.sources import late_by
 
     workload = load_workload(plan.document)
     if source.disorder is not None:  # which wins over what the workload states
-        stream = replace(workload.stream, lateness=source.disorder)
-        workload = replace(workload, stream=stream)
+        workload = replace(workload, stream=late_by(workload.stream, source.disorder))
     before = read_manifest(checkpoint)
     known = None if before is None else before.schema
     more = () if running is None else (running.options,)
-    if workload.stream.sources:
-        raise UnsupportedError(
-            "a live stream is of one source so far; run over stored events of several, or write "
-            "what their columns are called alike into one folder"
-        )
-    path, like = one_path(source.path), None if source.like is None else one_path(source.like)
-    live = open_live_source(path, workload.stream, like, known, source.on_error, *more)
+    live = open_live_source(
+        source.path, workload.stream, source.like, known, source.on_error, *more
+    )
     program = fitted(plan, column_kinds(live.schema), workload)
     check_compared(live.schema, program.workload, source.shown)
     return program, live

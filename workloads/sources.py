@@ -70,6 +70,23 @@ def roles(own: Stream, whole: Stream) -> dict[str, str]:
     return found
 
 
+def late_by(stream: Stream, lateness: int) -> Stream:
+    """The stream whose events, of whatever source, are as late as that, in nanoseconds."""
+    each = {n: replace(own.stream, lateness=lateness) for n, own in stream.sources.items()}
+    return _with_own(replace(stream, lateness=lateness), each)
+
+
+def without_missing(stream: Stream) -> Stream:
+    """The stream in which columns that are not there are null, whatever it says of them."""
+    each = {n: replace(own.stream, missing_columns="ignore") for n, own in stream.sources.items()}
+    return _with_own(replace(stream, missing_columns="ignore"), each)
+
+
+def _with_own(stream: Stream, own: Mapping[str, Stream]) -> Stream:
+    sources = {name: replace(stream.sources[name], stream=one) for name, one in own.items()}
+    return replace(stream, sources=sources)
+
+
 def common_name(column: str, source: Source, whole: Stream) -> str:
     """What a column of a source, or a field by its path, is called in the whole stream."""
     names = {**source.rename, **{own: role for role, own in roles(source.stream, whole).items()}}

@@ -120,7 +120,7 @@ class AsyncClient:
     async def launch(
         self,
         plan: str,
-        source: str | PathLike[str],
+        source: str | PathLike[str] | Mapping[str, str],
         sink: str | PathLike[str] | None = None,
         *,
         on_error: OnError | None = None,

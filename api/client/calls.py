@@ -160,11 +160,18 @@ def _path(given: object, what: str) -> str:
     )
 
 
+def _paths(given: object, what: str) -> str | dict[str, str]:
+    """The same of several sources, by their names."""
+    if isinstance(given, Mapping):
+        return {str(name): _path(path, what) for name, path in given.items()}
+    return _path(given, what)
+
+
 def post_plan(id: str, wanted: Mapping[str, Any]) -> Call[Plan]:
     body = {key: value for key, value in wanted.items() if value is not None}
     for name in body.keys() & {"sample", "events"}:
-        if not isinstance(body[name], Mapping):
-            body[name] = _path(body[name], name)
+        if not (isinstance(body[name], Mapping) and "path" in body[name]):
+            body[name] = {"path": _paths(body[name], name)}
     return Call("POST", _at("workloads", id, "plans"), _one(Plan), json=body)
 
 
@@ -193,7 +200,7 @@ def plan(id: str) -> Call[Plan]:
 def launch(
     plan: str, source: object, sink: object, wanted: Mapping[str, Any], key: str
 ) -> Call[JobOut]:
-    where = {"source": _path(source, "source"), "plan": plan}
+    where: dict[str, Any] = {"source": {"path": _paths(source, "source")}, "plan": plan}
     if sink is not None:
         where["sink"] = _path(sink, "sink")
     body = where | {name: value for name, value in wanted.items() if value is not None}

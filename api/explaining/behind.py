@@ -13,13 +13,14 @@ from api.run_settings import OnError
 from workloads.loading import load_workload
 
 if TYPE_CHECKING:
+    from engines.input.event_paths import EventPath
     from engines.why.behind import RowPlace
 
 
 def behind_document(
     document: Mapping[str, Any],
     query: str,
-    source: str,
+    source: EventPath,
     row: RowPlace,
     on_error: OnError,
     roots: Sequence[str],

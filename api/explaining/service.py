@@ -9,13 +9,14 @@ from typing import Any
 from api.explaining.why import why
 from api.jobs.roots import Roots
 from api.run_settings import OnError
+from engines.input.event_paths import EventPath
 from workloads.loading import load_workload
 
 
 def why_document(
     document: Mapping[str, Any],
     query: str,
-    source: str,
+    source: EventPath,
     at: str | None,
     key: str | None,
     on_error: OnError,

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from api.http import examples
 from api.http.option_schemas import RunSettingsIn
+from api.http.place_schemas import Events, EventsIn, Location, PathIn
 from optimizer.plan.plan import Model, Solver
 
 EXAMPLE_WORKLOAD = examples.WORKLOAD
@@ -102,18 +103,6 @@ class StatisticsIn(_In):
     span: Annotated[float, Field(gt=0, le=LARGEST_NUMBER)] | None = None
 
 
-class Location(_In):
-    path: str = Field(
-        min_length=1, description="A file, a folder or a glob, as the service sees it."
-    )
-
-
-# A text stands for a path.
-PathIn = Annotated[
-    Location, BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
-]
-
-
 class PlanIn(RunSettingsIn):
     """How to plan. Of the options of a run, `on_error` and `disorder` say how a sample is read;
     the others are taken as a job takes them, and change no plan."""
@@ -133,7 +122,7 @@ class PlanIn(RunSettingsIn):
     statistics: StatisticsIn | None = Field(
         default=None, description="In place of the workload's own."
     )
-    sample: PathIn | None = Field(
+    sample: EventsIn | None = Field(
         default=None,
         validation_alias=AliasChoices("sample", "events"),
         description="Events to measure rates from, where none are given; also called `events`.",
@@ -337,7 +326,7 @@ class StreamIn(_In):
     files: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="New files in a batch at most."
     )
-    like: PathIn | None = Field(
+    like: EventsIn | None = Field(
         default=None, description="A file of events like those that will come."
     )
     on_error: OneOf["stop", "skip"] | None = Field(
@@ -351,7 +340,7 @@ class StreamIn(_In):
 
 class JobIn(RunSettingsIn):
     plan: str = Field(description="The id of the plan to run.")
-    source: PathIn
+    source: EventsIn
     sink: PathIn | None = Field(
         default=None,
         description="Where results are written besides: .parquet, .arrow, .csv or .jsonl by its "
@@ -526,7 +515,7 @@ class JobOut(BaseModel):
     plan: str
     workload: str = Field(description="The id of the workload.")
     workload_version: int
-    source: Location
+    source: Events
     sink: Location | None
     webhook: str | None = None
     mode: OneOf["batch", "stream"] = "batch"

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 from api.cli.terminal.values import rows
+from api.http.place_schemas import Events, Location
 from api.http.schemas import (
     AggregateRow,
     CostOut,
     GroupStateOut,
     HoldingOut,
     JobOut,
-    Location,
     MatchRow,
     OperatorCounts,
     OperatorsOut,
@@ -42,6 +42,7 @@ from api.jobs.webhook import shown_address
 from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
+from engines.input.event_paths import EventPath
 from optimizer.ir.pattern import events
 from optimizer.ir.query import Aggregation, Query
 from optimizer.plan.window_texts import shown_pattern, shown_window
@@ -161,7 +162,7 @@ def job_out(
         plan=request.plan,
         workload=request.workload,
         workload_version=request.version,
-        source=Location(path=request.source),
+        source=Events(path=_source(request.source)),
         sink=Location(path=request.sink) if request.sink else None,
         webhook=shown_address(request.webhook) if request.webhook else None,
         mode=request.mode,
@@ -259,3 +260,7 @@ def results_out(job: Job, found: Rows, chosen: RowSelection, offset: int, limit:
         aggregates=[AggregateRow(**row) for row in pages["aggregates"]],
         matches=[MatchRow(**row) for row in pages["matches"]],
     )
+
+
+def _source(path: EventPath) -> str | dict[str, str]:
+    return path if isinstance(path, str) else dict(path)

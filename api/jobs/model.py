@@ -9,6 +9,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from api.run_settings import DEFAULT, RunSettings
+from engines.input.event_paths import EventPath, shown_path
 
 Status = OneOf["queued", "running", "succeeded", "failed", "cancelled"]
 Engine = OneOf["spark", "local"]
@@ -27,7 +28,7 @@ class LiveJobOptions:
     every: float | None = None
     buckets: int | None = None
     files: int | None = None
-    like: str | None = None
+    like: EventPath | None = None
     once: bool = False
     finish: bool = False
 
@@ -39,7 +40,7 @@ class Request:
     plan: str
     workload: str
     version: int
-    source: str
+    source: EventPath
     sink: str | None = None
     engine: Engine = "spark"
     device: Device = "auto"
@@ -52,6 +53,11 @@ class Request:
     @property
     def mode(self) -> Mode:
         return "batch" if self.live is None else "stream"
+
+    @property
+    def source_text(self) -> str:
+        """Where its events are, for people."""
+        return shown_path(self.source)
 
 
 @dataclass(frozen=True)

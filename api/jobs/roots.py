@@ -6,8 +6,12 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workloads.errors import SheafError
+
+if TYPE_CHECKING:
+    from engines.input.event_paths import EventPath
 
 _PATTERN = frozenset("*?[")
 _ADDRESS = re.compile(r"[a-zA-Z][\w+.-]*:", re.ASCII)  # what Spark takes for a scheme
@@ -44,18 +48,20 @@ class Roots:
                 f"{', '.join(map(str, self.folders))} (set with SHEAF_ROOTS)"
             )
 
-    def check_files(self, path: str) -> None:
-        """The same for every file that a path stands for: links inside may lead out."""
+    def check_files(self, path: EventPath) -> None:
+        """The same for every file that events are in: links inside may lead out."""
+        from engines.input.event_paths import each_path
         from engines.input.event_table import list_files
 
-        self.check(path)
-        for file in list_files(path):
-            if not self._has(Path(file)):
-                raise OutsideRootsError(
-                    f"{_shown(file)} leads out of the folders that the service may use"
-                )
+        for one in each_path(path):
+            self.check(one)
+            for file in list_files(one):
+                if not self._has(Path(file)):
+                    raise OutsideRootsError(
+                        f"{_shown(file)} leads out of the folders that the service may use"
+                    )
 
-    def check_source(self, path: str) -> None:
+    def check_source(self, path: EventPath) -> None:
         """The same, where it is asked for: no files of events there is a `NoEventsError`."""
         from engines.limits import EventsError
 

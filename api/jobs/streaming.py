@@ -33,6 +33,7 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     from api.jobs.devices import chosen_device
     from api.jobs.roots import Roots
     from engines.execution import Execution, RowSink, SparkMaster
+    from engines.input.event_paths import each_path
     from engines.limits import EventsError
     from engines.program import RunOptions
     from engines.run import run
@@ -52,7 +53,8 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
         once=live["once"],
     )
     tell({"stage": "read"})
-    for path in filter(None, (request["source"], live["like"])):
+    like = () if live["like"] is None else each_path(live["like"])
+    for path in (*each_path(request["source"]), *like):
         if not path.startswith(KAFKA):
             with contextlib.suppress(EventsError):  # none may have come yet
                 Roots(request["roots"]).check_files(path)

@@ -13,8 +13,10 @@ from typing import Literal as OneOf
 
 from api.cli.workload_files import only_queries
 from api.rule_tests.compare import differences
+from engines.input.event_paths import EventPath, each_path
 from workloads.errors import SheafError
 from workloads.rule_tests import Expectation, RuleTest
+from workloads.sources import without_missing
 from workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def run_tests(
 class _TestRun:
     def __init__(self, workload: Workload, engine: OneOf["local", "oracle"]) -> None:
         # A test names what matters to it: what no event of it has is null.
-        stream = replace(workload.stream, missing_columns="ignore")
+        stream = without_missing(workload.stream)
         self._workload, self._engine = replace(workload, stream=stream, tests=()), engine
         self._tested = workload
         self._plans: dict[tuple[str, ...], Plan] = {}
@@ -77,7 +79,7 @@ class _TestRun:
                     found += self._nearest_miss(expected.query, path)
         return found
 
-    def _nearest_miss(self, query: str, path: str) -> list[str]:
+    def _nearest_miss(self, query: str, path: EventPath) -> list[str]:
         """Why a query gives no row of a test's events."""
         from api.explaining.why import why
         from engines.why.text import render_miss
@@ -90,20 +92,36 @@ class _TestRun:
         others = [Expectation(name, 0) for name in names if name not in named]
         return [*test.expected, *others]
 
-    def _path(self, test: RuleTest, folder: Path) -> str:
-        """The file of a test's events, which is written where they stand in the workload."""
+    def _path(self, test: RuleTest, folder: Path) -> EventPath:
+        """The file of a test's events, which is written where they stand in the workload.
+
+        Of several sources there is one for each: an event names its own under `source`.
+        """
+        if self._workload.stream.sources:
+            return self._paths(test, folder)
         if isinstance(test.events, str):
             assert self._tested.file is not None
             return str(Path(self._tested.file).parent / test.events)
-        path = folder / "events.jsonl"
-        try:
-            lines = [json.dumps(event, allow_nan=False) + "\n" for event in test.events]
-        except ValueError as error:
-            raise SheafError(f"an event has a number that JSON does not have: {error}") from error
-        path.write_text("".join(lines), encoding="utf-8")
-        return str(path)
+        return _written(test.events, folder / "events.jsonl")
 
-    def _rows(self, test: RuleTest, path: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    def _paths(self, test: RuleTest, folder: Path) -> dict[str, str]:
+        names = list(self._workload.stream.sources)
+        if isinstance(test.events, str):
+            raise SheafError(
+                "the events of a test are in a file, and those of a workload with several sources "
+                "have to stand in the test, each with its 'source'"
+            )
+        found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
+        for number, event in enumerate(test.events, 1):
+            if event.get("source") not in found:
+                raise SheafError(
+                    f"event {number} has no 'source' that is one of {', '.join(names)}"
+                )
+            own = {column: value for column, value in event.items() if column != "source"}
+            found[event["source"]].append(own)
+        return {name: _written(events, folder / f"{name}.jsonl") for name, events in found.items()}
+
+    def _rows(self, test: RuleTest, path: EventPath) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         from engines.execution import EventSource, Execution, RowSink
         from engines.limits import BadRowError
         from engines.run import run
@@ -116,7 +134,7 @@ class _TestRun:
                 plan, EventSource(path), RowSink(None, shown=None), Execution(self._engine)
             )
         except BadRowError as error:
-            raise SheafError(str(error).replace(path, "its events")) from error
+            raise SheafError(_without(str(error), path)) from error
         found: dict[str, list[Mapping[str, Any]]] = {}
         for table in (
             () if report.first is None else (report.first.aggregates, report.first.matches)
@@ -144,3 +162,19 @@ def _plain_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
             if isinstance(row.get(name), str):
                 row[name] = json.loads(row[name])
         yield row
+
+
+def _written(events: Sequence[Mapping[str, Any]], path: Path) -> str:
+    try:
+        lines = [json.dumps(event, allow_nan=False) + "\n" for event in events]
+    except ValueError as error:
+        raise SheafError(f"an event has a number that JSON does not have: {error}") from error
+    path.write_text("".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def _without(text: str, path: EventPath) -> str:
+    """A message about events that are in no file of the user's."""
+    for one in each_path(path):
+        text = text.replace(one, "its events")
+    return text

@@ -228,7 +228,7 @@ class FileSource:
         self._stream, self.faults = stream, faults
         self._batch_rows, self._told = batch_rows, progress
         if stream.sources:
-            places = paths_by_source(path, stream)
+            places = paths_by_source(path, stream.sources)
         else:
             places = {"": one_path(path)}
         listed = {name: list_files(place) for name, place in places.items()}
@@ -242,7 +242,8 @@ class FileSource:
         }
         if stream.sources:
             self._by_source: list[list[StreamFile]] = [
-                self._of_source(name, places[name], each) for name, each in listed.items()
+                self._of_source(name, places[name], each, schema is None)
+                for name, each in listed.items()
             ]
         else:
             self._by_source = [[*self._opened(places[""], files, stream)]]
@@ -260,10 +261,14 @@ class FileSource:
             for file in files
         ]
 
-    def _of_source(self, name: str, place: str, files: list[str]) -> list[StreamFile]:
+    def _of_source(self, name: str, place: str, files: list[str], check: bool) -> list[StreamFile]:
         """The files of one of several sources."""
-        stored = self._opened(place, files, self._stream.sources[name].stream)
-        check_renamed([file.schema for file in stored], name, self._stream, place)
+        own = self._stream.sources[name].stream
+        stored = self._opened(place, files, own)
+        if check:  # else rows without a time are told of when they are met
+            for file in stored:
+                check_columns(file.schema, own, file.name)
+            check_renamed([file.schema for file in stored], name, self._stream, place)
         return [SourceFile(file, name, self._stream) for file in stored]
 
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from engines.limits import EventsError
 from workloads.errors import did_you_mean
-from workloads.workload import Stream
 
 EventPath: TypeAlias = str | Mapping[str, str]
 
@@ -24,9 +23,9 @@ def each_path(path: EventPath) -> tuple[str, ...]:
     return (path,) if isinstance(path, str) else tuple(path.values())
 
 
-def given_paths(values: Sequence[str], stream: Stream) -> EventPath:
+def given_paths(values: Sequence[str], sources: Collection[str]) -> EventPath:
     """The path, or those of sources, written as `--events PATH` or `--events NAME=PATH`."""
-    if not stream.sources:
+    if not sources:
         if len(values) == 1:  # with all its marks: folders are called year=2024
             return values[0]
         raise EventsError(
@@ -54,12 +53,12 @@ def one_path(path: EventPath) -> str:
     )
 
 
-def paths_by_source(path: EventPath, stream: Stream) -> dict[str, str]:
+def paths_by_source(path: EventPath, sources: Collection[str]) -> dict[str, str]:
     """The path of each source, in the order of the workload.
 
     Raises `EventsError` unless there is one for each and none for another.
     """
-    names = list(stream.sources)
+    names = list(sources)
     example = " ".join(f"--events {name}=PATH" for name in names)
     if isinstance(path, str):
         raise EventsError(

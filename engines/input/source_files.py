@@ -8,19 +8,77 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from engines.input.column_types import SpoiltColumn
 from engines.input.event_files import EventFile, ParquetFile, ParsedRows
-from engines.input.event_rows import check_columns, out_of_range, tick_range, ticks_and_faults
+from engines.input.event_rows import out_of_range, tick_range, ticks_and_faults
 from engines.input.event_table import columns_hint
 from engines.limits import EventsError
 from workloads.sources import SEQUENCE, SOURCE, TIME, TYPE, common_name, roles
-from workloads.workload import NANOSECONDS, Source, Stream
+from workloads.workload import NANOSECONDS, Stream
 
 _DAY = 86_400 * 10**9
+
+
+class SourceColumns:
+    """The columns of a source, `stored` as they are, and what they are in the whole stream."""
+
+    def __init__(self, stored: pa.Schema, name: str, whole: Stream, place: str) -> None:
+        self._stored, self._name, self._whole = stored, name, whole
+        own = whole.sources[name].stream
+        self._stream = own if whole.sequence else replace(own, sequence=None)
+        # Where a file lacks one of these, each of its rows says so.
+        self._own = {**roles(own, whole), **own_columns(stored, name, whole, place)}
+        self.schema = common_schema(stored, name, whole, place)
+
+    def own_name(self, common: str) -> str:
+        """What the source calls a column."""
+        return self._own.get(common, common)
+
+    def wanted(self, schema: pa.Schema) -> pa.Schema:
+        """What is to be read, so that columns of the whole stream can be made of it."""
+        fields = []
+        for name, own in self._own.items():
+            if name not in schema.names:
+                continue
+            kind = schema.field(name).type
+            if name == TIME:
+                kind = self._stored.field(own).type if own in self._stored.names else pa.null()
+                kind = pa.int64() if pa.types.is_null(kind) else kind
+            fields.append(pa.field(own, kind))
+        return pa.schema(fields)
+
+    def as_whole(self, rows: ParsedRows, schema: pa.Schema) -> ParsedRows:
+        """Rows that were read as is `wanted`, as events of the whole stream."""
+        table, numbers, faults = rows
+        stream, kind = self._stream, schema.field(TIME).type
+        ticks, bad, wrong = ticks_and_faults(table, numbers + 1, stream)
+        own_tick = tick_of(table.schema.field(stream.time).type, stream)
+        factor = own_tick // tick_of(kind, self._whole)
+        low, high = tick_range(kind)
+        far = ((ticks >= -(-high // factor)) | (ticks <= low // factor)) & ~bad
+        wrong += [out_of_range(numbers + 1, i, stream.time) for i in np.flatnonzero(far)]
+        bad |= far
+        times = _times(np.where(bad, 0, ticks) * factor, kind)
+        found = pa.table([self._column(table, field, times) for field in schema], schema=schema)
+        if bad.any():
+            keep = np.flatnonzero(~bad)
+            found, numbers = found.take(pa.array(keep)), numbers[keep]
+        return found, numbers, sorted([*faults, *wrong])
+
+    def _column(self, table: pa.Table, field: pa.Field, times: pa.Array) -> Any:
+        if field.name == TIME:
+            return times
+        if field.name == SOURCE:
+            return pa.repeat(self._name, len(table))
+        own = self._own.get(field.name)
+        if own is None or own not in table.column_names:
+            return pa.nulls(len(table), field.type)
+        return table.column(own)
 
 
 class SourceFile:
@@ -28,55 +86,19 @@ class SourceFile:
 
     def __init__(self, stored: EventFile, name: str, whole: Stream) -> None:
         self.stored, self.name = stored, stored.name
-        self._source_name, self._whole = name, whole
-        self._source: Source = whole.sources[name]
-        check_columns(stored.schema, self._source.stream, stored.name)
-        self._own = own_columns(stored.schema, name, whole, stored.name)
-        self.schema = common_schema(stored.schema, name, whole, stored.name)
+        self._columns = SourceColumns(stored.schema, name, whole, stored.name)
+        self.schema = self._columns.schema
 
     def spoilt(self, names: set[str]) -> Iterator[SpoiltColumn]:
         """Those of the columns that a few texts keep from being numbers, as the file has them."""
         if not isinstance(self.stored, ParquetFile):
-            yield from self.stored.spoilt({self._own.get(name, name) for name in names})
+            yield from self.stored.spoilt({self._columns.own_name(name) for name in names})
 
     def read(
         self, schema: pa.Schema, batch_rows: int, part: tuple[int, int] | None = None
     ) -> Iterator[ParsedRows]:
-        inside = {name: own for name, own in self._own.items() if name in schema.names}
-        wanted = [
-            self.stored.schema.field(own)
-            if name == TIME
-            else pa.field(own, schema.field(name).type)
-            for name, own in inside.items()
-        ]
-        stream = self._source.stream
-        stream = stream if self._whole.sequence else replace(stream, sequence=None)
-        for table, rows, faults in self.stored.read(_timed(wanted, stream), batch_rows, part):
-            ticks, bad, wrong = ticks_and_faults(table, rows + 1, stream)
-            kind = schema.field(TIME).type
-            factor = tick_of(table.schema.field(stream.time).type, stream) // tick_of(
-                kind, self._whole
-            )
-            low, high = tick_range(kind)
-            far = ((ticks >= -(-high // factor)) | (ticks <= low // factor)) & ~bad
-            wrong += [out_of_range(rows + 1, i, stream.time) for i in np.flatnonzero(far)]
-            bad |= far
-            times = np.where(bad, 0, ticks) * factor
-            columns = [
-                _times(times, kind)
-                if field.name == TIME
-                else pa.repeat(self._source_name, len(table))
-                if field.name == SOURCE
-                else table.column(inside[field.name])
-                if field.name in inside
-                else pa.nulls(len(table), field.type)
-                for field in schema
-            ]
-            found = pa.table(columns, schema=schema)
-            if bad.any():
-                keep = np.flatnonzero(~bad)
-                found, rows = found.take(pa.array(keep)), rows[keep]
-            yield found, rows, sorted([*faults, *wrong])
+        for rows in self.stored.read(self._columns.wanted(schema), batch_rows, part):
+            yield self._columns.as_whole(rows, schema)
 
 
 def as_stored(file: EventFile | SourceFile) -> EventFile:
@@ -117,6 +139,18 @@ def common_schema(schema: pa.Schema, name: str, whole: Stream, place: str) -> pa
     if whole.type is not None and TYPE not in own:
         fields.append(pa.field(TYPE, pa.null()))
     return pa.schema([*fields, pa.field(SOURCE, pa.string())])
+
+
+def known_columns(known: pa.Schema, name: str, whole: Stream) -> pa.Schema:
+    """What a source calls the columns that are known of the whole stream."""
+    source = whole.sources[name]
+    own = {new: old for old, new in source.rename.items()} | roles(source.stream, whole)
+    fields = [
+        pa.field(own.get(field.name, field.name), field.type)
+        for field in known
+        if field.name != SOURCE and (field.name in own or field.name not in (TYPE, SEQUENCE))
+    ]
+    return pa.schema(fields)
 
 
 def with_one_time(schemas: Iterable[tuple[str, pa.Schema]], whole: Stream) -> list[pa.Schema]:
@@ -189,18 +223,6 @@ def check_renamed(schemas: Iterable[pa.Schema], name: str, whole: Stream, place:
                 f"'{place}': no column '{own}', which streams.{name} renames; "
                 + columns_hint(own, found[0])
             )
-
-
-def _timed(fields: list[pa.Field], stream: Stream) -> pa.Schema:
-    """Where no row of a file has a time, each says so as of a number."""
-    return pa.schema(
-        [
-            pa.field(field.name, pa.int64())
-            if field.name == stream.time and pa.types.is_null(field.type)
-            else field
-            for field in fields
-        ]
-    )
 
 
 def _times(ticks: np.ndarray, kind: pa.DataType) -> pa.Array:

@@ -113,12 +113,12 @@ def test_every_source_needs_a_path_and_no_other(tmp_path: Path) -> None:
 
 def test_paths_as_they_are_written() -> None:
     both = ["orders=o.csv", "payments=year=2024/p.csv"]
-    assert given_paths(both, stream()) == {"orders": "o.csv", "payments": "year=2024/p.csv"}
-    assert given_paths(["year=2024/p.csv"], Stream("ts")) == "year=2024/p.csv"
+    assert given_paths(both, stream().sources) == {"orders": "o.csv", "payments": "year=2024/p.csv"}
+    assert given_paths(["year=2024/p.csv"], ()) == "year=2024/p.csv"
     with pytest.raises(EventsError, match="given twice for 'orders'"):
-        given_paths(["orders=a", "orders=b"], stream())
+        given_paths(["orders=a", "orders=b"], stream().sources)
     with pytest.raises(EventsError, match="given 2 times"):
-        given_paths(["a", "b"], Stream("ts"))
+        given_paths(["a", "b"], ())
 
 
 def test_the_source_that_is_furthest_behind_is_read_next_and_is_how_far_all_have_come(

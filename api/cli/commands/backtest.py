@@ -38,7 +38,7 @@ def backtest(
     from engines.input.event_paths import given_paths
 
     parsed, _ = open_workload(workload)
-    paths = given_paths(events, parsed.stream)
+    paths = given_paths(events, parsed.stream.sources)
     with waiting("running the rules"):
         found = counted(parsed, paths, on_error)
     if page is not None:

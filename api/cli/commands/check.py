@@ -109,7 +109,7 @@ def _notes(given: str, paths: Sequence[str], on_error: OnErrorChoice) -> list[st
     from engines.input.event_table import Faults
 
     workload, _ = open_workload(given)
-    path = given_paths(paths, workload.stream)
+    path = given_paths(paths, workload.stream.sources)
     source = FileSource(path, workload.stream, Faults(on_error))
     bound = source.bind(workload)
     source.assume(named_columns(bound))

@@ -43,6 +43,7 @@ from api.cli.terminal.json_output import Json
 from api.cli.terminal.preview import operator_lines
 from api.cli.terminal.progress import stage_text
 from api.run_settings import RunSettings, as_flag
+from engines.input.event_paths import given_paths, shown_path
 
 if TYPE_CHECKING:
     from api.client import Client, Event
@@ -54,7 +55,13 @@ job = typer.Typer(no_args_is_help=True, help="Jobs of a service.")
 @job.command("launch", cls=SectionedCommand)
 def launch(
     plan: PlanId,
-    events: Annotated[str, typer.Option(metavar="PATH", help="Events, as the service sees them.")],
+    events: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH",
+            help="Events, as the service sees them; of several sources NAME=PATH for each.",
+        ),
+    ],
     out: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where results are written besides.")
     ] = None,
@@ -94,19 +101,22 @@ def launch(
         on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match, access
     )
     settings.check("stream" if mode == "stream" else engine, as_flag, out)
-    given = {
+    given: dict[str, object] = {
         "checkpoint": checkpoint,
         "every": every,
         "buckets": buckets,
         "files": files,
-        "like": schema,
         "once": once or None,
         "finish": finish or None,
     }
     stream = {name: value for name, value in given.items() if value is not None}
     with connected(server) as client:
+        named = any("=" in place for place in (*events, *(schema or ())))
+        sources = client.get_plan(plan).physical.document.get("streams", ()) if named else ()
+        if schema:
+            stream["like"] = {"path": given_paths(schema, sources)}
         found = client.launch(
-            plan, events, out, webhook=webhook, mode=mode, engine=engine,
+            plan, given_paths(events, sources), out, webhook=webhook, mode=mode, engine=engine,
             device=device, master=master, stream=stream or None, **settings.stated(),
         )  # fmt: skip
         if wait or server is None:
@@ -317,7 +327,7 @@ def _show(found: JobOut, as_json: bool) -> None:
     facts: list[tuple[str, object]] = [
         ("status", found.status if found.reason is None else f"{found.status}: {found.reason}"),
         ("plan", f"{found.plan} of {found.workload}, version {found.workload_version}"),
-        ("source", found.source.path),
+        ("source", shown_path(found.source.path)),
         ("runs on", f"{found.engine}, device {found.device}, master {found.master}"),
         ("options", ", ".join(f"{name} {value}" for name, value in found.options.items())),
         ("created", moment(found.created)),

@@ -160,7 +160,7 @@ def plan(
         from engines.limits import BadRowError
         from engines.statistics.measure import sample_files
 
-        paths = given_paths(events, parsed.stream)
+        paths = given_paths(events, parsed.stream.sources)
         try:
             sample = sample_files(parsed, paths, None, settings.on_error, settings.late(as_flag))
         except BadRowError as error:
@@ -231,7 +231,7 @@ def _served(
             solver=solver,
             model=model,
             statistics=given,
-            sample=given_paths(events, parsed.stream) if events else None,
+            sample=given_paths(events, parsed.stream.sources) if events else None,
             device=None if device == "auto" else device,
             **settings,
         )

@@ -202,7 +202,7 @@ def run(
     used = chosen_device(device) if spark.is_local else spark.device(device)
     with waiting("planning"):
         parsed = only_queries(open_workload(workload)[0], query or ())
-        paths = given_paths(events, parsed.stream)
+        paths = given_paths(events, parsed.stream.sources)
         made = _planned(parsed, plan, paths, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
     for sentence in row_warnings(made):
@@ -221,7 +221,8 @@ def run(
         threads=threads,
     )
     execution = Execution(engine, options, slice_rows, spark.where, access=access)
-    source = EventSource(paths, on_error, settings.late(), schema)
+    like = given_paths(schema, parsed.stream.sources) if schema else None
+    source = EventSource(paths, on_error, settings.late(), like)
     if stream:
         report = run_live(made, source, out, live, execution)
     else:

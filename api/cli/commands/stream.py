@@ -34,7 +34,7 @@ class LiveOptions:
     every: float | None = None
     buckets: int | None = None
     files: int | None = None
-    schema: str | None = None
+    schema: list[str] | None = None
 
     def refuse(self) -> None:
         """Raise where there is no stream that they could be about."""

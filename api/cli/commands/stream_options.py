@@ -36,12 +36,12 @@ Files = Annotated[
     typer.Option(metavar="N", min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
 ]
 Schema = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--schema",
         "--like",
         metavar="PATH",
-        help="A file of events like those that will come.",
+        help="A file of events like those that will come; of several sources NAME=PATH for each.",
         rich_help_panel=STREAMS,
     ),
 ]

@@ -37,7 +37,7 @@ def why(
     from engines.why.text import render_why
 
     parsed, _ = open_workload(workload)
-    paths = given_paths(events, parsed.stream)
+    paths = given_paths(events, parsed.stream.sources)
     with waiting("looking for what is missing"):
         found = explained(parsed, query, paths, at, key, on_error)
     if as_json:

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from api.http import examples
+from api.http.place_schemas import PathIn
 from api.http.problems import responses
 from api.http.routes.state import handed, indexes, roots
-from api.http.schemas import PathIn
 from api.jobs.index_builds import IndexBuild, IndexBuilds
 from api.jobs.roots import Roots
 

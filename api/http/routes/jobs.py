@@ -29,7 +29,8 @@ from api.jobs.webhook import check_allowed
 from api.planning.process_pool import ProcessPool
 from api.run_settings import RunSettings
 from api.store import Store, StoredPlan
-from engines.limits import StateError
+from engines.input.event_paths import EventPath, each_path, one_path, paths_by_source
+from engines.limits import EventsError, StateError
 from optimizer.plan.plan import VERSION
 from workloads.errors import UnsupportedError
 
@@ -67,14 +68,16 @@ def post_job(
     _check_master(wanted.master, settings)
     live = _live(wanted, roots)
     options = _options(wanted, settings)
-    _check_place(wanted.source.path, live, roots, settings)
+    for path in each_path(wanted.source.path):
+        _check_place(path, live, roots, settings)
     chosen_device(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None and live is not None:
         _check_place(wanted.sink.path, live, roots, settings)
     elif wanted.sink is not None:
         roots.check(str(Path(wanted.sink.path).parent))
         check_sink(wanted.sink.path)
-        if Path(wanted.sink.path).resolve() == Path(wanted.source.path).resolve():
+        sources = {Path(path).resolve() for path in each_path(wanted.source.path)}
+        if Path(wanted.sink.path).resolve() in sources:
             raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
     _check_webhook(wanted, settings)
     plan = store.plan(wanted.plan)
@@ -249,8 +252,11 @@ def _live(wanted: JobIn, roots: Roots) -> LiveJobOptions | None:
     given = wanted.stream or StreamIn()
     if given.finish and not given.once:
         raise ProblemError("invalid-request", "stream.finish: it needs stream.once")
-    for path in filter(None, (given.checkpoint, given.like)):
-        roots.check(path.path)
+    for path in (
+        *((given.checkpoint.path,) if given.checkpoint else ()),
+        *(each_path(given.like.path) if given.like else ()),
+    ):
+        roots.check(path)
     return LiveJobOptions(
         checkpoint=given.checkpoint.path if given.checkpoint else None,
         every=given.every,
@@ -282,25 +288,37 @@ def _options(wanted: JobIn, settings: Settings) -> RunSettings:
 
 
 def check_source(
-    path: str, live: LiveJobOptions | None, workload: Mapping[str, Any], roots: Roots
+    path: EventPath, live: LiveJobOptions | None, workload: Mapping[str, Any], roots: Roots
 ) -> None:
     """Refuse a source that has no events; a stream's folder may fill later.
 
     Its columns have to be known all the same: from a file like those that will come, from the
     checkpoint, or from what the workload declares.
     """
-    from engines.spark.stream.kafka import KAFKA
-
+    try:
+        if names := workload.get("streams"):
+            places = paths_by_source(path, names)
+        else:
+            places = {"": one_path(path)}
+    except EventsError as error:
+        raise ProblemError("invalid-request", f"source: {error}") from error
     if live is None:
         roots.check_source(path)
         return
     if live.like is not None:
         roots.check_source(live.like)
+    for name, place in places.items():
+        stream = workload["streams"][name] if name else workload.get("stream", {})
+        _check_live(place, live, bool(stream.get("attributes")), roots)
+
+
+def _check_live(path: str, live: LiveJobOptions, declared: bool, roots: Roots) -> None:
+    from engines.spark.stream.kafka import KAFKA
+
     if path.startswith(KAFKA):
         return
     if not Path(path).is_dir():
         raise NoEventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
-    declared = bool(workload.get("stream", {}).get("attributes"))
     if live.like is None and live.checkpoint is None and not declared:
         try:
             roots.check_source(path)

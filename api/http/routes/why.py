@@ -20,6 +20,7 @@ from api.jobs.roots import Roots
 from api.planning.process_pool import ProcessPool, TooLongError, TooMuchMemoryError
 from api.run_settings import OnError
 from api.store import Store
+from engines.input.event_paths import EventPath, each_path
 from engines.why.behind import RowPlace
 from engines.why.explain import QuestionError
 from engines.why.text import render_why
@@ -109,13 +110,13 @@ def get_behind(
 
 def _asked(
     id: str, query: str, store: Store, jobs: Jobs
-) -> tuple[tuple[Mapping[str, Any], str, str], OnError]:
+) -> tuple[tuple[Mapping[str, Any], str, EventPath], OnError]:
     """The workload of a job's plan, a query of it, the job's source, and how that is read."""
     job = jobs.records.get(id)
     document = store.plan(job.request.plan).document
     if query not in document["queries"]:
         raise ProblemError("not-found", f"the job {id} has no query '{query}'")
-    if "://" in job.request.source:
+    if any("://" in path for path in each_path(job.request.source)):
         raise ProblemError(
             "invalid-request", "the events of a topic are not kept; ask over a file of them"
         )

@@ -82,8 +82,8 @@ def table_of(path: EventPath) -> str | None:
     if tables and not isinstance(path, str):
         raise UnsupportedError(
             f"'{tables[0]}' is a table of Spark's or at an address, and one of several sources, "
-            "which are read from files: give its files, or run over data frames from Python "
-            "(plan.run({name: frame, …}))"
+            "which are read from files: give its files, or from Python a data frame that has the "
+            "events of all sources"
         )
     return tables[0] if tables else None
 

@@ -26,7 +26,7 @@ from engines.spark.runtime.kernel_warmup import warm
 from engines.spark.stream.checkpoint import manifest_of, route_key
 from engines.spark.stream.columns import PACKED
 from engines.spark.stream.job import SESSION, bucket_queries, bucket_turns
-from engines.spark.stream.source import LiveSource, Packer, bytes_table
+from engines.spark.stream.source import LiveSource, Packer, bytes_table, lateness_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -64,7 +64,7 @@ def live_rows(
     packer = FramePacker(source, schema, keys, buckets, workload)
     selected = events.frame.select(*(events.frame[quoted(name)] for name in columns))
     packed = selected.toDF(*(f"c{i}" for i in range(len(columns)))).mapInArrow(packer, PACKED)
-    turns = bucket_turns(packed, workload, queries)
+    turns = bucket_turns([(packed, lateness_of(workload.stream))], queries)
 
     def number(name: str) -> Column:
         told = sf.get_json_object("about", f"$.{name}").cast("bigint")

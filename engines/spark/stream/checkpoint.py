@@ -25,6 +25,7 @@ from engines.spark.stream.source import complete_until, lateness_of
 from optimizer.ir.produced import chains_of, routing_keys
 from optimizer.ir.query import Query
 from workloads.printing import print_expression
+from workloads.workload import Stream
 
 VERSION = 4
 _FILE = "sheaf.json"
@@ -116,6 +117,7 @@ def manifest_of(
         "sequence": stream.sequence,
         "types": types,
         "format": stream.format,
+        "sources": _sources(stream),
     }
     places = {
         query.name: QueryPlace(_digest(query, forms, workload.queries), route_name(key))
@@ -124,6 +126,15 @@ def manifest_of(
     }
     queries = {query.name: places[query.name] for query in workload.queries}
     return Manifest(said, tick, schema, buckets, partitions, lateness_of(stream), queries)
+
+
+def _sources(stream: Stream) -> list[object] | None:
+    """How each of several sources is read, in the order in which Spark counts them."""
+    found: list[object] = []
+    for name, source in stream.sources.items():
+        own, renamed = source.stream, [list(names) for names in sorted(source.rename.items())]
+        found.append([name, own.time, own.unit, own.type, own.sequence, own.format, renamed])
+    return found or None
 
 
 def spark_folder(checkpoint: str) -> str:
@@ -180,6 +191,12 @@ def taken_over(old: Manifest, new: Manifest, program: Program, checkpoint: str) 
         name: held[place.digest] for name, place in new.queries.items() if place.digest in held
     }
     added = tuple(query for query in workload.queries if query.name not in stays)
+    if added and last is not None and workload.stream.sources:
+        # The latest event of all sources is not where the watermark tells.
+        raise StateError(
+            f"{', '.join(query.name for query in added)}: no query can begin in a running stream "
+            f"of several sources; start one with a new checkpoint beside '{checkpoint}'"
+        )
     known = set(old.schema.names)
     manifest = replace(
         new,

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -350,25 +351,34 @@ def _found(
     """What each turn of a bucket gives, a row for each."""
     own = _session(session, manifest)
     keys = {route: route_key(route) for route in buckets.routes}
-    packer = Packer(source, buckets.schema, keys, manifest.buckets, workload)
-    packed = source.frame(own, options.files_per_batch).mapInArrow(packer, PACKED)
-    return bucket_turns(packed, workload, buckets)
+    packed = []
+    for name in source.places:
+        packer = Packer(source, buckets.schema, keys, manifest.buckets, workload, name)
+        events = source.frame(own, name, options.files_per_batch).mapInArrow(packer, PACKED)
+        packed.append((events, lateness_of(source.stream_of(name))))
+    return bucket_turns(packed, buckets)
 
 
-def bucket_turns(packed: DataFrame, workload: BoundWorkload, buckets: BucketQueries) -> DataFrame:
-    """What each turn of a bucket gives, a row for each, over events that a `Packer` has packed."""
+def bucket_turns(packed: Sequence[tuple[DataFrame, int]], buckets: BucketQueries) -> DataFrame:
+    """What each turn of a bucket gives, a row for each, over events that a `Packer` has packed.
+
+    Events of each source are with the milliseconds that they may be late by. The watermark is
+    the least of theirs, which Spark takes by itself.
+    """
     from pyspark import cloudpickle
     from pyspark.sql import functions as sf
 
     from engines.spark.stream.processor import BucketProcessor
 
     # Without the column of times behind it Spark does not leave out late events: we keep them.
-    timed = (
-        packed.withColumn("at", sf.timestamp_millis("latest"))
-        .withWatermark("at", f"{lateness_of(workload.stream)} milliseconds")
+    timed = [
+        events.withColumn("at", sf.timestamp_millis("latest"))
+        .withWatermark("at", f"{lateness} milliseconds")
         .select("route", "bucket", "events")
-    )
-    return timed.groupBy("route", "bucket").transformWithStateInPandas(
+        for events, lateness in packed
+    ]
+    together = reduce(lambda one, other: one.union(other), timed)
+    return together.groupBy("route", "bucket").transformWithStateInPandas(
         BucketProcessor(cloudpickle.dumps(buckets)), FOUND, "append", "eventTime"
     )
 

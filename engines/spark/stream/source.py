@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from engines.columns.occurrences import Occurrences
 from engines.input.batches import FileSource
+from engines.input.event_paths import EventPath, one_path, paths_by_source, shown_path
 from engines.input.event_table import (
     ENDINGS,
     Events,
@@ -29,6 +30,13 @@ from engines.input.event_table import (
     from_table,
 )
 from engines.input.line_files import parse_json
+from engines.input.source_files import (
+    SourceColumns,
+    common_schema,
+    known_columns,
+    unlike_columns,
+    with_one_time,
+)
 from engines.input.time_texts import time_type
 from engines.limits import EventsError
 from engines.live.bucket import HOME, buckets_of
@@ -58,20 +66,31 @@ class LiveSource:
     """Where events come from, and the columns they have; `path` is a folder or a Kafka topic.
 
     A folder's files get into it complete, by renaming: one that is still written to is read as it
-    is at that moment, once.
+    is at that moment, once. Of several sources each has a path, and columns of its `own`.
     """
 
-    path: str
+    path: EventPath
     stream: Stream
     schema: pa.Schema
     tick: int
     on_error: OnError = "stop"
     options: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, pa.Schema] = field(default_factory=dict)
 
-    def frame(self, session: SparkSession, files_per_batch: int | None) -> DataFrame:
-        """One column, `path` or `value`, of which `Packer` makes events."""
-        if self.path.startswith(KAFKA):
-            options = {**source_options(self.path), **self.options}
+    @property
+    def places(self) -> Mapping[str, str]:
+        """The path of each source; of the only one, which has no name, by an empty one."""
+        return {"": self.path} if isinstance(self.path, str) else self.path
+
+    def stream_of(self, name: str) -> Stream:
+        """How the columns of a source are read."""
+        return self.stream.sources[name].stream if name else self.stream
+
+    def frame(self, session: SparkSession, name: str, files_per_batch: int | None) -> DataFrame:
+        """One column of a source, `path` or `value`, of which `Packer` makes events."""
+        path = self.places[name]
+        if path.startswith(KAFKA):
+            options = {**source_options(path), **self.options}
             return session.readStream.format("kafka").options(**options).load().select("value")
         reader = (
             session.readStream.format("binaryFile")
@@ -83,13 +102,13 @@ class LiveSource:
         )
         if files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
-        return reader.load(str(Path(self.path).absolute())).select("path")
+        return reader.load(str(Path(path).absolute())).select("path")
 
 
 def open_live_source(
-    path: str,
+    path: EventPath,
     stream: Stream,
-    like: str | None = None,
+    like: EventPath | None = None,
     known: pa.Schema | None = None,
     on_error: OnError = "stop",
     options: Mapping[str, str] | None = None,
@@ -100,20 +119,16 @@ def open_live_source(
     nothing yet, those that the stream declares under `attributes`. Columns that are `known`, from
     the checkpoint of an earlier run, keep their types.
     """
-    is_kafka = path.startswith(KAFKA)
-    if is_kafka:
-        topic_of(path)
-    elif not Path(path).is_dir():
-        raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
+    own: dict[str, pa.Schema] = {}
+    if stream.sources:
+        path = paths_by_source(path, stream.sources)
+        own = {name: _own_columns(name, place, stream, like, known) for name, place in path.items()}
+        found = _whole_schema(own, stream, path)
     else:
-        check_no_table(Path(path))
-    found: pa.Schema | None = None
-    if like is not None:
-        found = FileSource(like, stream, Faults("skip")).schema
-    elif known is None and not is_kafka and (first := _first_file(Path(path))) is not None:
-        found = FileSource(first, stream, Faults("skip")).schema
-    schema = _settled(found if found is not None else _declared(stream, path, known), known)
-    events = from_table(schema.empty_table(), stream, path)
+        path = one_path(path)
+        found = _columns(path, stream, None if like is None else one_path(like), known)
+    schema = _settled(found, known)
+    events = from_table(schema.empty_table(), stream, shown_path(path))
     return LiveSource(
         path,
         stream,
@@ -121,7 +136,48 @@ def open_live_source(
         events.tick,
         on_error,
         options or {},
+        own,
     )
+
+
+def _columns(path: str, stream: Stream, like: str | None, known: pa.Schema | None) -> pa.Schema:
+    is_kafka = path.startswith(KAFKA)
+    if is_kafka:
+        topic_of(path)
+    elif not Path(path).is_dir():
+        raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
+    else:
+        check_no_table(Path(path))
+    if like is not None:
+        return FileSource(like, stream, Faults("skip")).schema
+    if known is None and not is_kafka and (first := _first_file(Path(path))) is not None:
+        return FileSource(first, stream, Faults("skip")).schema
+    return _declared(stream, path, known)
+
+
+def _own_columns(
+    name: str, place: str, whole: Stream, like: EventPath | None, known: pa.Schema | None
+) -> pa.Schema:
+    """The columns of one of several sources, as it calls them.
+
+    Of events that went on before, those that the checkpoint knows.
+    """
+    likes = {} if like is None else paths_by_source(like, whole.sources)
+    before = None if known is None else known_columns(known, name, whole)
+    return _columns(place, whole.sources[name].stream, likes.get(name), before)
+
+
+def _whole_schema(
+    own: Mapping[str, pa.Schema], stream: Stream, places: Mapping[str, str]
+) -> pa.Schema:
+    """The columns that all sources have together."""
+    found = [
+        (name, common_schema(schema, name, stream, places[name])) for name, schema in own.items()
+    ]
+    schemas = with_one_time(found, stream)
+    if (wrong := unlike_columns(zip(own, schemas, strict=True))) is not None:
+        raise EventsError(wrong)
+    return pa.unify_schemas(schemas, promote_options="permissive")
 
 
 def _first_file(folder: Path) -> str | None:
@@ -170,6 +226,7 @@ class Packer:
     routes: Mapping[str, tuple[str, ...]]
     buckets: int
     workload: BoundWorkload
+    name: str = ""  # of the source, where there are several
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         faults = Faults(self.source.on_error)
@@ -192,7 +249,11 @@ class Packer:
                 continue
             for place in batch.column(0).to_pylist():
                 file = place.removeprefix("file:")
-                source = FileSource(file, stream, faults, schema=self.columns)
+                given: EventPath = file
+                if self.name:
+                    given = {self.name: file}
+                    stream = replace(stream, sources={self.name: stream.sources[self.name]})
+                source = FileSource(given, stream, faults, schema=self.columns)
                 yield from (part.table for part in source.batches(names))
 
     def _messages(self, values: pa.Array, faults: Faults) -> pa.Table:
@@ -202,15 +263,26 @@ class Packer:
         lines = pc.replace_substring(values, pattern="\n", replacement=" ")
         one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
         block = pc.binary_join(one, b"\n")[0].as_py()
-        table, rows, found = parse_json(block, self.columns, self.source.stream)
-        stream = self.source.stream
+        stream = self.source.stream_of(self.name)
+        if self.name:
+            whole = self.source.stream
+            own = SourceColumns(self.source.own[self.name], self.name, whole, self._place)
+            read = parse_json(block, own.wanted(self.columns), stream)
+            table, _, found = own.as_whole(read, self.columns)
+            faults.report(self._place, found)
+            return table
+        table, rows, found = parse_json(block, self.columns, stream)
         for name in filter(None, (stream.time, stream.sequence)):
             null = np.asarray(pc.is_null(table.column(name)))
             message = "it is null; every event needs one"
             found += [Fault(int(rows[i]) + 1, "null", message, name) for i in np.flatnonzero(null)]
             table, rows = table.filter(pa.array(~null)), rows[~null]
-        faults.report(self.source.path, found)
+        faults.report(self._place, found)
         return table
+
+    @property
+    def _place(self) -> str:
+        return self.source.places[self.name]
 
     def _packed(self, tables: list[pa.Table], faults: Faults) -> pa.RecordBatch:
         """The rows for each bucket, and one that says how many events there were."""

@@ -36,7 +36,7 @@ if (form) {
     complain($(".alert", form), null);
     const body = {
       plan: fields.plan.value,
-      source: { path: fields.source.value.trim() },
+      source: { path: places(fields.source.value.trim()) },
       mode: fields.mode.value,
       engine: fields.engine.value,
       device: fields.device.value,
@@ -53,6 +53,13 @@ if (form) {
       button.disabled = false;
     }
   });
+}
+
+/** A path, or of `orders=a.csv, payments=b.csv` one for each source; folders may be called year=2024. */
+function places(text) {
+  const parts = text.split(/\s*,\s+/).map((part) => part.match(/^([A-Za-z_]\w*)=(.+)$/));
+  if (parts.length < 2 || !parts.every(Boolean)) return text;
+  return Object.fromEntries(parts.map(([, name, path]) => [name, path]));
 }
 
 /** The options of the run that were given, and that what runs can honour. */
