@@ -13,6 +13,7 @@ from tests.benchmarks.detection import by_workload_size
 from tests.benchmarks.devices import by_device
 from tests.benchmarks.experiment2 import by_group
 from tests.benchmarks.funnels import by_funnels
+from tests.benchmarks.joins import by_relation
 from tests.benchmarks.length import by_length
 from tests.benchmarks.live import by_live
 from tests.benchmarks.measuring import Goal, Measured, Row, Said, Size
@@ -30,6 +31,7 @@ from tests.benchmarks.rules import by_own_rules, by_rules
 from tests.benchmarks.service import by_load
 from tests.benchmarks.spark import by_spark
 from tests.benchmarks.sql import by_sql
+from tests.benchmarks.strategies import by_strategy
 from tests.benchmarks.tpstream import by_situations
 from tests.benchmarks.whole import by_whole
 from tests.benchmarks.window import by_window
@@ -52,6 +54,8 @@ BENCHMARKS: dict[str, Callable[[Size], Iterator[Row]]] = {
     "passdown": by_propagation,
     "neel": by_nesting,
     "detection": by_workload_size,
+    "strategies": by_strategy,
+    "joins": by_relation,
     "rowpattern": by_statements,
     "funnels": by_funnels,
     "spark": by_spark,

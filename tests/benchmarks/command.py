@@ -33,7 +33,8 @@ def bench(
         typer.Argument(
             help="Which benchmark: length, window, negation, chopconnect, experiment2, planning, "
             "model, plan-fidelity, queries, sql, devices, zstream, odense, passdown, neel, "
-            "detection, rowpattern, funnels, spark, live, service, access, tpstream, rules, whole, "
+            "detection, strategies, joins, rowpattern, funnels, spark, live, service, access, "
+            "tpstream, rules, whole, "
             "or stream for your own; all but that if none."
         ),
     ] = None,

@@ -1,0 +1,85 @@
+"""Strict gaps and next matches: many queries in one pass, and beside queries without them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from engines.input.event_table import from_table
+from engines.results.tables import Results
+from optimizer.bind.binder import load_bound
+from tests.benchmarks.found import Found, found_results
+from tests.benchmarks.measuring import Measured, Row, Size, Variant, measure
+from tests.running import run_local
+
+NAME = "strategies"
+TYPES = tuple("ABCDEFGHIJ")
+_COUNTED = "AGG COUNT(*) HAVING COUNT(*) > 1000000 WITHIN 100 ms"  # what it gives is not measured
+
+
+def by_strategy(size: Size) -> Iterator[Row]:
+    """Sequences of three of ten types, an event each millisecond; events per second of CPU.
+
+    A hundred queries with STRATEGY STRICT are counted together and one by one. One query is counted
+    with gaps of each kind, and then its matches are returned, of which there are as many fewer.
+    """
+    events, number = (1_000_000, 100) if size == "full" else (10_000, 5)
+    table = _stream(events)
+    random = np.random.default_rng(3)
+    patterns = [tuple(random.permutation(TYPES)[:3].tolist()) for _ in range(number)]
+    strict = [f"{_sequence(parts)} STRATEGY STRICT {_COUNTED}" for parts in patterns]
+    few = table.slice(0, events // 10)
+    together = {
+        "together": Variant(partial(_run, few, strict), partial(_found, number)),
+        "one by one": Variant(partial(_each, few, strict), partial(_found, number)),
+    }
+    seconds = measure(together, size, time.process_time)
+    yield Measured(NAME, "strict", f"{number} strict sequences", len(few), seconds)
+    gaps = {
+        "any": "SEQ(A a, B b, C c)",
+        ":": "SEQ(A a, : B b, : C c)",
+        ">": "SEQ(A a, > B b, > C c)",
+    }
+    for asked, output in (("counted", _COUNTED), ("returned", "RETURN a.ts, c.ts WITHIN 100 ms")):
+        variants = {
+            name: Variant(
+                partial(_run, table, [f"PATTERN {gap} {output}"]), partial(_found, 1), name
+            )
+            for name, gap in gaps.items()
+        }
+        seconds = measure(variants, size, time.process_time)
+        yield Measured(NAME, "gaps", asked, events, seconds)
+
+
+def _stream(events: int) -> pa.Table:
+    random = np.random.default_rng(2)
+    codes = random.integers(0, len(TYPES), events).astype(np.int32)
+    kinds = pa.DictionaryArray.from_arrays(codes, pa.array(TYPES)).cast(pa.string())
+    return pa.table({"ts": np.arange(events), "kind": kinds})
+
+
+def _sequence(parts: Sequence[str]) -> str:
+    return f"PATTERN SEQ({', '.join(f'{kind} {kind.lower()}' for kind in parts)})"
+
+
+def _run(table: pa.Table, queries: Sequence[str], first: int = 0) -> list[Results]:
+    named = [f"QUERY q{first + place} {text}" for place, text in enumerate(queries)]
+    stream = {"time": "ts", "unit": "ms", "type": "kind"}
+    workload = load_bound({"name": NAME, "stream": stream, "queries": named})
+    return [run_local(workload, from_table(table, workload.stream))]
+
+
+def _each(table: pa.Table, queries: Sequence[str]) -> list[Results]:
+    return [part for i, query in enumerate(queries) for part in _run(table, [query], i)]
+
+
+def _found(number: int, results: list[Results]) -> Found:
+    names = [f"q{place}" for place in range(number)]
+    whole = Found(0, 0, 0)
+    for part in results:
+        whole += found_results(part, names)
+    return whole
