@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from engines.input.event_table import from_table
 from engines.results.tables import Results
+from engines.statistics.measure import measure as measure_events
 from optimizer.bind.binder import load_bound
 from tests.benchmarks.found import Found, found_results
 from tests.benchmarks.measuring import Measured, Row, Size, Variant, measure
-from tests.running import run_local
+from tests.running import How, run_local
 
 NAME = "strategies"
 TYPES = tuple("ABCDEFGHIJ")
+_SAMPLE = 10_000  # events that a plan is made on, as a run of files does
 _COUNTED = "AGG COUNT(*) HAVING COUNT(*) > 1000000 WITHIN 100 ms"  # what it gives is not measured
 
 
@@ -70,7 +72,9 @@ def _run(table: pa.Table, queries: Sequence[str], first: int = 0) -> list[Result
     named = [f"QUERY q{first + place} {text}" for place, text in enumerate(queries)]
     stream = {"time": "ts", "unit": "ms", "type": "kind"}
     workload = load_bound({"name": NAME, "stream": stream, "queries": named})
-    return [run_local(workload, from_table(table, workload.stream))]
+    events = from_table(table, workload.stream)
+    plan = How().plan(workload, measure_events(workload, events.part(0, _SAMPLE)))
+    return [run_local(workload, events, plan=plan)]
 
 
 def _each(table: pa.Table, queries: Sequence[str]) -> list[Results]:
