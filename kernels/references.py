@@ -26,6 +26,7 @@ from kernels.reversible import reference as reversible_reference
 from kernels.rowconditions import reference as rowconditions_reference
 from kernels.rowpattern import reference as rowpattern_reference
 from kernels.rows import reference as rows_reference
+from kernels.runs import reference as runs_reference
 from kernels.situations import reference as situations_reference
 from kernels.starts import reference as starts_reference
 from kernels.texts import reference as texts_reference
@@ -37,6 +38,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "product": product_reference.slide_product,
         "panes": panes_reference.slide_panes,
         "reversible": reversible_reference.slide_reversible,
+        "runs": runs_reference.count_runs,
         "aseq": aseq_reference.count_prefixes,
         "count_compared": fenwick_reference.count_compared,
         "advance_reversible": kept_reference.advance_reversible,

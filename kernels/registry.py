@@ -35,6 +35,7 @@ from kernels.reversible import opencl as reversible_opencl
 from kernels.rowconditions import cpu as rowconditions
 from kernels.rowpattern import cpu as rowpattern
 from kernels.rows import cpu as rows
+from kernels.runs import cpu as runs
 from kernels.situations import cpu as situations
 from kernels.starts import cpu as starts
 from kernels.texts import cpu as texts
@@ -51,6 +52,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
             "numba": reversible.slide_reversible,
             "opencl": reversible_opencl.slide_reversible,
         },
+        "runs": {"numba": runs.count_runs},
         # Also PreTree, whose trees have more than one branch.
         "aseq": {"numba": aseq.count_prefixes},
         "count_compared": {"numba": fenwick.count_compared},

@@ -1,13 +1,15 @@
 """Aggregate queries of one key, counted together by the sliding product.
 
-Queries whose events can all be taken back go through the reversible kernel, which does half the
-work and all windows in one visit of the events; the others through the two stacks of
-`kernels.product.cpu`, once for each width. A device takes each window and slide by itself.
+Runs of single events, each directly behind the one before, are followed by the bits of a word
+(`kernels.runs.cpu`). Queries whose events can all be taken back go through the reversible kernel,
+which does half the work and all windows in one visit of the events; the others through the two
+stacks of `kernels.product.cpu`, once for each width. A device takes each window and slide by
+itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ from engines.devices import DeviceRequest
 from kernels.groups import Groups, RowSegments, Spans
 from kernels.reversible.cpu import Steps
 from kernels.windows.cpu import boundaries
+from optimizer.ir.pattern import Run, run_of
 
 __all__ = ["CountResult", "CountingPlan", "count", "value_columns"]
 
@@ -126,7 +129,19 @@ def run_product(
     )
     compiled = compiled or CompiledTables()
     back = np.array([plan.terms[q].reversible for q in part]) & (bits < TWO_WORDS)
+    runs = _runs(plan, prepared, part, mine, kernels)
+    followed = np.array([run is not None for run in runs], np.bool_)
+    if followed.any():
+        chosen = np.flatnonzero(followed)
+        own = out._replace(end=out.end[chosen], room=out.room[chosen])
+        masks, length = _places([runs[i] or () for i in chosen], prepared.letters)
+        fits = kernels.runs(groups, begun, masks, length, mine.width[chosen], dual, own)
+        assert fits, "a run gave more rows than it has triggers"
+        out.end[chosen] = own.end
     for chosen in _calls(mine, back, kernels.on_device):
+        chosen = chosen[~followed[chosen]]
+        if not len(chosen):
+            continue
         queries = tuple(part[chosen].tolist())
         own = out._replace(end=out.end[chosen], room=out.room[chosen])
         some = mine.of(chosen)
@@ -140,6 +155,28 @@ def run_product(
         assert fits, "a query gave more rows than it has evaluations"
         out.end[chosen] = own.end
     return start, out
+
+
+def _runs(
+    plan: CountingPlan, prepared: LetterGroups, part: Int64s, spans: Spans, kernels: DeviceKernels
+) -> list[Run | None]:
+    """The symbols of each query that asks for a run and is read at its triggers; else None."""
+    if prepared.has_ties or kernels.on_device:
+        return [None] * len(part)
+    return [
+        run_of(plan.choices[q]) if not slide and not plan.terms[q].values else None
+        for q, slide in zip(part.tolist(), spans.slide.tolist(), strict=True)
+    ]
+
+
+def _places(runs: Sequence[Run], letters: Letters) -> tuple[npt.NDArray[np.uint64], Int64s]:
+    """At which places of each run each letter may stand, as bits; and how long the runs are."""
+    masks = np.zeros((len(runs), len(letters.moves)), np.uint64)
+    for q, run in enumerate(runs):
+        for number, (symbols, _) in enumerate(letters.moves):
+            places = (1 << j for j, symbol in enumerate(run) if symbol in symbols)
+            masks[q, number] = sum(places)
+    return masks, np.array([len(run) for run in runs], np.int64)
 
 
 def _calls(spans: Spans, back: npt.NDArray[np.bool_], on_device: bool) -> Iterator[Int64s]:

@@ -182,7 +182,8 @@ class _Binder(QueryScope):
         slide = bound_slide(self, window)
         join = bound_join(self)
         check_window_clauses(self)
-        groups = bound_groups(self, key)
+        grouped = isinstance(query.output, sx.Aggregates) and query.output.groups
+        groups = bound_groups(self, key) if grouped else None
         output = with_picks(self, bound_output(self), key)
         if self.reads:
             check_reading(self, key)
@@ -212,7 +213,7 @@ class _Binder(QueryScope):
             empty_rows=query.empty_rows,
             skips_past=tuple(self.components) if query.skip == "past last event" else (),
         )
-        return self._chained(groups.of(made))
+        return self._chained(made if groups is None else groups.of(made))
 
     def _chained(self, query: Query | None) -> Query | None:
         """With what it makes for other queries, and reads of them."""

@@ -59,8 +59,7 @@ def _is_of(node: Pattern, key: GroupKey) -> bool:
 def bound_groups(scope: QueryScope, key: tuple[str, ...]) -> GroupedQuery:
     """The groups of a query that has this key; findings are reported."""
     output = scope.query.output
-    if not isinstance(output, sx.Aggregates):
-        return GroupedQuery((), key)
+    assert isinstance(output, sx.Aggregates)
     found: list[sx.Grouping] = []
     names = {*key, *(tied.name for tied in scope.query.tied_keys)}
     for group in output.groups:

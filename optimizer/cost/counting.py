@@ -49,7 +49,7 @@ from optimizer.ir.pattern import (
     positive_events,
     walk,
 )
-from optimizer.ir.query import Query, Window
+from optimizer.ir.query import Query, Window, followed_runs
 from optimizer.statistics.statistics import Statistics
 from workloads.syntax import Plus
 
@@ -268,10 +268,12 @@ class CountedQueries:
 
 
 def product(group: CountedQueries) -> Operations:
-    """The sliding product: of the queries whose events can be taken back, and of the others."""
+    """The sliding product: of runs, of queries whose events can be taken back, of all others."""
+    runs = followed_runs(group.queries, group.choices, group.statistics.ties)
     plain = [q for q in range(len(group.queries)) if _is_reversible(group, q)]
-    others = sorted(set(range(len(group.queries))) - set(plain))
+    others = sorted(set(range(len(group.queries))) - {*plain, *runs})
     found = group.common() + Operations(product_rows=float(group.rows.sum()))
+    found += Operations(reversible_adds=group.spoken * len(runs))
     if plain:
         found += _reversible(group, plain)
     for some in group.widths(others):

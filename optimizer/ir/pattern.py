@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TypeAlias
@@ -554,3 +554,24 @@ def _places(
 
 def _aliases(pattern: Pattern) -> frozenset[str]:
     return frozenset(event.alias for event in positive_events(pattern))
+
+
+Run: TypeAlias = tuple[Symbol, ...]
+MOST_EVENTS = 63  # of a run: its places are followed as bits of a word
+
+
+def run_of(choices: Sequence[Pattern]) -> Run | None:
+    """The symbols of a pattern of single events with nothing between any two; None of others."""
+    if len(choices) != 1 or not isinstance(choices[0], Seq):
+        return None
+    parts = choices[0].parts
+    found = [part for part in parts[::2] if isinstance(part, Event)]
+    gaps = [part for part in parts[1::2] if isinstance(part, Neg) and _is_any(part.part)]
+    if len(found) + len(gaps) != len(parts) or not 1 < len(found) <= MOST_EVENTS:
+        return None
+    single = all(event.quantifier == ONE and not event.optional for event in found)
+    return tuple(event.symbol for event in found) if single and len(gaps) < len(found) else None
+
+
+def _is_any(pattern: Pattern) -> bool:
+    return isinstance(pattern, Event) and pattern.symbol == ANY and pattern.quantifier == ONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from typing import Literal as OneOf
@@ -14,6 +15,7 @@ from optimizer.ir.pattern import (
     alternatives,
     events,
     has_optional,
+    run_of,
     waits,
     walk,
 )
@@ -21,6 +23,7 @@ from optimizer.ir.recognition import Recognition
 from optimizer.ir.situations import Temporal
 from workloads.errors import TooLargeError, UnsupportedError
 from workloads.expressions import Call, Expression, aliases
+from workloads.expressions import walk as walk_expression
 from workloads.imported_rules import RefusedRule
 from workloads.syntax import Kept, Strategy
 from workloads.workload import NO_STATISTICS, Statistics, Stream
@@ -478,3 +481,23 @@ def unbounded_reason(query: Query) -> str:
         "its window is counted in events, and a match in it is certain only when further events "
         "have come, which may be never; use a window in time"
     )
+
+
+def followed_runs(
+    queries: Sequence[Query], choices: Sequence[Sequence[Pattern]], ties: float | None
+) -> list[int]:
+    """The numbers of the queries that the product counts by following runs at their triggers.
+
+    There are none where events are tied, and none that ask for values.
+    """
+    found = []
+    for number, query in enumerate(queries if not ties else ()):
+        output = query.output
+        if not isinstance(output, Aggregation) or not query.is_triggered:
+            continue
+        asked = [item.operand for item in output.items]
+        having = () if output.having is None else walk_expression(output.having)
+        asked += [node.argument for node in having if isinstance(node, Call)]
+        if not any(asked) and run_of(choices[number]) is not None:
+            found.append(number)
+    return found

@@ -55,7 +55,7 @@ def by_relation(size: Size) -> Iterator[Row]:
             "sheaf": Variant(partial(_run, table, text), _rows),
             "DuckDB": _in_duckdb(table, statement, _totals),
         }
-        case = f"sums by 10,000 keys, each event in {windows} windows"
+        case = f"sums by 10,000 keys, each event in {windows} window{'s' * (windows > 1)}"
         yield Measured(NAME, "joins", case, events, measure(variants, size, time.process_time))
 
 

@@ -1,0 +1,1 @@
+"""Runs of events, each directly behind the one before."""
