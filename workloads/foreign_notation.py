@@ -77,8 +77,8 @@ def _repeated(text: str, offset: int) -> QueryError | None:
     return QueryError(
         f"'{mark.group()}' stands behind a bracket: only a single component is repeated",
         Span(offset, mark.end()),
-        "repeat what another query makes: a query with that pattern and INTO Made, and here "
-        "'Made+ m', each wholly before the next",
+        "for a chain of matches repeat what another query makes: that pattern with INTO Made, and "
+        "here 'Made+ m', each wholly before the next",
     )
 
 
