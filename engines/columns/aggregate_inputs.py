@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engines.columns.vectors import EXACT_DOUBLE, LARGEST_INT, Array, Vector, compute
 from engines.input.event_table import Events
-from optimizer.ir.aggregates import SPREADS, AggregatePart, Form, parts_of
+from optimizer.ir.aggregates import SPREADS, AggregatePart, Form, InputColumn, parts_of
 from workloads import expressions as ex
 from workloads.errors import UnsupportedError
 
@@ -39,6 +39,15 @@ class AggregateInput:
         places = numbers.values if nulls is None else np.where(nulls, 0, numbers.values)
         found = self.values.take(places.astype(np.int64))
         return Vector(found.kind, found.values, nulls, found.bound)
+
+
+def why_uncountable(column: InputColumn, numbers: Vector) -> str | None:
+    """Why an aggregate of a column cannot be counted; None where it can."""
+    if numbers.kind == "float" and np.isinf(numbers.values).any():
+        return f"'{column}' has an infinite value"
+    if numbers.kind not in ("int", "bool", "null", "float"):
+        return f"'{column}' is not a number"
+    return None
 
 
 def aggregate_input(form: Form, value: Vector, events: Events) -> AggregateInput:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from engines.account import charged
+from engines.columns.aggregate_inputs import why_uncountable
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
 from engines.counting.folds import TableOrder, keeps_table_order
@@ -47,7 +48,7 @@ from engines.results.picked_matches import picked_matches
 from engines.results.skipped_matches import LastEnds, matches_apart
 from engines.results.tables import Results
 from optimizer.engines import compact, counting_engine
-from optimizer.ir.aggregates import aggregate_parts
+from optimizer.ir.aggregates import InputColumn, aggregate_parts
 from optimizer.ir.pattern import events as components
 from optimizer.ir.produced import chains_of, is_chain_sliced
 from optimizer.ir.query import (
@@ -167,6 +168,7 @@ class _Run:
     arrangements: dict[tuple[tuple[str, ...], bool, bool], ArrangedEvents] = field(
         default_factory=dict
     )
+    uncountable: dict[InputColumn, str | None] = field(default_factory=dict)  # looked at once each
 
     @property
     def events(self) -> Events:
@@ -256,11 +258,10 @@ class _Run:
         assert isinstance(query.output, Aggregation)
         columns = {part.column for part in aggregate_parts(query.output)}
         for column in sorted(columns, key=str):
-            vector = self.columns.input(column)
-            if vector.kind == "float" and np.isinf(vector.values).any():
-                return f"'{column}' has an infinite value"
-            if vector.kind not in ("int", "bool", "null", "float"):
-                return f"'{column}' is not a number"
+            if column not in self.uncountable:
+                self.uncountable[column] = why_uncountable(column, self.columns.input(column))
+            if (why := self.uncountable[column]) is not None:
+                return why
         return None
 
     def _arranged_for(self, unit: CountingUnit) -> ArrangedEvents:

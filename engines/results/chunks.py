@@ -112,6 +112,10 @@ class TableChunk(RowChunk):
         return int(self.rows.num_rows)
 
     def take(self, rows: Rows) -> Self:
+        first, size = int(rows[0]) if len(rows) else 0, len(rows)
+        # A part of a table holds all of it.
+        if 2 * size > len(self) and (rows[1:] - rows[:-1] == 1).all():
+            return replace(self, rows=self.rows.slice(first, size))
         return replace(self, rows=self.rows.take(pa.array(rows)))
 
     def decided(self) -> Rows:

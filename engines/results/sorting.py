@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -93,7 +93,8 @@ class Sorter:
         Rows come query by query, so that each query's are put in order by themselves; where they
         came in order, nothing is moved.
         """
-        waiting = [batch for table in self._waiting for batch in table.to_batches()]
+        held = (batch for table in self._waiting for batch in table.to_batches())
+        waiting = [batch for batch in held if batch.num_rows]
         self._waiting, self.held = [], 0
         coded_columns = [f.name for f in self._schema if pa.types.is_dictionary(f.type)]
         dictionaries = {
@@ -102,8 +103,8 @@ class Sorter:
         }
         parts: dict[int, list[pa.RecordBatch]] = {}
         for batch in waiting:
-            placed = with_places(batch, dictionaries)
-            parts.setdefault(self._part(placed), []).append(placed)
+            part = self._part(batch, dictionaries)
+            parts.setdefault(part, []).append(with_places(batch, dictionaries))
         del waiting  # what is put in order is let go of
         if -1 in parts:
             parts = {-1: [batch for part in parts.values() for batch in part]}
@@ -111,13 +112,14 @@ class Sorter:
         for number in sorted(parts):
             yield from _in_order(pa.Table.from_batches(parts.pop(number), self._schema), order)
 
-    def _part(self, batch: pa.RecordBatch) -> int:
+    def _part(self, batch: pa.RecordBatch, dictionaries: Mapping[str, Dictionaries]) -> int:
         """The place of the query that all rows are of; -1 for rows of several."""
-        if self._order[0] != "query":
+        if self._order[0] != "query" or batch["query"].null_count:
             return -1
-        codes = batch["query"].indices
-        first = codes[0].as_py()
-        return -1 if first is None or pc.any(pc.not_equal(codes, first)).as_py() else int(first)
+        codes, texts = batch["query"].indices, batch["query"].dictionary
+        if len(texts) > 1 and pc.any(pc.not_equal(codes, codes[0])).as_py():
+            return -1
+        return int(dictionaries["query"].ranks(texts)[codes[0].as_py()])
 
     def _keep(self, run: pa.RecordBatchReader, level: int) -> None:
         """Write a run; of a level that is full then, all runs become one of the next level."""
