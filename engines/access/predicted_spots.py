@@ -25,6 +25,7 @@ from optimizer.ir.pattern import Symbol
 MOST_DRAWN = 50_000  # spots of a symbol; where more are expected, none is left out
 PAIRED = 4  # probes of a query of which all pairs are predicted
 ROUNDS = 6  # sets of a query's most selective probes, each of one more
+MOST_OPTIONS = 400  # sets of probes that are predicted for all queries together
 
 
 def predicted_spots(probe: Probe, may: Mask, blocks: Blocks) -> SymbolSpots | None:
@@ -59,7 +60,7 @@ def probe_problem(
     for needed in needs:
         own = sorted(numbers[symbol] for symbol in needed.symbols if symbol in numbers)
         options = []
-        for some in _sets(own):
+        for some in _sets(own, max(2, MOST_OPTIONS // len(needs))):
             symbols = {offered[number].symbol for number in some}
 
             def spots_of(symbol: Symbol, symbols: set[Symbol] = symbols) -> SymbolSpots:
@@ -74,10 +75,10 @@ def probe_problem(
     return ProbeProblem(prices, weights, reading.always, queries)
 
 
-def _sets(own: Sequence[int]) -> list[frozenset[int]]:
-    """None, each, all, the most selective ones, and of a few all pairs."""
-    found = [frozenset[int](), *(frozenset({p}) for p in own[:ROUNDS])]
+def _sets(own: Sequence[int], most: int) -> list[frozenset[int]]:
+    """None, all, each, the most selective ones, and of a few all pairs: at most so many."""
+    found = [frozenset[int](), frozenset(own), *(frozenset({p}) for p in own[:ROUNDS])]
+    found += [frozenset(own[:size]) for size in range(2, min(ROUNDS, len(own)) + 1)]
     if len(own) <= PAIRED:
         found += [frozenset(pair) for pair in combinations(own, 2)]
-    found += [frozenset(own[:size]) for size in range(2, min(ROUNDS, len(own)) + 1)]
-    return list(dict.fromkeys([*found, frozenset(own)]))
+    return list(dict.fromkeys(found))[:most]

@@ -104,7 +104,11 @@ def best_probes(
     is known only then: others are tried as long as they cost little against what could be saved.
     """
     needs = [needed for needed in offers.needs if needed.query not in without]
-    masks = [reading.units(needed, spots) for needed in needs]
+    masks = [
+        options[0].units
+        for needed, options in zip(offers.needs, offers.problem.queries, strict=True)
+        if needed.query not in without
+    ]
     kept = reading.union(masks)
     chosen = offers.chosen(without)
     symbols = set(_symbols(needs))

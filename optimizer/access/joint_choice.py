@@ -8,7 +8,7 @@ helps one query alone is worth nothing where another one reads all.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
+MOST_EXCHANGED = 16  # probes of which pairs are exchanged
 MOST_EXHAUSTIVE = 14  # probes of which all sets are tried
 SCALE = 2.0**40  # the largest cost that CP-SAT gets, as a whole number
 CPSAT_SECONDS = 1.0
@@ -43,6 +44,7 @@ class ProbeProblem:
     weights: npt.NDArray[np.float64]
     always: Mask  # row groups that are read whatever is chosen
     queries: Sequence[Sequence[ProbeOption]]
+    _found: dict[tuple[int, frozenset[int]], Mask] = field(default_factory=dict)
 
     def only(self, places: Collection[int]) -> ProbeProblem:
         """The same for some of the queries; without any nothing is read."""
@@ -66,11 +68,23 @@ class ProbeProblem:
 
     def cost(self, made: frozenset[int]) -> float:
         """What a set of probes costs with the row groups that are left to be read."""
-        read = self.always.copy()
-        for options in self.queries:
-            own = [option.units for option in options if option.probes <= made]
-            read |= np.logical_and.reduce(own)
+        left = [self._left(place, made) for place in range(len(self.queries))]
+        read = np.logical_or.reduce([self.always, *left])
         return sum(self.prices[p] for p in made) + float(self.weights[read].sum())
+
+    def _left(self, place: int, made: frozenset[int]) -> Mask:
+        """What a query needs where these probes are made."""
+        asked = (place, made & self.own[place])
+        if asked not in self._found:
+            options = self.queries[place]
+            own = [option.units for option in options if option.probes <= made]
+            self._found[asked] = np.logical_and.reduce(own)
+        return self._found[asked]
+
+    @cached_property
+    def own(self) -> list[frozenset[int]]:
+        """The probes of each query."""
+        return [frozenset().union(*(o.probes for o in options)) for options in self.queries]
 
     @cached_property
     def floor(self) -> float:
@@ -100,25 +114,31 @@ class ProbeSet:
 
 
 def greedy(problem: ProbeProblem) -> ProbeSet:
-    """Begins with none, with all, and with all of one query, and exchanges while that helps."""
+    """Begins with none, with all, and with the best of all that one query has, and exchanges."""
     small = problem.small
     every = frozenset(range(len(problem.prices)))
-    own = [frozenset().union(*(o.probes for o in options)) for options in small.queries]
-    starts = dict.fromkeys([frozenset(), every, *own])
+    own = min(small.own, key=lambda made: _rank(small, made), default=every)
+    starts = dict.fromkeys([frozenset[int](), every, own])
     best = min((_improved(small, start) for start in starts), key=lambda made: _rank(small, made))
     return ProbeSet(best, small.cost(best), small.floor)
 
 
 def _improved(problem: ProbeProblem, made: frozenset[int]) -> frozenset[int]:
-    """A set that no probe more, fewer or other makes cheaper."""
+    """A set that no probe more or fewer makes cheaper, nor of a few another one instead."""
     every = frozenset(range(len(problem.prices)))
-    while True:
-        near = [made ^ {p} for p in every]
-        near += [made - {p} | {q} for p in made for q in every - made]
-        best = min([made, *near], key=lambda some: _rank(problem, some))
-        if problem.cost(best) >= problem.cost(made):
-            return made
-        made = best
+    cost = problem.cost(made)
+    going = True
+    while going:
+        going = False
+        near = [frozenset({p}) for p in sorted(every)]
+        if len(every) <= MOST_EXCHANGED:
+            near += [frozenset({p, q}) for p in sorted(made) for q in sorted(every - made)]
+        for change in near:
+            other = made ^ change
+            less = problem.cost(other)
+            if less < cost:
+                made, cost, going = other, less, True
+    return made
 
 
 def _rank(problem: ProbeProblem, made: frozenset[int]) -> tuple[float, list[int]]:

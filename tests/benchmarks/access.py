@@ -1,4 +1,4 @@
-"""Reading only what can matter of stored events (figures 3.9 and 3.13 of the dissertation)."""
+"""Reading only what can matter of stored events (figures 3.8, 3.9 and 3.13 of the dissertation)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.benchmarks.measuring import Measured, Row, Size, Variant, measure
 
 SIGMAS = (0.0, 0.001, 0.01, 0.1, 1.0)  # of the attributes A1 to A5, around a line from 0 to 1
 WINDOW = 300
+SLIDES = (1_000, 10_000, 60_000, 360_000, 1_000_000)  # events; an hour of 100 a second is 360,000
 
 
 def by_access(size: Size) -> Iterator[Row]:
@@ -40,6 +41,21 @@ def by_access(size: Size) -> Iterator[Row]:
                 "access",
                 f"SEQ of two, each of 0.1 % of A{place}'s domain, {events:,} stored events",
                 f"A{place}, sigma {SIGMAS[place - 1]}",
+                events,
+                measure(variants, size),
+            )
+        for slide in SLIDES if size == "full" else SLIDES[1:2]:
+            workload = _aggregates(slide)
+            variants = {
+                "scan": _variant(workload, plain, "scan"),
+                "footers": _variant(workload, plain, "index"),
+                "indexes": _variant(workload, indexed, "index"),
+                "auto": _variant(workload, indexed, "auto"),
+            }
+            yield Measured(
+                "access",
+                f"COUNT, SUM and MAX of A5 by slides, {events:,} stored events",
+                f"{slide:,} events in a slide",
                 events,
                 measure(variants, size),
             )
@@ -70,6 +86,12 @@ def _workload(name: str) -> dict[str, Any]:
     query = f"QUERY q PATTERN SEQ(A a, B b) WHERE {asked} RETURN a.ts, b.ts WITHIN {WINDOW} ms"
     stream = {"time": "ts", "type": "kind", "unit": "ms"}
     return {"name": "access", "stream": stream, "queries": [query]}
+
+
+def _aggregates(slide: int) -> dict[str, Any]:
+    asked = "AGG COUNT(*), SUM(a.A5), MAX(a.A5)"
+    query = f"QUERY q PATTERN ANY a {asked} WITHIN {slide} ms SLIDE {slide} ms"
+    return {"name": "access", "stream": {"time": "ts", "unit": "ms"}, "queries": [query]}
 
 
 def _variant(workload: dict[str, Any], path: Path, access: Any) -> Variant:
