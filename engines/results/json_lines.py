@@ -32,6 +32,8 @@ def json_rows(
 def _pieces(column: pa.Array, is_ready: bool) -> list[Piece]:
     kind = column.type
     if is_ready and not pa.types.is_dictionary(kind):
+        if not pa.types.is_string(kind):
+            raise TypeError(f"a column of {kind} is no JSON text")
         texts = pc.fill_null(column, "null") if column.null_count else column
         return [NumberedTexts(texts, np.arange(len(column), dtype=np.int32))]
     if pa.types.is_signed_integer(kind):

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.results.json_lines import json_rows
 from engines.results.row_texts import NumberedTexts, Piece, WholeNumbers, put_together
 
 TEXT = st.sampled_from(["", "a", "é,", '"x":', "\U0001f600"])
@@ -52,3 +54,9 @@ def expected(pieces: Sequence[Piece], row: int) -> str:
 def test_each_row_has_its_pieces_side_by_side(drawn: tuple[list[Piece], int]) -> None:
     pieces, size = drawn
     assert put_together(pieces, size).to_pylist() == [expected(pieces, i) for i in range(size)]
+
+
+def test_structs_are_not_taken_for_texts_of_json() -> None:
+    batch = pa.record_batch({"query": ["q"], "match": [{"a": 1}]})
+    with pytest.raises(TypeError, match="no JSON text"):
+        json_rows(batch)
