@@ -6,6 +6,7 @@ from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError
 from workloads.parser import parse_condition, parse_query
+from workloads.printing import print_pattern
 
 
 def pattern_of(text):
@@ -218,3 +219,10 @@ def test_several_where_clauses_hold_together():
     )
     one = parse_query("PATTERN SEQ(A a, B b) WHERE a.x > 1 AND b.x > 2 AND [k] RETURN a WITHIN 1 s")
     assert two == one
+
+
+def test_edges_of_situations_are_components():
+    found = pattern_of("SEQ(START(Speeding) s, !B, end(Speeding)+ e)")
+    assert found.parts[0] == sx.Component("Speeding", "s", edge="start")
+    assert found.parts[2] == sx.Component("Speeding", "e", sx.Plus(), edge="end")
+    assert print_pattern(found) == "SEQ(start(Speeding) s, !B, end(Speeding)+ e)"
