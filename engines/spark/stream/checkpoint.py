@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import fcntl
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -21,8 +20,9 @@ from engines.limits import StateError
 from engines.live.run import Generation, continues
 from engines.program import CountingUnit, Program
 from engines.spark.batch.job import Key, plan_routes
+from engines.spark.stream.query_digest import query_digest
 from engines.spark.stream.source import complete_until, lateness_of
-from optimizer.ir.produced import chains_of, routing_keys
+from optimizer.ir.produced import routing_keys
 from optimizer.ir.query import Query
 from workloads.printing import print_expression
 from workloads.workload import Stream
@@ -120,7 +120,7 @@ def manifest_of(
         "sources": _sources(stream),
     }
     places = {
-        query.name: QueryPlace(_digest(query, forms, workload.queries), route_name(key))
+        query.name: QueryPlace(query_digest(query, forms, workload.queries), route_name(key))
         for key, queries in plan_routes(workload.queries).items()
         for query in queries
     }
@@ -242,13 +242,13 @@ def _placed(
         # One bucket takes all events of the route without a key: that serves only who needs it.
         serving = [r for r in routes if there[r] == wanted or (there[r] and there[r] < wanted)]
         if serving:
-            digest = _digest(query, forms, queries)
+            digest = query_digest(query, forms, queries)
             found[query.name] = QueryPlace(digest, serving[0], generation)
         else:
             rest.append(query)
     for key, some in plan_routes(tuple(rest)).items():
         for query in some:
-            digest = _digest(query, forms, queries)
+            digest = query_digest(query, forms, queries)
             found[query.name] = QueryPlace(digest, route_name(key), generation)
     return found
 
@@ -321,13 +321,3 @@ def _forms(program: Program) -> dict[str, str]:
         for unit in program.units
         for query in unit.queries
     }
-
-
-def _digest(query: Query, forms: Mapping[str, str], queries: tuple[Query, ...]) -> str:
-    """What tells a query from others; of one that reads rows of others, with all of its chain."""
-    said = repr((replace(query, name=""), forms[query.name]))
-    for chain in chains_of(queries):
-        if query.name in chain:
-            others = [replace(q, name="") for q in queries if q.name in chain]
-            said += repr((others, [forms[name] for name in chain]))
-    return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
