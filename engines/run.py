@@ -93,7 +93,7 @@ def _run_local(
     from engines.results.first_rows import FirstRows
     from engines.results.sorting import FileOutput
     from engines.results.struct_sorting import StructRows
-    from engines.results.structs import match_structs
+    from engines.results.structs import all_match_structs
     from engines.results.tables import empty_results
     from kernels.joins import cpu as joins
     from kernels.texts import cpu as texts
@@ -114,7 +114,7 @@ def _run_local(
         occurred = Occurrences(bound)
         structs = None
         if sink.match == "struct":
-            structs = match_structs(bound, readings[0].source.schema)
+            structs = all_match_structs(bound, readings[0].source.schema)
         output: FileOutput | FirstRows | StructRows = FirstRows(sink.shown)
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(plan)
@@ -383,7 +383,7 @@ def _run_spark(
     from engines.input.batches import check_compared, named_columns
     from engines.input.event_table import Faults, column_kinds
     from engines.input.time_sense import TimeSpan
-    from engines.results.structs import match_structs
+    from engines.results.structs import all_match_structs
     from engines.spark.batch.job import SpreadSettings, run_batch
     from engines.spark.batch.source import SparkSource, open_source, open_table, table_of
     from engines.spark.batch.targets import FileTarget, FirstRowsTarget, Target, target_for
@@ -424,7 +424,7 @@ def _run_spark(
                 spark = session()
         structs = None
         if sink.match == "struct":
-            structs = match_structs(program.workload, opened.schema)
+            structs = all_match_structs(program.workload, opened.schema)
         target: Target = FirstRowsTarget(sink.shown or ALL_ROWS, structs)
         if sink.path is not None and sink.both:
             target = FileTarget(sink.path, structs=structs)

@@ -108,26 +108,32 @@ class MatchStructs:
         return schema.with_metadata({RETURNED: json.dumps(self.returned)})
 
 
-def match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | None:
-    """The structs of a workload's matches over events with these columns; None where it has none.
-
-    Queries mostly mean the same by a name: an alias for which one returns `id` and another `price`
-    has both fields. A name that stands for an event in one query and for a group or a value in
-    another is, of each of them, under `QUERY_NAME`.
-    """
-    events = from_table(schema.empty_table(), workload.stream)
-    kinds = produced_kinds(workload, events.table.schema, events)
-    names = events.names
+def all_match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | None:
+    """The structs of a workload all of whose matches are to be structs."""
     for query in workload.queries:
         if isinstance(query.output, RowPattern):
             raise UnsupportedError(
                 f"query {query.name}: the measures of MATCH_RECOGNIZE are written as JSON, as "
                 "their types depend on the rows; leave out --match struct"
             )
+    return match_structs(workload, schema)
+
+
+def match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | None:
+    """The structs of a workload's matches over events with these columns; None where it has none.
+
+    Queries mostly mean the same by a name: an alias for which one returns `id` and another `price`
+    has both fields. A name that stands for an event in one query and for a group or a value in
+    another is, of each of them, under `QUERY_NAME`. Measures of MATCH_RECOGNIZE are in none, as
+    their types depend on the rows.
+    """
+    events = from_table(schema.empty_table(), workload.stream)
+    kinds = produced_kinds(workload, events.table.schema, events)
+    names = events.names
     queries = {
         query.name: _struct(query, query.output, names, kinds, events.time_type)
         for query in workload.queries
-        if isinstance(query.output, Construction)
+        if isinstance(query.output, Construction) and not isinstance(query.output, RowPattern)
     }
     if not queries:
         return None
@@ -150,7 +156,8 @@ def match_structs(workload: BoundWorkload, schema: pa.Schema) -> MatchStructs | 
             fields[place] = kind
     returned: ReturnedNames = {}
     for query in workload.queries:
-        if isinstance(query.output, Construction):
+        if query.name in queries:
+            assert isinstance(query.output, Construction)
             own = places.get(query.name, {})
             returned[query.name] = {
                 own.get(name, name): (name, attributes)

@@ -28,6 +28,7 @@ from optimizer.ir.query import (
     Query,
     ReturnAlias,
     ReturnAttribute,
+    RowPattern,
 )
 
 
@@ -82,7 +83,7 @@ def query_columns(query: Query) -> QueryColumns:
         )
         return QueryColumns(keys, times, aggregates)
     times = {name: fresh(name) for name in ("start", "end", "time")}
-    if not isinstance(output, Construction):
+    if not isinstance(output, Construction) or isinstance(output, RowPattern):
         return QueryColumns(keys, times)
     matches: list[MatchColumn] = []
     for item in output.items:
@@ -210,9 +211,7 @@ def _with_texts(value: Any, kind: pa.DataType) -> Any:
 
 
 def _read_json(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
-    lines = pc.binary_join(
-        pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n"
-    )[0].as_buffer()
+    lines = _lines(texts)
     table = pyarrow.json.read_json(
         arrow_reader(lines),
         pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
@@ -225,6 +224,12 @@ def _read_json(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
         for column, field in zip(table.columns, kind, strict=True)
     ]
     return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+
+def _lines(texts: pa.Array) -> pa.Buffer:
+    """Texts, of which there are some, each on a line of its own."""
+    offsets = pa.array([0, len(texts)], pa.int32())
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), "\n")[0].as_buffer()
 
 
 def _zoned(kind: pa.StructType) -> Iterable[pa.Field]:
@@ -269,11 +274,33 @@ def wide_table(
             if column.is_count:
                 side = _whole_counts(query.name, windows, column.place)
             found[column.name] = side
+    elif isinstance(query.output, RowPattern):
+        found |= _measures(query.output, rows.column("match"), schema, tuple(found))
     elif structs is None or query.name not in structs.queries:
         found["match"] = rows.column("match")
     else:
         found |= _match_columns(query.name, columns, rows.column("match"), structs)
     return pa.table(found)
+
+
+def _measures(
+    output: RowPattern, matches: pa.ChunkedArray, schema: pa.Schema, taken: Sequence[str]
+) -> dict[str, pa.ChunkedArray]:
+    """What SELECT gives, each in the one type that its values have."""
+    names = [name for name, _ in output.recognition.items(schema.names)]
+    table = pa.table({})
+    if len(matches):
+        lines = _lines(pa.concat_arrays(matches.chunks))
+        options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+        table = pyarrow.json.read_json(arrow_reader(lines), options)
+    found: dict[str, pa.ChunkedArray] = {}
+    for name in names:
+        as_ = name
+        while as_ in taken or as_ in found:
+            as_ += "_"
+        has = name in table.column_names
+        found[as_] = table.column(name) if has else pa.chunked_array([pa.nulls(len(matches))])
+    return found
 
 
 def _whole_counts(query: str, windows: Windows, place: int) -> pa.ChunkedArray:

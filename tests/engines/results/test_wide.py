@@ -80,3 +80,34 @@ def test_a_name_of_two_types_is_a_text_where_rows_stand_together() -> None:
     assert kind == pa.struct([("name", pa.string())])
     keys = keys_of(pa.chunked_array([['{"name": 7}', '{"name": "u"}', None]]), kind)
     assert keys.to_pylist() == [{"name": "7"}, {"name": "u"}, None]
+
+
+SQL = (
+    "SELECT name, found, var, time FROM t MATCH_RECOGNIZE (PARTITION BY name ORDER BY ts "
+    "MEASURES {measure} AS found, CLASSIFIER() AS var, LAST(k) AS time "
+    "PATTERN (X Y) DEFINE X AS kind = '{kind}') AS m"
+)
+
+
+def run_sql(**given: str) -> pa.Table:
+    queries = [{"name": "q", "sql": SQL.format(**{"kind": "A", "measure": "FIRST(x)"} | given)}]
+    stream = {"time": "ts", "unit": "s", "type": "kind"}
+    counted = "QUERY c PATTERN SEQ(A a, B b) RETURN a.x WITHIN 2 s"
+    workload = sheaf.load({"name": "w", "stream": stream, "queries": [*queries, counted]})
+    results = workload.plan(EVENTS).run(EVENTS)
+    assert results["c"]["a_x"].to_pylist() == [1, 1]  # beside SQL, others are as ever
+    return results["q"]
+
+
+def test_measures_of_sql_are_columns_with_the_types_of_their_values() -> None:
+    table = run_sql().sort_by("name_")
+    assert table.column_names == ["name", "start", "end", "time", "name_", "found", "var", "time_"]
+    assert table.select(["name", "found", "var", "time_"]).to_pylist() == [
+        {"name": "u", "found": 1, "var": "Y", "time_": 1},
+        {"name": "v", "found": 1, "var": "Y", "time_": 2},
+    ]
+
+
+def test_measures_without_a_row_are_columns_too() -> None:
+    table = run_sql(kind="C")
+    assert (table.num_rows, table.column_names[-3:]) == (0, ["found", "var", "time_"])
