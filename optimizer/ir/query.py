@@ -417,9 +417,10 @@ def is_edge(query: Query) -> bool:
 def is_cut_by_time(query: Query) -> bool:
     """Do the events of some stretch before a time tell all that matches from then on depend on?
 
-    Not of situations, not of funnels, and not where a match counts by those before it.
+    Not of situations, not where all events are needed at once, and not where a match counts by
+    those before it.
     """
-    if is_about_situations(query) or is_funnel(query):
+    if is_about_situations(query) or is_unbounded(query):
         return False
     return query.is_timed and not query.skips_past
 

@@ -176,3 +176,25 @@ def test_events_at_moments_are_read_in_every_way(
     workload = load_bound({"name": "w", "stream": stream, "queries": texts})
     events = events_of(workload, rows)
     assert multiset([run_local(workload, events)]) == multiset([run_oracle(workload, events)])
+
+
+@pytest.mark.parametrize("clause", ["SUPPRESS 3 ms", "KEEP LAST 2", "KEEP FIRST 2"])
+@pytest.mark.parametrize("slice_events", [1, 3, 30])
+def test_matches_of_a_chain_are_left_out_by_all_before_them(clause: str, slice_events: int) -> None:
+    made = "QUERY made PATTERN SEQ(A a, B b) RETURN a.x WITHIN 4 ms INTO P"
+    read = f"QUERY read PATTERN SEQ(P p, C c) RETURN p.start, c.x WITHIN 9 ms {clause}"
+    stream = {"time": "ts", "type": "kind", "unit": "ms"}
+    workload = load_bound({"name": "w", "stream": stream, "queries": [made, read]})
+    rows: list[Row] = [
+        {"ts": time, "kind": kind, "k": 1, "x": time, "y": 0}
+        for time, kind in enumerate("AABACBCABCABCCAB" * 2)
+    ]
+    table = table_of(rows).drop_columns("seq")
+    run = SlicedRun(How().program(workload), MILLISECOND)
+    lateness = Lateness(0, True, MILLISECOND, "ts", Faults())
+    slices = SliceSize(slice_events, grow=False)
+    given_ = (table.schema, workload.stream, lateness, run.reach, slices, run.carried)
+    found = [run.run(piece) for piece in cut(batches(table, 3), *given_)]
+    expected = run_oracle(workload, events_of(workload, rows))
+    assert expected.matches.num_rows > 1
+    assert multiset(found) == multiset([expected])

@@ -1,5 +1,6 @@
 """However a job is spread over tasks, its rows are those of the local engine."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,25 @@ def test_a_hot_key_is_cut_by_time(spark: "SparkSession", tmp_path: Path) -> None
     assert most == hot
     assert len(others) > 6
     assert max(others) < hot / 3
+
+
+def test_matches_that_are_left_out_for_others_are_so_whatever_the_cuts(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    workload = bound(
+        "QUERY few PATTERN A a WHERE a.x = 7 RETURN a.x SUPPRESS 300 ms WITHIN 1 ms",
+        "QUERY by_user PATTERN SEQ(A a, B b) WHERE [user] AND a.x = 7 RETURN a.x "
+        "SUPPRESS 200 ms WITHIN 9 ms",
+        "QUERY last PATTERN A a WHERE a.x = 7 RETURN a.x KEEP LAST 3 WITHIN 1 ms",
+    )
+    table = skewed(2_000)
+    here = run_local(workload, from_table(table, workload.stream))
+    assert Counter(here.matches["query"].to_pylist())["last"] == 3
+    by_time = SpreadSettings(spread="time", stretches=4, slicing=SliceSize(100))
+    by_key = SpreadSettings(spread="shuffle", buckets=4, least_rows=100, slicing=SliceSize(100))
+    for how in (by_time, by_key):
+        there = ran(spark, workload, table, how, tmp_path, group=500)[1]
+        assert multiset([there]) == multiset([here])
 
 
 def test_only_events_that_a_query_looks_at_travel(spark: "SparkSession", tmp_path: Path) -> None:
