@@ -12,11 +12,15 @@ from workloads.syntax import Query
 
 @dataclass(frozen=True)
 class NamedRule:
-    """A rule that was taken: its query, what it says of itself, and the file that it is from."""
+    """A rule that was taken: its query, what it says of itself, and the file that it is from.
+
+    `suppress` is what it has under that key, as written.
+    """
 
     query: Query
     about: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
+    suppress: Any = None
 
 
 @dataclass(frozen=True)

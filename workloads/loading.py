@@ -36,7 +36,13 @@ from workloads.rule_files import (
 )
 from workloads.rule_tests import RuleTest, read_tests
 from workloads.stream_document import QUOTE, StreamReader, misspelled, rule_setting
-from workloads.syntax import Query
+from workloads.suppression import (
+    REMEDY,
+    SuppressionError,
+    read_suppression,
+    with_suppression,
+)
+from workloads.syntax import Duration, Query
 from workloads.workload import (
     OnLimit,
     PartialLimit,
@@ -44,7 +50,10 @@ from workloads.workload import (
     Workload,
 )
 
-_KEYS = ("name", "stream", "streams", "statistics", "limits", "queries", "rules", "tests")
+_KEYS = (
+    *("name", "stream", "streams", "statistics", "limits", "suppress", "queries", "rules"),
+    "tests",
+)
 
 
 def load_workload(source: str | Path | Mapping[str, Any]) -> Workload:
@@ -138,10 +147,11 @@ class _Reader(StreamReader):
 
     def _read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
         self.known_keys(document, _KEYS, "the workload", ())
-        imported = self._rules(document)
+        suppress = self._suppress(document.get("suppress"))
+        imported = self._rules(document, suppress)
         stream = self.stream_of(document, imported)
         statistics = self.statistics(document.get("statistics"), ("statistics",))
-        queries, places = self._queries(document, imported)
+        queries, places = self._queries(document, imported, suppress)
         name = document.get("name", "workload")
         if not isinstance(name, str):
             self.report(f"the workload's name is {shown(name)}, not a text", QUOTE, ("name",))
@@ -162,7 +172,15 @@ class _Reader(StreamReader):
     def _key(self, at: doc.Path) -> Place | None:
         return self.document.place(at, key=True)
 
-    def _rules(self, whole: Mapping[str, Any]) -> list[ImportedRules]:
+    def _suppress(self, given: Any) -> Duration | None:
+        """The default of queries that return matches."""
+        try:
+            return read_suppression(given)
+        except SuppressionError as error:
+            self.report(str(error), REMEDY, ("suppress",))
+            return None
+
+    def _rules(self, whole: Mapping[str, Any], suppress: Duration | None) -> list[ImportedRules]:
         """The rules of other systems, each entry's on its own."""
         given = whole.get("rules")
         listed = given if isinstance(given, list) else [] if given is None else [given]
@@ -171,7 +189,7 @@ class _Reader(StreamReader):
         ]
         entries += [(entry, ("queries",)) for entry in single_rules(whole.get("queries"))]
         folder = None if self.file is None else Path(self.file).parent
-        setting = rule_setting(whole, folder)
+        setting = replace(rule_setting(whole, folder), suppress=suppress)
         found = []
         for entry, at in entries:
             try:
@@ -206,7 +224,7 @@ class _Reader(StreamReader):
         return None
 
     def _queries(
-        self, whole: Mapping[str, Any], imported: list[ImportedRules]
+        self, whole: Mapping[str, Any], imported: list[ImportedRules], suppress: Duration | None
     ) -> tuple[tuple[Query, ...], tuple[Place | None, ...]]:
         document, at = whole.get("queries"), ("queries",)
         if document is None and whole.get("rules") is not None:
@@ -245,6 +263,7 @@ class _Reader(StreamReader):
             place = place or self.document.places.get(path)
             try:
                 query = query_of(text) if notation is None else NOTATIONS[notation](text)
+                query = with_suppression(query, suppress)
                 query = query if given is None else replace(query, name=given)
             except QueryError as error:
                 name = given or _probable_name(text) or f"#{number}"

@@ -15,6 +15,13 @@ import yaml
 
 from workloads.errors import SheafError, did_you_mean, opening_remedy, shown
 from workloads.imported_rules import ImportedRules
+from workloads.suppression import (
+    REMEDY,
+    SuppressionError,
+    read_suppression,
+    suppressed_rules,
+)
+from workloads.syntax import Duration
 
 YAML_ENDINGS = (".yml", ".yaml")
 MAX_RULES = 10_000
@@ -33,13 +40,15 @@ class RulesError(SheafError):
 class RuleSetting:
     """Where rules are read: paths are relative to `folder`, and there are none without one.
 
-    `sequence` is the stream's column of sequence numbers, which alerts return.
+    `sequence` is the stream's column of sequence numbers, which alerts return. `suppress` is the
+    default of the workload.
     """
 
     folder: Path | None
     sequence: str | None = None
     time: str = "time"
     type: str | None = None
+    suppress: Duration | None = None
 
 
 RuleFormat = Callable[[Mapping[str, Any], RuleSetting], ImportedRules]
@@ -63,7 +72,11 @@ def imported_rules(entry: Any, setting: RuleSetting) -> ImportedRules:
             f"an entry of 'rules' names one format of {', '.join(FORMATS)}",
             did_you_mean(other, FORMATS) or "write such as {sigma: rules/windows/**}",
         )
-    return FORMATS[named[0]](entry, setting)
+    try:
+        suppress = read_suppression(entry.get("suppress"), setting.suppress)
+    except SuppressionError as error:
+        raise RulesError(str(error), REMEDY) from error
+    return suppressed_rules(FORMATS[named[0]](entry, setting), named[0], suppress)
 
 
 def is_single_rule(query: Any) -> bool:
@@ -207,7 +220,7 @@ def _eql(entry: Mapping[str, Any], setting: RuleSetting) -> ImportedRules:
     unknown = [str(key) for key in entry if key not in EQL_KEYS]
     if unknown:
         raise RulesError(
-            f"'{unknown[0]}' is no key of an entry of EQL queries; known are category",
+            f"'{unknown[0]}' is no key of an entry of EQL queries; known are category, suppress",
             did_you_mean(unknown[0], EQL_KEYS),
         )
     found = eql_rules(entry, setting)
@@ -217,5 +230,5 @@ def _eql(entry: Mapping[str, Any], setting: RuleSetting) -> ImportedRules:
     return found
 
 
-_SIGMA_KEYS = ("sigma", "logsources", "pipelines")
+_SIGMA_KEYS = ("sigma", "logsources", "pipelines", "suppress")
 FORMATS: dict[str, RuleFormat] = {"sigma": _sigma, "eql": _eql}

@@ -109,6 +109,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "queries": "The queries: texts, or maps with `sql`, `eql` or `sigma`.",
         "statistics": "Rates, selectivities and keys, where they are known without looking.",
         "limits": "How many partial matches a key may have.",
+        "suppress": "SUPPRESS of all queries for matches that do not say it, such as 10 min.",
         "rules": "Files of Sigma or EQL rules.",
         "tests": "Events, and what they must raise.",
     },

@@ -56,8 +56,10 @@ class EqlImporter:
     names: set[str] = field(default_factory=set)
     categories: dict[str, None] = field(default_factory=dict)
 
-    def take(self, text: str, name: str, about: Mapping[str, Any], place: str) -> None:
-        """One query; raises nothing."""
+    def take(
+        self, text: str, name: str, about: Mapping[str, Any], place: str, suppress: Any = None
+    ) -> None:
+        """One query, with what its rule has under `suppress`; raises nothing."""
         try:
             parsed = parse_eql(text)
             query = self.query(parsed, name, about)
@@ -65,7 +67,8 @@ class EqlImporter:
             self.refused.append(RefusedRule("eql", name, place, str(error)))
             return
         query = replace(query, name=unique_name(name, self.names))
-        self.rules.append(NamedRule(replace(query, text=print_query(query)), about, place))
+        query = replace(query, text=print_query(query))
+        self.rules.append(NamedRule(query, about, place, suppress))
         terms = parsed.terms if parsed.until is None else (*parsed.terms, parsed.until)
         self.categories |= dict.fromkeys(term.category for term in terms)
 

@@ -18,7 +18,7 @@ from workloads.rule_files import (
     yaml_documents,
 )
 
-EQL_KEYS = ("eql", "category", "strict")
+EQL_KEYS = ("eql", "category", "strict", "suppress")
 _TEXT = ".eql"
 _ENDINGS = (*YAML_ENDINGS, ".toml", _TEXT)
 
@@ -43,7 +43,7 @@ def eql_rules(entry: Mapping[str, Any], setting: RuleSetting) -> ImportedRules:
             reason = f"it is written in {rule['language']}"
             importer.refused.append(RefusedRule("eql", name, place, reason))
         else:
-            importer.take(text, _name(rule, place), _about(rule), place)
+            importer.take(text, _name(rule, place), _about(rule), place, rule.get("suppress"))
     return importer.imported()
 
 

@@ -104,11 +104,11 @@ class _Importer:
             except (CorrelationError, QueryError, SigmaError) as error:
                 self._refuse(correlation, place, _reason(error))
             else:
-                joined.append(NamedRule(query, about(correlation), place))
+                joined.append(_named(query, correlation, place))
                 if not correlation.generate:
                     silent |= {id(known[name]) for name in named}
         single = [
-            NamedRule(self._query(each, names), about(each.rule), each.place)
+            _named(self._query(each, names), each.rule, each.place)
             for each in rules
             if id(each) not in silent
         ]
@@ -255,6 +255,10 @@ def about(rule: Any) -> dict[str, Any]:
         "level": None if rule.level is None else str(rule.level).lower(),
         "tags": [str(tag) for tag in rule.tags or ()],
     }
+
+
+def _named(query: sx.Query, rule: Any, place: str) -> NamedRule:
+    return NamedRule(query, about(rule), place, (rule.custom_attributes or {}).get("suppress"))
 
 
 def described(rule: Any) -> list[sx.Item]:

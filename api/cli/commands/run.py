@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 SPARK = "Spark"
 MOST_REFUSED = 20  # rules that a run names
+MOST_NAMED = 5  # queries that a note of a run names
 STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
 
@@ -361,10 +362,13 @@ def _show_rows(plan: Plan, report: RunReport, statistics: Path | None) -> None:
 def _show(report: RunReport, verbose: bool) -> None:
     """What a user should know of how the rows came about."""
     if report.unbounded:
+        named = list(report.unbounded[:MOST_NAMED])
+        if more := len(report.unbounded) - len(named):
+            named.append(f"{more:,} more")
         typer.echo(
-            f"note: all events were in memory for {', '.join(report.unbounded)}: a query "
-            "without a window, or with one counted in events that slides or that matches wait for, "
-            "can stay open to the end",
+            f"note: all events were in memory for {', '.join(named)}: a query without a window, or "
+            "with one counted in events that slides or that matches wait for, can stay open to the "
+            "end, and SUPPRESS and KEEP look at all matches",
             err=True,
         )
     if report.faults is not None:

@@ -134,6 +134,18 @@ def test_queries_that_need_all_events_are_named(sheaf: Sheaf, small: Path, tmp_p
     assert "in memory" not in whole.stderr
 
 
+def test_of_many_queries_that_need_all_events_the_first_are_named(
+    sheaf: Sheaf, small: Path, tmp_path: Path
+) -> None:
+    queries = "".join(f"- QUERY q{i} PATTERN A a RETURN a WITHIN 1 s\n" for i in range(8))
+    small.write_text(
+        WORKLOAD[: WORKLOAD.index("queries:")] + f"suppress: 1 min\nqueries:\n{queries}"
+    )
+    events = csv(tmp_path / "e.csv", list(range(200)))
+    said = sheaf("run", small, "--events", events, "--slice", 10).stderr
+    assert "in memory for q0, q1, q2, q3, q4, 3 more:" in said
+
+
 # --- disorder ----------------------------------------------------------------------------------
 
 LATE = [0, 1, 2, 9, 4, 5, 6, 7, 8, 10, *range(11, 60)]  # row 5 is five seconds late
