@@ -238,6 +238,11 @@ class SyntaxBuilder(QuantifierBuilder):
         quantifier, optional = parsed or ONCE
         return _component(kind, alias, quantifier, _at(meta), optional)
 
+    def repeated(self, meta: Meta, parts: list[Any]) -> sx.Component:
+        pattern, (quantifier, optional), alias = parts
+        name = name_of(alias) if alias else None
+        return sx.Component("", name, quantifier, _at(meta), optional, repeated=pattern)
+
     def all_component(self, meta: Meta, parts: list[Any]) -> sx.Component:
         kind, alias = parts
         return _component(kind, alias, sx.All(), _at(meta))

@@ -70,15 +70,15 @@ def _arrow(text: str, offset: int) -> QueryError | None:
 
 
 def _repeated(text: str, offset: int) -> QueryError | None:
-    """`(SEQ(B b, C c))+`: what is repeated is more than one component."""
+    """`SEQ(B b, C c)+`: what is repeated needs brackets of its own."""
     mark = _REPETITION.match(text, offset)
     if mark is None or not text[:offset].rstrip().endswith(")"):
         return None
     return QueryError(
-        f"'{mark.group()}' stands behind a bracket: only a single component is repeated",
+        f"'{mark.group()}' stands behind the bracket of an operator",
         Span(offset, mark.end()),
-        "for a chain of matches repeat what another query makes: that pattern with INTO Made, and "
-        "here 'Made+ m', each wholly before the next",
+        "for a chain of matches, each wholly before the next, put brackets around all that is "
+        "repeated: (SEQ(B b, C c))+ g",
     )
 
 

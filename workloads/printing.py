@@ -259,6 +259,8 @@ def print_pattern(pattern: Pattern) -> str:
         case Component(kind, alias, quantifier):
             edge = pattern.edge
             named = print_name(kind) if edge is None else f"{edge}({print_name(kind)})"
+            if pattern.repeated is not None:
+                named = f"({print_pattern(pattern.repeated)})"
             return _print_component(named, alias, quantifier, pattern.optional)
         case Negation(part):
             return "!" + print_pattern(part)

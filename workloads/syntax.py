@@ -86,7 +86,8 @@ class Component:
     """`[ALL] Type[+|^n|{n,m}|?|*] [alias]`: the pattern's leaf.
 
     An `optional` one may be bound to nothing: `E?` is an optional `E`, `E*` an optional `E+`. With
-    an `edge`, as in `start(Speeding)`, its type is the name of a situation of the stream.
+    an `edge`, as in `start(Speeding)`, its type is the name of a situation of the stream. Of
+    `(SEQ(B b, C c))+ g` it has what is `repeated`, and no type.
     """
 
     type: str
@@ -95,10 +96,13 @@ class Component:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     optional: bool = False
     edge: Edge | None = None
+    repeated: Pattern | None = None
 
     @property
     def name(self) -> str:
         """What conditions call it: its alias, or its type where it has none."""
+        if self.alias is None and self.repeated is not None:
+            return "chain"
         return self.alias if self.alias is not None else self.type
 
 
@@ -289,6 +293,7 @@ class Query:
     clause_spans: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)
     skip_span: Span = field(default=NOWHERE, compare=False, repr=False)
     number: int = field(default=0, compare=False, repr=False)  # its place in a workload, from 1
+    part_of: str | None = None  # the name of the query for which alone it is
     notation: str | None = None  # the language of its text, a key of `NOTATIONS`; None: Sheaf's
 
     def span_of(self, clause: str) -> Span:

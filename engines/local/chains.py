@@ -29,7 +29,7 @@ from engines.results.produced import (
 )
 from optimizer.ir.pattern import events as components
 from optimizer.ir.produced import chains_of, is_chain_sliced, rounds_of
-from optimizer.ir.query import Query, is_about_situations, is_edge
+from optimizer.ir.query import Query, is_about_situations, is_inner
 
 _NOTHING: Mapping[ChainPart, Columns] = {}
 
@@ -68,7 +68,7 @@ class Chain:
             if any(query.into in other.reads for other in queries)
         }
 
-        self._edges = {query.name for query in queries if is_edge(query)}
+        self._inner = {query.name for query in queries if is_inner(query)}
 
     def _parts(self, queries: Sequence[Query], tick: int) -> Iterator[ChainPart]:
         whole = SliceReach()
@@ -140,7 +140,7 @@ class Chain:
                     if chunk.query in self._into and len(decided):
                         with context.account.charge(self._operator(chunk.query)):
                             found[chunk.query].append(to_events.of(decided))
-                    if chunk.query not in self._edges:
+                    if chunk.query not in self._inner:
                         yield decided.between(piece.start, piece.stop)
                 context.since = None
             for name, several in found.items():

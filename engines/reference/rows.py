@@ -101,8 +101,7 @@ def run(
         if query.into is not None:
             kind = types[query.name]
             made[query.into] = list(produced_rows(kind, given, stream, shown, _Fields))
-    given_of = [query for query in workload.queries if not is_edge(query)]
-    return [row for query in given_of for row in found[query.name]]
+    return [row for query in workload.written for row in found[query.name]]
 
 
 def matches_of(

@@ -18,6 +18,7 @@ from optimizer.bind.chains import (
     check_reading,
     of_own_types,
     produced_events,
+    types_read,
 )
 from optimizer.bind.conditions import (
     canonical,
@@ -36,6 +37,7 @@ from optimizer.bind.neighbours import check_prev
 from optimizer.bind.outputs import bound_output, with_picks
 from optimizer.bind.patterns import check_places, collect_components, has_edges, with_any_type
 from optimizer.bind.recognition import bound_statement
+from optimizer.bind.repetitions import has_chain, with_repetitions
 from optimizer.bind.scope import ProducedEvents, QueryScope
 from optimizer.bind.situations import bound_situations, check_source
 from optimizer.bind.strategies import check_strategy, stream_with_any
@@ -93,19 +95,26 @@ def _bind(
     workload: Workload, columns: Mapping[str, AttributeKind] | None, findings: list[Diagnostic]
 ) -> BoundWorkload:
     found = list(findings)
-    wrong: Mapping[int, list[QueryError]] = {}
+    wrong: dict[int, list[QueryError]] = {}
+    if any(map(has_chain, workload.queries)):
+        workload, wrong = with_repetitions(workload, columns)
     if any(has_edges(query.pattern) for query in workload.queries):
-        workload, wrong = with_edges(workload, columns)
+        workload, of_edges = with_edges(workload, columns)
+        wrong = {**of_edges, **wrong}
     by_place: dict[int, list[Diagnostic]] = {}
     bound: dict[int, Query] = {}
     produced: dict[str, ProducedEvents] = {}
+    failed: set[str] = set()
     added = len(workload.queries) - len(workload.places)  # all, where no place is known
     places = (*workload.places, *(None,) * added)
+    parts = {query.name: place for query, place in zip(workload.queries, places, strict=False)}
     order = ChainOrder(tuple(range(len(workload.queries))), {})
     if any(query.into is not None for query in workload.queries):
         order = chain_order(workload)
     for number in order.places:
         query, place = workload.queries[number], places[number]
+        if failed and not failed.isdisjoint(types_read(query, workload.stream)):
+            continue  # what is wrong is said of what is repeated in it
         suggests = len(found) + sum(map(len, by_place.values())) < MAX_SUGGESTIONS
         binder = _Binder(workload.stream, columns, query, suggests, produced=dict(produced))
         if number in order.errors:
@@ -125,8 +134,13 @@ def _bind(
                 produced[made.type.name] = made
         if result is not None and not binder.errors:
             bound[number] = result
+        elif query.part_of is not None and query.into is not None:
+            failed.add(query.into)
+        name = query.part_of or query.name
+        if query.part_of is not None:
+            place = parts[name]
         by_place[number] = [
-            in_file(error.diagnostic(query.text, query.name, query.number), workload.file, place)
+            in_file(error.diagnostic(query.text, name, query.number), workload.file, place)
             for error in binder.errors
         ]
     found += [finding for number in sorted(by_place) for finding in by_place[number]]
@@ -224,6 +238,7 @@ class _Binder(QueryScope):
         numbered = self.stream.sequence is not None and not is_about_situations(query)
         lasting = (name for name in self.reads if self.produced[name].type.lasts or numbered)
         query = replace(query, into=self.query.into, reads=self.reads, lasting=tuple(lasting))
+        query = replace(query, inner=self.query.part_of is not None)
         if query.reads and not is_about_situations(query):
             query = of_own_types(query, self.stream)
         if query.lasting:

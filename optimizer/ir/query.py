@@ -268,6 +268,7 @@ class Query:
     into: str | None = None
     reads: tuple[str, ...] = ()
     lasting: tuple[str, ...] = ()
+    inner: bool = False  # a part of another query, for which alone its rows are
 
     @property
     def added_keys(self) -> tuple[AddedKey, ...]:
@@ -356,8 +357,8 @@ class BoundWorkload:
 
     @property
     def written(self) -> tuple[Query, ...]:
-        """The queries without those that only make `start(S)` and `end(S)` for them."""
-        return tuple(query for query in self.queries if not is_edge(query))
+        """The queries without those that are only parts of them, as `(SEQ(…))+` and `start(S)`."""
+        return tuple(query for query in self.queries if not is_inner(query))
 
     @property
     def of_stream(self) -> BoundWorkload:
@@ -409,9 +410,14 @@ def is_about_situations(query: Query) -> bool:
 
 
 def is_edge(query: Query) -> bool:
-    """Does it stand for `start(S)` or `end(S)` in others, so that its rows are for these alone?"""
+    """Does it stand for `start(S)` or `end(S)` in others?"""
     output = query.output
     return isinstance(output, SituationPattern) and output.temporal.edge is not None
+
+
+def is_inner(query: Query) -> bool:
+    """Is it a part of others, so that its rows are for these alone?"""
+    return query.inner or is_edge(query)
 
 
 def is_cut_by_time(query: Query) -> bool:

@@ -14,6 +14,7 @@ from optimizer.ir.query import (
     SituationPattern,
     Window,
     is_edge,
+    is_inner,
 )
 from workloads.printing import print_kept, print_strictness
 from workloads.sql.rowpattern import print_row_pattern
@@ -82,7 +83,7 @@ def print_window(window: Window, slide: int | None = None) -> str:
 def made_of_rows(query: Query) -> dict[str, object]:
     """The type of events that its rows are, and whether they are that only."""
     made: dict[str, object] = {} if query.into is None else {"into": query.into}
-    return made | {"inner": True} if is_edge(query) else made
+    return made | {"inner": True} if is_inner(query) else made
 
 
 def print_picks(query: Query) -> str:

@@ -42,6 +42,10 @@ READING = (
     "PATTERN SEQ(A a, P+ p, C c) {key} RETURN a.x, p.x, p.start {window}",
     "PATTERN SEQ(P{{2,3}} p, B b) WHERE p.x >= prev(p.x) {key} RETURN p.u, b.x {window}",
     "PATTERN SEQ(A a, P* p, !C c, P r) {key} RETURN a.x, p.x, r.x AS v {window}",
+    "PATTERN (SEQ(A a, B b))+ g WHERE a.x <= b.x {key} RETURN a.x, b.y, g.start {window}",
+    "PATTERN SEQ(A a, (SEQ(B b, !A n, C c))+ g) WHERE b.x >= prev(c.x) AND a.x <= c.x {key} "
+    "RETURN b.x, max(c.y) AS v {window}",
+    "PATTERN SEQ((OR(P p, C c)){{2,3}} g, A a) {key} RETURN p.x, a.x AS v {window}",
 )
 AGGREGATING = (
     "PATTERN P p {key} AGG COUNT(*), SUM(p.x) {window} {slide}",
@@ -52,6 +56,7 @@ AGGREGATING = (
     "PATTERN SEQ(P+ p, C c) {key} AGG COUNT(*), SUM(p.x) {window} {slide}",
     "PATTERN P+ p {key} AGG COUNT(*), MIN(p.u) {window} {slide}",
     "PATTERN SEQ(P p, C c, !B b) {key} AGG COUNT(*) {window} {slide}",
+    "PATTERN SEQ((SEQ(A a, B b))+ g, C c) {key} AGG COUNT(*), SUM(b.x) {window} {slide}",
 )
 COUNTING = (
     "PATTERN SEQ(A a, B b) {key} AGG COUNT(*), SUM(a.x) {window} {slide} INTO N",

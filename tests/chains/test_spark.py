@@ -28,6 +28,8 @@ QUERIES = [
     "INTO N",
     "QUERY many PATTERN SEQ(N n, A a) WHERE n.count > 1 PARTITION BY user RETURN n.value, a.x "
     "WITHIN 15 ms",
+    "QUERY again PATTERN SEQ((SEQ(A a, B b)){2,} g, C c) WHERE a.x < b.x PARTITION BY user "
+    "RETURN b.x, c.time WITHIN 12 ms",
 ]
 OF_ALL = [
     "QUERY alone PATTERN SEQ(A a, !C c) RETURN a.x WITHIN 4 ms INTO L",
@@ -45,6 +47,7 @@ def test_rounds_in_stretches_and_in_buckets(spark: SparkSession, tmp_path: Path)
         assert done.rows["after"]
         assert done.rows["many"]
         assert done.rows["follow"]
+        assert done.rows["again"]
 
 
 def test_a_live_stream_goes_on_with_what_chains_need(spark: SparkSession, tmp_path: Path) -> None:

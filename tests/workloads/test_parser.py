@@ -129,7 +129,7 @@ def test_aggregates_keep_their_spelling():
         ("PATTERN A{1.5,} a RETURN a WITHIN 1 s", "'1.5' is no size of a group", 11, "{n,}"),
         ("PATTERN A{2,101} a RETURN a WITHIN 1 s", "'101' is no size of a group", 13, None),
         ("PATTERN A{2;3} a RETURN a WITHIN 1 s", "expected ',' or '}'", 12, None),
-        ("PATTERN (A a; B b)+ RETURN a WITHIN 1 s", "'+' stands behind a bracket", 19, "chain"),
+        ("PATTERN SEQ(A a, B b)+ RETURN a WITHIN 1 s", "behind the bracket of an", 22, "chain"),
         ("PATTERN A a STRATEGY NEX RETURN a WITHIN 1 s", "unknown strategy", 22, "NEXT"),
         (
             "PATTERN A a AFTER MATCH SKIP PAST LAST ROW RETURN a WITHIN 1 s",
@@ -219,6 +219,15 @@ def test_several_where_clauses_hold_together():
     )
     one = parse_query("PATTERN SEQ(A a, B b) WHERE a.x > 1 AND b.x > 2 AND [k] RETURN a WITHIN 1 s")
     assert two == one
+
+
+def test_a_chain_of_matches_is_a_component():
+    found = pattern_of("A a; (B b; !N; C c){2,} g; (AND(D d, E e))+")
+    repeated = pattern_of("SEQ(B b, !N, C c)")
+    assert found.parts[1] == sx.Component("", "g", sx.Between(2, None), repeated=repeated)
+    assert found.parts[2].name == "chain"
+    assert print_pattern(found) == "SEQ(A a, (SEQ(B b, !N, C c)){2,} g, (AND(D d, E e))+)"
+    assert pattern_of(print_pattern(found)) == found
 
 
 def test_edges_of_situations_are_components():
