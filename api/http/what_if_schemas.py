@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from api.http.schemas import CostOut
 
@@ -30,6 +31,11 @@ class WhatIfIn(BaseModel):
     )
 
 
+_UNIT = "nanoseconds per second of stream"
+_COST: JsonDict = {"separate": 21000.0, "shared": 16000.0, "unit": _UNIT}
+_CHEAPER: JsonDict = {"separate": 12000.0, "shared": 9800.0, "unit": _UNIT}
+
+
 class WhatIfQuery(BaseModel):
     name: str
     cost: float = Field(
@@ -50,6 +56,27 @@ class WhatIfOut(BaseModel):
     queries: list[WhatIfQuery] = Field(description="Those that are left.")
     picture: str = Field(description="The changed plan, as SVG.")
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "without": ["abandoned"],
+                "windows": {"purchases": "5 min"},
+                "before": _COST,
+                "cost": _CHEAPER,
+                "queries": [
+                    {
+                        "name": "purchases",
+                        "cost": 9800.0,
+                        "before": 11000.0,
+                        "with": [],
+                        "before_with": ["abandoned"],
+                    }
+                ],
+                "picture": "<svg>…</svg>",
+            }
+        }
+    )
+
 
 class OtherWindow(BaseModel):
     """A window that a query could have, and what the plan would cost with it."""
@@ -58,3 +85,14 @@ class OtherWindow(BaseModel):
     of: list[str] = Field(description="The queries whose window it is.")
     cost: CostOut
     with_: list[str] = Field(alias="with", description="Queries that it would share pieces with.")
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "window": "10 min",
+                "of": ["abandoned"],
+                "cost": _CHEAPER,
+                "with": ["abandoned"],
+            }
+        }
+    )

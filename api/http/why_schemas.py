@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class WhyCondition(BaseModel):
@@ -50,6 +50,23 @@ class BehindOut(BaseModel):
     is_cut: bool = Field(description="The search was bounded: there may be more.")
     shown: list[list[WhyEvent]] = Field(description="The events of the first matches.")
     note: str | None = Field(description="What was not looked for, and why.")
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "query": "purchases",
+                "matches": 1,
+                "is_cut": False,
+                "shown": [
+                    [
+                        {"alias": "v", "time": 1000, "values": {"user": "ann"}},
+                        {"alias": "b", "time": 4000, "values": {"user": "ann", "price": 12.5}},
+                    ]
+                ],
+                "note": None,
+            }
+        }
+    )
 
 
 class WhyMiss(BaseModel):

@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel
 from sqlalchemy import text
 
-from api.http import schemas
+from api.http import schemas, what_if_schemas, why_schemas
 from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.schemas import EXAMPLE_WORKLOAD
@@ -210,21 +211,24 @@ def test_every_call_is_documented_with_an_example(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    "model",
     [
-        "WorkloadSummary",
-        "WorkloadOut",
-        "ExplainOut",
-        "PlanOut",
-        "PlanSummary",
-        "JobOut",
-        "ResultsOut",
-        "PlanIn",
-        "JobIn",
+        schemas.WorkloadSummary,
+        schemas.WorkloadOut,
+        schemas.ExplainOut,
+        schemas.PlanOut,
+        schemas.PlanSummary,
+        schemas.JobOut,
+        schemas.ResultsOut,
+        schemas.PlanIn,
+        schemas.JobIn,
+        what_if_schemas.WhatIfOut,
+        what_if_schemas.OtherWindow,
+        why_schemas.BehindOut,
     ],
 )
-def test_examples_are_what_they_show(name: str) -> None:
-    model = getattr(schemas, name)
-    example = model.model_config["json_schema_extra"]["example"]
-    shown = model.model_validate(example).model_dump(mode="json", exclude_unset=True)
+def test_examples_are_what_they_show(model: type[BaseModel]) -> None:
+    example: Any = model.model_config["json_schema_extra"]["example"]
+    read = model.model_validate(example)
+    shown = read.model_dump(mode="json", exclude_unset=True, by_alias=True)
     assert shown.keys() == example.keys()
