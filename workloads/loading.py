@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from workloads import document as doc
+from workloads.archives import ArchivedFile, ArchiveError, read_archive, workload_file
 from workloads.document import DocumentError
 from workloads.errors import (
     Diagnostic,
@@ -98,6 +99,18 @@ def parse_document(text: str, file: str | None = None) -> tuple[Workload | None,
     return _Reader(file).read_text(text, is_json=False, stem=stem)
 
 
+def parse_archive(body: bytes) -> tuple[Workload | None, list[Diagnostic]]:
+    """A workload with the files of its rules; raises `ArchiveError` where it is no such archive."""
+    written, files = workload_file(read_archive(body))
+    reader = _Reader(None)
+    reader.files = files
+    try:
+        text = written.read_text()
+    except UnicodeDecodeError as error:
+        raise ArchiveError(f"'{written}' is not a text in UTF-8; save it as UTF-8") from error
+    return reader.read_text(text, is_json=written.suffix.lower() == ".json", stem=written.stem)
+
+
 def load_statistics(document: Any) -> Statistics:
     """What a document says of a stream, in the form that a workload has under `statistics`.
 
@@ -112,6 +125,8 @@ def load_statistics(document: Any) -> Statistics:
 
 class _Reader(StreamReader):
     """Takes a whole workload apart."""
+
+    files: tuple[ArchivedFile, ...] | None = None  # beside it, where it came in an archive
 
     def read_text(
         self, text: str, is_json: bool, stem: str
@@ -189,7 +204,7 @@ class _Reader(StreamReader):
         ]
         entries += [(entry, ("queries",)) for entry in single_rules(whole.get("queries"))]
         folder = None if self.file is None else Path(self.file).parent
-        setting = replace(rule_setting(whole, folder), suppress=suppress)
+        setting = replace(rule_setting(whole, folder), suppress=suppress, files=self.files)
         found = []
         for entry, at in entries:
             try:

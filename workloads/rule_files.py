@@ -6,13 +6,16 @@ Another format is a function and a line in `FORMATS`.
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from workloads.archives import ArchivedFile, matching
+from workloads.document import DocumentError, read_document
 from workloads.errors import SheafError, did_you_mean, opening_remedy, shown
 from workloads.imported_rules import ImportedRules
 from workloads.suppression import (
@@ -25,6 +28,7 @@ from workloads.syntax import Duration
 
 YAML_ENDINGS = (".yml", ".yaml")
 MAX_RULES = 10_000
+_NEXT_DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, much faster
 
 
@@ -41,7 +45,7 @@ class RuleSetting:
     """Where rules are read: paths are relative to `folder`, and there are none without one.
 
     `sequence` is the stream's column of sequence numbers, which alerts return. `suppress` is the
-    default of the workload.
+    default of the workload. Of a workload in an archive, `files` are those beside it.
     """
 
     folder: Path | None
@@ -49,6 +53,7 @@ class RuleSetting:
     time: str = "time"
     type: str | None = None
     suppress: Duration | None = None
+    files: tuple[ArchivedFile, ...] | None = None
 
 
 RuleFormat = Callable[[Mapping[str, Any], RuleSetting], ImportedRules]
@@ -104,17 +109,28 @@ def single_rules(queries: Any) -> list[dict[str, Any]]:
     return found
 
 
-FileReader = Callable[[Path], Iterator[Any]]
+RuleFile = Path | ArchivedFile
+FileReader = Callable[[RuleFile], Iterator[Any]]
 
 
-def yaml_documents(file: Path) -> Iterator[Any]:
+def yaml_documents(file: RuleFile) -> Iterator[Any]:
     """The documents of a file; a text that says what is wrong with it."""
     try:
-        documents = list(yaml.load_all(file.read_text(), LOADER))
+        documents = _loaded(file)
+    except DocumentError as error:
+        yield f"no YAML: {error.message}"
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         yield f"no YAML: {' '.join(str(error).split())[:200]}"
     else:
         yield from (document for document in documents if document is not None)
+
+
+def _loaded(file: RuleFile) -> list[Any]:
+    """The documents of a file; one that somebody sends is read within the limits of workloads."""
+    if isinstance(file, Path):
+        return list(yaml.load_all(file.read_text(), LOADER))
+    parts = _NEXT_DOCUMENT.split(file.read_text())
+    return [read_document(part, is_json=False).value for part in parts if part.strip()]
 
 
 def rule_documents(
@@ -142,12 +158,15 @@ def rule_documents(
 
 def rule_files(
     pattern: str, setting: RuleSetting, endings: Collection[str] = YAML_ENDINGS
-) -> list[Path]:
+) -> Sequence[RuleFile]:
     """The files that a path, a folder or a glob names, in the order of their names."""
+    if setting.files is not None:
+        named, is_exact = matching(setting.files, pattern)
+        return [f for f in named if is_exact or f.suffix.lower() in endings]
     if setting.folder is None:
         raise RulesError(
             f"{shown(pattern)} is a path, and a workload that is no file names none",
-            "give the rules themselves, as a list of maps",
+            "give the rules themselves, as a list of maps, or post an archive",
         )
     path = setting.folder / pattern
     if path.is_dir():
@@ -184,9 +203,14 @@ def document_at(given: Any, setting: RuleSetting, what: str) -> Any:
     if len(files) != 1:
         raise RulesError(f"'{what}' names no file: {shown(given)}", "check the path")
     try:
-        return yaml.load(files[0].read_text(), LOADER)
+        documents = _loaded(files[0])
+    except DocumentError as error:
+        raise RulesError(f"cannot read '{files[0]}': {error.message}", error.hint) from error
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise RulesError(f"cannot read '{files[0]}': {' '.join(str(error).split())}") from error
+    if len(documents) > 1:
+        raise RulesError(f"'{files[0]}' has several documents", "leave one")
+    return documents[0] if documents else None
 
 
 def _sigma(entry: Mapping[str, Any], setting: RuleSetting) -> ImportedRules:

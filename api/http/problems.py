@@ -23,6 +23,7 @@ from api.planning.what_if import WhatIfError
 from api.run_settings import OptionError
 from api.store import NeededError, UnknownIdError
 from api.store.jobs import JobOverError, QueueFullError
+from workloads.archives import ArchiveError
 from workloads.errors import Diagnostic, SheafError, UnsupportedError, WorkloadError
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ PROBLEMS = {
     "invalid-request": (422, "The request has errors"),
     "invalid-json": (400, "The body is not JSON"),
     "invalid-encoding": (400, "The body is not text in UTF-8"),
-    "unsupported-media-type": (415, "A workload is sent as JSON or YAML"),
+    "invalid-archive": (422, "The archive is not taken"),
+    "unsupported-media-type": (415, "A workload is sent as JSON or YAML, or in an archive"),
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "The token is not good for this"),
     "too-large": (413, "The body is too large"),
@@ -262,6 +264,7 @@ def install(app: FastAPI) -> None:
             return problem_response(found.kind, found.detail, found.diagnostics)
         kinds = (
             (UnknownIdError, "not-found"),
+            (ArchiveError, "invalid-archive"),
             (NeededError, "in-use"),
             (QueueFullError, "queue-full"),
             (JobOverError, "job-over"),

@@ -21,7 +21,13 @@ from optimizer.plan.window_texts import shown_pattern
 from optimizer.rewrite.normalize import normalize
 from sharing.planner import PlanOptions, plan
 from workloads.errors import Diagnostic, SheafError, WorkloadError
-from workloads.loading import load_statistics, load_workload, parse_document, read_workload
+from workloads.loading import (
+    load_statistics,
+    load_workload,
+    parse_archive,
+    parse_document,
+    read_workload,
+)
 from workloads.printing import print_expression
 from workloads.workload import Statistics, Workload, to_document, without_tests
 
@@ -50,6 +56,11 @@ def check_candidates(made: Plan, most: int) -> Plan:
 def check_text(text: str, max_queries: int | None = None) -> CheckedWorkload:
     """A workload in YAML, checked, and its document; raises `WorkloadError` with all findings."""
     return _check(*parse_document(text), max_queries)
+
+
+def check_archive(body: bytes, max_queries: int | None = None) -> CheckedWorkload:
+    """The same for a zip or tar.gz of a workload and its rules; `ArchiveError` where it is none."""
+    return _check(*parse_archive(body), max_queries)
 
 
 def check_document(document: Mapping[str, Any], max_queries: int | None = None) -> CheckedWorkload:

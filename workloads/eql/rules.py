@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from workloads.eql.queries import CATEGORY, EqlImporter, EqlStream
@@ -12,6 +11,7 @@ from workloads.errors import shown
 from workloads.imported_rules import ImportedRules, RefusedRule
 from workloads.rule_files import (
     YAML_ENDINGS,
+    RuleFile,
     RulesError,
     RuleSetting,
     rule_documents,
@@ -47,7 +47,7 @@ def eql_rules(entry: Mapping[str, Any], setting: RuleSetting) -> ImportedRules:
     return importer.imported()
 
 
-def _read(file: Path) -> Iterator[Any]:
+def _read(file: RuleFile) -> Iterator[Any]:
     """The rules of a file; a text that says what is wrong with it."""
     ending = file.suffix.lower()
     if ending in YAML_ENDINGS:
@@ -57,7 +57,7 @@ def _read(file: Path) -> Iterator[Any]:
     try:
         text = file.read_text(encoding="utf-8")
         yield {"name": file.stem, "query": text} if ending == _TEXT else tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         yield f"it cannot be read: {' '.join(str(error).split())[:200]}"
 
 

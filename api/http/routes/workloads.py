@@ -50,6 +50,7 @@ from api.planning.process_pool import INLINE_BYTES, CancelToken, ProcessPool
 from api.planning.service import (
     SEARCH_SHARE,
     CheckedWorkload,
+    check_archive,
     check_document,
     check_text,
     explain_bound,
@@ -66,17 +67,26 @@ router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 JSON_TYPES = ("application/json", "text/json")
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
+ARCHIVE_TYPES = (
+    *("application/zip", "application/x-zip-compressed", "application/gzip"),
+    *("application/x-gzip", "application/x-tar+gzip"),
+)
+
 _SCHEMA = {"type": "object", "required": ["stream"]}
+_BYTES = {"type": "string", "format": "binary"}
 _BODY = {
     "requestBody": {
         "required": True,
-        "description": "A workload document: name, stream, statistics, queries, rules.",
+        "description": "A workload document: name, stream, statistics, queries, rules; or a zip or "
+        "tar.gz of it and the files of rules that it names.",
         "content": {
             "application/json": {"schema": _SCHEMA, "example": EXAMPLE_WORKLOAD},
             "application/yaml": {
                 "schema": _SCHEMA,
                 "example": yaml.safe_dump(EXAMPLE_WORKLOAD, sort_keys=False),
             },
+            "application/zip": {"schema": _BYTES},
+            "application/gzip": {"schema": _BYTES},
         },
     }
 }
@@ -85,6 +95,7 @@ _BODY = {
 _REFUSALS = (
     "invalid-json",
     "invalid-encoding",
+    "invalid-archive",
     "too-large",
     "unsupported-media-type",
     "invalid-workload",
@@ -168,8 +179,14 @@ async def _checked(request: Request) -> tuple[CheckedWorkload, str | None]:
             raise invalid_workload(error, text) from error
     if media in JSON_TYPES:
         return await run_in_threadpool(check, check_document, _document(body)), None
+    if media in ARCHIVE_TYPES:
+        # However small, it may hold much: it is unpacked where that can be ended.
+        call = computing(request).call
+        return await run_in_threadpool(call, check_archive, body, most), None
     raise ProblemError(
-        "unsupported-media-type", f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}"
+        "unsupported-media-type",
+        f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}, {ARCHIVE_TYPES[0]}, "
+        f"{ARCHIVE_TYPES[2]}",
     )
 
 
