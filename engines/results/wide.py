@@ -211,14 +211,7 @@ def _with_texts(value: Any, kind: pa.DataType) -> Any:
 
 
 def _read_json(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
-    lines = _lines(texts)
-    table = pyarrow.json.read_json(
-        arrow_reader(lines),
-        pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-        pyarrow.json.ParseOptions(
-            explicit_schema=pa.schema(list(_zoned(kind))), unexpected_field_behavior="ignore"
-        ),
-    )
+    table = _json_table(texts, pa.schema(list(_zoned(kind))))
     columns = [
         (pa.concat_arrays([pa.array([], column.type), *column.chunks])).cast(field.type)
         for column, field in zip(table.columns, kind, strict=True)
@@ -226,10 +219,18 @@ def _read_json(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 
-def _lines(texts: pa.Array) -> pa.Buffer:
-    """Texts, of which there are some, each on a line of its own."""
+def _json_table(texts: pa.Array, explicit_schema: pa.Schema | None = None) -> pa.Table:
+    """JSON objects, of which there are some, as columns."""
     offsets = pa.array([0, len(texts)], pa.int32())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), "\n")[0].as_buffer()
+    lines = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), "\n")[0].as_buffer()
+    behaviour = "infer" if explicit_schema is None else "ignore"
+    return pyarrow.json.read_json(
+        arrow_reader(lines),
+        pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        pyarrow.json.ParseOptions(
+            explicit_schema=explicit_schema, unexpected_field_behavior=behaviour
+        ),
+    )
 
 
 def _zoned(kind: pa.StructType) -> Iterable[pa.Field]:
@@ -288,11 +289,7 @@ def _measures(
 ) -> dict[str, pa.ChunkedArray]:
     """What SELECT gives, each in the one type that its values have."""
     names = [name for name, _ in output.recognition.items(schema.names)]
-    table = pa.table({})
-    if len(matches):
-        lines = _lines(pa.concat_arrays(matches.chunks))
-        options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-        table = pyarrow.json.read_json(arrow_reader(lines), options)
+    table = _json_table(pa.concat_arrays(matches.chunks)) if len(matches) else pa.table({})
     found: dict[str, pa.ChunkedArray] = {}
     for name in names:
         as_ = name
