@@ -43,7 +43,6 @@ from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
 from engines.input.event_paths import EventPath
-from optimizer.ir.pattern import events
 from optimizer.ir.query import Aggregation, Query
 from optimizer.plan.window_texts import shown_pattern, shown_window
 
@@ -86,7 +85,7 @@ def workload_out(stored: StoredWorkload) -> WorkloadOut:
         created=stored.created,
         changed=stored.changed,
         queries=[_query_out(query) for query in queries],
-        types=sorted({event.symbol.type for query in queries for event in events(query.pattern)}),
+        types=sorted(stored.bound.named_types),
         document=dict(stored.document),
         text=stored.text,
     )

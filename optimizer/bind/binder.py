@@ -35,9 +35,15 @@ from optimizer.bind.latest import check_selection, component_keys
 from optimizer.bind.marks import PatternBuilder, check_marks, has_strict_gaps
 from optimizer.bind.neighbours import check_prev
 from optimizer.bind.outputs import bound_output, with_picks
-from optimizer.bind.patterns import check_places, collect_components, has_edges, with_any_type
+from optimizer.bind.patterns import (
+    check_places,
+    collect_components,
+    has_chain,
+    has_edges,
+    with_any_type,
+)
 from optimizer.bind.recognition import bound_statement
-from optimizer.bind.repetitions import has_chain, with_repetitions
+from optimizer.bind.repetitions import with_repetitions
 from optimizer.bind.scope import ProducedEvents, QueryScope
 from optimizer.bind.situations import bound_situations, check_source
 from optimizer.bind.strategies import check_strategy, stream_with_any
@@ -96,7 +102,7 @@ def _bind(
 ) -> BoundWorkload:
     found = list(findings)
     wrong: dict[int, list[QueryError]] = {}
-    if any(map(has_chain, workload.queries)):
+    if any(has_chain(query.pattern) for query in workload.queries):
         workload, wrong = with_repetitions(workload, columns)
     if any(has_edges(query.pattern) for query in workload.queries):
         workload, of_edges = with_edges(workload, columns)

@@ -40,6 +40,11 @@ def has_edges(pattern: sx.Pattern) -> bool:
     return any(component.edge is not None for component in components_of(pattern))
 
 
+def has_chain(pattern: sx.Pattern) -> bool:
+    """Is more than a component repeated in it?"""
+    return any(component.repeated is not None for component in components_of(pattern))
+
+
 def collect_components(scope: QueryScope, pattern: sx.Pattern) -> None:
     found = components_of(pattern)
     uses = Counter(component.type for component in found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from optimizer.bind.patterns import components_of
+from optimizer.bind.patterns import components_of, has_chain
 from optimizer.ir.produced import START
 from workloads import expressions as ex
 from workloads import syntax as sx
@@ -45,11 +45,6 @@ class _Chain:
         return replace(attribute, alias=self.component.name, name=self.fields[place][0])
 
 
-def has_chain(query: sx.Query) -> bool:
-    """Is more than a component repeated in it?"""
-    return any(component.repeated is not None for component in components_of(query.pattern))
-
-
 def with_repetitions(
     workload: Workload, columns: Mapping[str, AttributeKind] | None
 ) -> tuple[Workload, dict[int, list[QueryError]]]:
@@ -60,7 +55,7 @@ def with_repetitions(
     added: list[sx.Query] = []
     errors: dict[int, list[QueryError]] = {}
     for number, query in enumerate(workload.queries):
-        if not has_chain(query):
+        if not has_chain(query.pattern):
             queries.append(query)
             continue
         taken = frozenset(name for name in (*names, *query.partition_by) if name is not None)

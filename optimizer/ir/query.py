@@ -361,6 +361,13 @@ class BoundWorkload:
         return tuple(query for query in self.queries if not is_inner(query))
 
     @property
+    def named_types(self) -> frozenset[str]:
+        """The types that queries name, as they are written."""
+        queries = [query for query in self.queries if not is_edge(query)]
+        named = {event.symbol.type for query in queries for event in events(query.pattern)}
+        return frozenset(named - {query.into for query in queries if query.inner})
+
+    @property
     def of_stream(self) -> BoundWorkload:
         """The workload with what its queries ask of the stream's own events, and nothing more."""
         from optimizer.ir.produced import of_stream

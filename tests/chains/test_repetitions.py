@@ -173,6 +173,7 @@ def test_its_rows_are_for_its_query_alone() -> None:
     query = "QUERY q PATTERN (SEQ(B b, C c)){2} g RETURN b.x, c.time, g.start WITHIN 9 ms"
     workload = load_bound(document(query))
     assert [each.name for each in workload.written] == ["q"]
+    assert workload.named_types == {"B", "C"}
     rows = run_local(workload, events_of(workload, EVENTS), how=How()).matches.to_pylist()
     assert [(row["query"], json.loads(row["match"])) for row in rows] == [
         (

@@ -69,7 +69,7 @@ def _refusal(given: str, error: SheafError) -> dict[str, Any]:
 
 
 def _facts(bound: BoundWorkload) -> dict[str, Any]:
-    from optimizer.ir.pattern import ANY_TYPE, events
+    from optimizer.ir.pattern import ANY_TYPE
     from optimizer.ir.query import Aggregation
 
     queries = bound.written
@@ -78,9 +78,7 @@ def _facts(bound: BoundWorkload) -> dict[str, Any]:
         "name": bound.name,
         "queries": [query.name for query in queries],
         "aggregate": sum(isinstance(query.output, Aggregation) for query in queries),
-        "types": sorted(
-            {e.symbol.type for query in queries for e in events(query.pattern)} - {ANY_TYPE}
-        ),
+        "types": sorted(bound.named_types - {ANY_TYPE}),
         "keys": [list(key) for key in keys],
     }
 
