@@ -189,6 +189,8 @@ class _Reader(StreamReader):
 
     def _suppress(self, given: Any) -> Duration | None:
         """The default of queries that return matches."""
+        if given is None:
+            return None
         try:
             return read_suppression(given)
         except SuppressionError as error:
@@ -278,7 +280,8 @@ class _Reader(StreamReader):
             place = place or self.document.places.get(path)
             try:
                 query = query_of(text) if notation is None else NOTATIONS[notation](text)
-                query = with_suppression(query, suppress)
+                if suppress is not None:
+                    query = with_suppression(query, suppress)
                 query = query if given is None else replace(query, name=given)
             except QueryError as error:
                 name = given or _probable_name(text) or f"#{number}"
