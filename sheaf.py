@@ -434,6 +434,11 @@ def _stored(events: Events | None) -> Iterator[EventPath | None]:
     if events is None or isinstance(events, str | PathLike):
         yield None if events is None else fspath(events)
         return
+    if _is_frame(events) and events.isStreaming:
+        raise TypeError(
+            "a live data frame of Spark's is one of several sources: union them to one frame, or "
+            "follow folders or topics of them with 'sheaf stream'"
+        )
     if not hasattr(events, "__arrow_c_stream__"):
         raise TypeError(
             f"events are files, or a table of pyarrow, pandas, Polars or DuckDB, and this is a "

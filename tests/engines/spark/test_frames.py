@@ -282,3 +282,17 @@ def test_over_spark_connect_rows_are_the_same(tmp_path: Path) -> None:
     last = whole.column("ts")[-1].as_py()
     certain = [row for row in local["n"].to_pylist() if row["time"] < last]
     assert multiset(given["live"]) == multiset(certain)
+
+
+def test_frames_of_several_sources_are_tables_in_memory(spark: "SparkSession") -> None:
+    streams = {"orders": {"time": "ts"}, "payments": {"time": "paid_at", "unit": "s"}}
+    query = "QUERY q PATTERN SEQ(orders o, payments p) WHERE [user] RETURN o.id, p.time WITHIN 9 s"
+    workload = sheaf.load({"name": "w", "streams": streams, "queries": [query]})
+    orders = spark.createDataFrame([(1000, "a", 1), (2500, "b", 2)], "ts long, user string, id int")
+    paid = spark.createDataFrame([(2, "a"), (30, "b")], "paid_at int, user string")
+    plan = workload.plan({"orders": orders, "payments": paid})
+    found = plan.run({"orders": orders, "payments": paid})
+    assert [(row["o_id"], row["p_time"]) for row in found["q"].to_pylist()] == [(1, 2000)]
+    live = spark.readStream.format("rate").load()
+    with pytest.raises(TypeError, match="a live data frame"):
+        plan.run({"orders": orders, "payments": live})
