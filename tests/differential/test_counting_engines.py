@@ -19,7 +19,7 @@ from engines.reference import run
 from kernels.groups import Spans
 from optimizer.bind.binder import load_bound
 from optimizer.ir.chain import chain_of
-from tests import strategies
+from tests import pattern_strategies, strategies
 from tests.benchmarks.rivals import twostep
 from tests.differential.test_counting import comparable, table_of
 from tests.oracle import notation
@@ -57,7 +57,7 @@ NAMES = {aseq: "aseq", pretree: "pretree", chopconnect: "chopconnect"}
 
 # Sequences of single events, with single events negated in the gaps.
 CHAINS = replace(
-    strategies.FLAT,
+    pattern_strategies.FLAT,
     types=("A", "B", "C"),
     kleene=False,
     groups=False,

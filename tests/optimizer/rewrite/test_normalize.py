@@ -21,7 +21,8 @@ from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rewrite.body import Body, positive_aliases, print_body
 from optimizer.rewrite.normalize import normalize_query, normalize_workload, planning_form
 from tests.optimizer.rewriting import query_of
-from tests.strategies import FLAT, constants_with_rows, workloads
+from tests.pattern_strategies import FLAT
+from tests.strategies import constants_with_rows, workloads
 from workloads import expressions as ex
 from workloads.loading import read_workload
 from workloads.workload import AttributeKind
