@@ -158,7 +158,7 @@ def test_the_job_for_the_operator_finds_what_its_workload_asks_for(
     exec(compile(ast.parse((DEPLOY / "kubernetes" / "job.py").read_text()), "job.py", "exec"), job)
     (tmp_path / "cards.yaml").write_text(
         "name: cards\nstream: {time: ts, unit: s, type: kind}\n"
-        "queries: [QUERY q PATTERN SEQ(A a, B b) PARTITION BY card AGG COUNT(*) WITHIN 9 s]\n"
+        "queries:\n- QUERY q PATTERN SEQ(A a, B b) PARTITION BY card AGG COUNT(*) WITHIN 9 s\n"
     )
     rows = [(1, "A", "c"), (2, "A", "c"), (3, "B", "c")]
     spark.createDataFrame(rows, "ts long, kind string, card string").write.parquet(
