@@ -9,7 +9,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,7 +250,6 @@ CONNECT = """
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("grpc_status") is None, reason="grpcio-status is not installed")
 def test_over_spark_connect_rows_are_the_same(tmp_path: Path) -> None:
     whole = table(300)
     folder = tmp_path / "events"
