@@ -258,9 +258,9 @@ class PlanText:
         yield f"decided   by the solver {plan.solver} with cost model {plan.model}{self._units()}"
         if known := self._known():
             yield f"known     {known}"
-        if plan.assumed:
-            assumed = self._some(list(plan.assumed))
-            yield f"assumed   {assumed}; give statistics or events to do better"
+        # Nobody can give statistics of columns that engines add.
+        if named := [name for name in plan.assumed if '"#' not in name]:
+            yield f"assumed   {self._some(named)}; give statistics or events to do better"
         if plan.access:
             yield f"access    {access_text(plan.access)}"
         for note in plan.notes:

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import TypeAlias
 
 from workloads.errors import TooLargeError
-from workloads.expressions import Expression
+from workloads.expressions import Expression, attributes
 from workloads.printing import print_component, print_expression
 from workloads.syntax import ONE, All, Exactly, One, Plus
 
@@ -54,8 +54,11 @@ class Symbol(_Kept):
 
     @property
     def shown(self) -> str:
-        """The same for people, as a query would have it."""
-        return str(replace(self, type="ANY")) if self.type == ANY_TYPE else str(self)
+        """The same for people, as a query would have it: without columns that engines add."""
+        asked = tuple(
+            p for p in self.predicates if not any(name.startswith("#") for name in attributes(p))
+        )
+        return str(Symbol("ANY" if self.type == ANY_TYPE else self.type, asked))
 
 
 @lru_cache(1 << 14)

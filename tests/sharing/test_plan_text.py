@@ -229,6 +229,20 @@ def test_windows_of_time_and_of_events_are_told_apart() -> None:
     )
 
 
+def test_columns_that_engines_add_are_not_shown() -> None:
+    document = {
+        "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+        "queries": [
+            "QUERY g PATTERN SEQ(A a, B b) WHERE a.x > 2 AGG COUNT(*) GROUP BY a.y WITHIN 10 s",
+            "QUERY k PATTERN SEQ(A a, B b) PARTITION BY (a.x, b.y) AS z RETURN a WITHIN 10 s",
+        ],
+    }
+    text = render_text(make_plan(load_bound(document), document))
+    assert "g: SEQ(A[x > 2] a, B b)" in text
+    assert "k: SEQ(A a, B b)" in text
+    assert "#" not in text
+
+
 def test_pairs_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     queries = [
         f"SEQ(A a, B b) {key} RETURN a WITHIN {window}"
