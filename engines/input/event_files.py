@@ -209,7 +209,8 @@ def _ahead(
         before = time.thread_time_ns()
         return next(batches, None), time.thread_time_ns() - before
 
-    with ThreadPoolExecutor(1) as reader:
+    reader = ThreadPoolExecutor(1)
+    try:
         coming = reader.submit(read)
         while True:
             batch, spent = coming.result()
@@ -218,6 +219,10 @@ def _ahead(
                 return
             coming = reader.submit(read)
             yield batch
+    finally:
+        # Not waited for: what is given up half read may be closed wherever Python collects
+        # garbage, also inside of `threading`, whose locks a wait for a thread takes again.
+        reader.shutdown(wait=False, cancel_futures=True)
 
 
 EventFile: TypeAlias = LinesFile | ParquetFile
