@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from api.client import Client
+    from engines.execution import RunReport
     from engines.input.event_paths import EventPath
     from engines.results.structs import MatchStructs
     from engines.spark.frames.batch import KnownEvents
@@ -178,12 +179,13 @@ class Plan:
     def run(self, events: Any, out: FilePath | None = None, **options: Any) -> Any:
         """The rows of the plan over events, with the options of `sheaf.run`.
 
-        Over a data frame of Spark's, stored or live, they are data frames, and nothing runs before
-        one is asked for rows. Rows without a time stop a job, or with `on_error="skip"` are left
-        out. The keys of stored events are spread over `buckets`, as those of a live stream's state
-        are, whose checkpoint keeps to their number.
+        Over a data frame of Spark's, stored or live, or over a map of live ones, of which each is a
+        source, they are data frames, and nothing runs before one is asked for rows. Rows without a
+        time stop a job, or with `on_error="skip"` are left out. The keys of stored events are
+        spread over `buckets`, as those of a live stream's state are, whose checkpoint keeps to
+        their number.
         """
-        if not _is_frame(events):
+        if not _is_frame(events) and not _are_live(events):
             return run(self, events, out, **options)
         from engines.spark.frames.plans import run_over_frame
 
@@ -280,7 +282,7 @@ def plan(
     on_limit: OneOf["stop", "drop-oldest"] = "stop",
     row_limit: int | None = None,
     threads: int | None = None,
-    access: OneOf["auto", "scan", "index"] = "auto",
+    access: str = "auto",
 ) -> Plan:
     """The plan of a workload.
 
@@ -296,7 +298,7 @@ def plan(
     settings = replace(settings, access=access)
     settings.check("local")
     loaded = load(workload)
-    if _is_frame(events):
+    if _is_frame(events) or _are_live(events):
         from api.planning.plan_on_events import plan_on_frame
 
         return Plan(*plan_on_frame(loaded, events, sharing, device, solver, model))
@@ -319,18 +321,21 @@ def run(
     row_limit: int | None = None,
     threads: int | None = None,
     match: OneOf["text", "struct"] = "text",
-    access: OneOf["auto", "scan", "index"] = "auto",
+    access: str = "auto",
+    tables: bool = False,
 ) -> Results:
     """The rows of a plan over events; a workload is planned on a sample of them first.
 
     Rows are in the results, all of them in memory, or with `out` in files (.parquet, .arrow, .csv
-    or .jsonl by its ending). Matches are JSON text, or with `match="struct"` structs of Arrow. Rows
-    of `events` that are no events stop the run, or with `on_error="skip"` are left out. Events can
-    be late by `disorder`, such as "10 s", and `slice` of them are in memory at a time.
+    or .jsonl by its ending); with `tables` each query has one of its own besides, with the columns
+    that it names. Matches are JSON text, or with `match="struct"` structs of Arrow. Rows of
+    `events` that are no events stop the run, or with `on_error="skip"` are left out. Events can be
+    late by `disorder`, such as "10 s", and `slice` of them are in memory at a time.
     `partial_limit` bounds the partial matches of one key that an operator holds, and
     `row_limit` the rows that a query gives. `threads` run at once, by default one for each
     processor. With `access="scan"` all stored events are read, with "index" only row groups that
-    can matter. `report["notes"]` says what is odd about the events.
+    can matter; with "index:A,b" indexes are asked for the events of these components.
+    `report["notes"]` says what is odd about the events.
     """
     from api.notebooks.progress import notebook_bar
     from api.planning.plan_on_events import plan_on_events
@@ -343,9 +348,9 @@ def run(
     from workloads.loading import load_workload
 
     settings = RunSettings(on_error, disorder, slice, partial_limit, on_limit, row_limit, threads)
-    settings = replace(settings, match=match, access=access)
+    settings = replace(settings, match=match, access=access, tables=tables)
     settings.check(engine, sink=None if out is None else fspath(out))
-    if _is_frame(events):
+    if _is_frame(events) or _are_live(events):
         raise TypeError("a data frame of Spark's has rows of its own kind: use plan.run(frame)")
     with _stored(events) as path:
         assert path is not None
@@ -353,14 +358,15 @@ def run(
             made = planned
         else:
             made = Plan(plan_on_events(load(planned), path))
-        sink = RowSink(None if out is None else fspath(out), shown=None, match=match)
+        path_out = None if out is None else fspath(out)
+        sink = RowSink(path_out, shown=None, match=match, tables=tables)
         own = load_workload(made.physical.document).partial if engine == "local" else None
         options = RunOptions(partial=settings.partial(own), row_limit=row_limit, threads=threads)
         execution = Execution(engine, options, slice, SparkMaster(master), access=access)
         source = EventSource(path, on_error, settings.late())
         with notebook_bar(engine) as monitor:
             report = run_plan(made.physical, source, sink, execution, monitor)
-        shape = None if out is not None else _shape(made.physical, path)
+        shape = None if out is not None else _shape(made.physical, path, report)
     found = report.first
     if found is None:
         import pyarrow as pa
@@ -401,17 +407,23 @@ def load_ipython_extension(shell: Any) -> None:
     add_magic(shell, load)
 
 
-def _shape(physical: PhysicalPlan, path: EventPath) -> _Shape:
+def _shape(physical: PhysicalPlan, path: EventPath, report: RunReport) -> _Shape:
+    from engines.results.structs import match_structs
+
+    bound, schema = report.bound or _bound(physical, path)
+    return _Shape(bound, schema, match_structs(bound, schema))
+
+
+def _bound(physical: PhysicalPlan, path: EventPath) -> tuple[BoundWorkload, pa.Schema]:
+    """The queries of a plan over the columns of events, and these columns."""
     from engines.input.batches import FileSource
     from engines.input.event_table import Faults
-    from engines.results.structs import match_structs
     from engines.run import fitted
     from workloads.loading import load_workload
 
     workload = load_workload(physical.document)
     source = FileSource(path, workload.stream, Faults("skip"))
-    bound = fitted(physical, source.kinds, workload).workload
-    return _Shape(bound, source.schema, match_structs(bound, source.schema))
+    return fitted(physical, source.kinds, workload).workload, source.schema
 
 
 def _is_frame(events: object) -> TypeGuard[DataFrame]:
@@ -421,6 +433,13 @@ def _is_frame(events: object) -> TypeGuard[DataFrame]:
     from pyspark.sql import DataFrame
 
     return isinstance(events, DataFrame)
+
+
+def _are_live(events: object) -> TypeGuard[Mapping[str, DataFrame]]:
+    """Are they live data frames, one for each of several sources?"""
+    if not isinstance(events, Mapping) or not events:
+        return False
+    return all(_is_frame(one) and one.isStreaming for one in events.values())
 
 
 @contextmanager
@@ -436,8 +455,8 @@ def _stored(events: Events | None) -> Iterator[EventPath | None]:
         return
     if _is_frame(events) and events.isStreaming:
         raise TypeError(
-            "a live data frame of Spark's is one of several sources: union them to one frame, or "
-            "follow folders or topics of them with 'sheaf stream'"
+            "a live data frame of Spark's is one of several sources, and others are stored: give "
+            "live ones for all (spark.readStream), or stored ones"
         )
     if not hasattr(events, "__arrow_c_stream__"):
         raise TypeError(

@@ -14,7 +14,9 @@ from workloads.workload import OnLimit, PartialLimit
 
 OnError = OneOf["stop", "skip"]
 MatchFormat = OneOf["text", "struct"]
-Access = OneOf["auto", "scan", "index"]  # how stored events are read
+Access = str  # how stored events are read
+ENDINGS = (".parquet", ".arrow", ".csv", ".jsonl")  # of files of rows
+ACCESS = r"auto|scan|index(:[^,\s]+(\s*,\s*[^,\s]+)*)?"
 Runner = OneOf["local", "spark", "stream", "oracle"]  # a stream is live, on Spark
 Spelling = Callable[[str], str]
 
@@ -28,6 +30,7 @@ _REFUSED: dict[Runner, dict[str, str]] = {
         "partial_limit": "on Spark no operator sees all partial matches of a query",
     },
     "stream": {
+        "tables": "rows of a live stream come batch by batch, in files of all queries",
         "slice": "a live stream takes events batch by batch, and new files at most as 'files' says",
         "threads": "Spark has as many tasks at once as its master says",
         "partial_limit": "on Spark no operator sees all partial matches of a query",
@@ -65,7 +68,9 @@ class RunSettings:
     of a query holds are limited by `partial_limit`, at which `on_limit` happens, and the rows that
     a query gives by `row_limit`. `threads` run at once, one for each processor if none is said.
     Matches are written as JSON `text`, or as a `struct` of Arrow and Parquet. With `access` scan
-    all stored events are read, with index only those that can matter.
+    all stored events are read, with index only those that can matter; index:A,b also says which
+    components' events are looked up in indexes, by their types or aliases. With `tables` each query
+    has a file of its own beside that of all rows, with the columns that it names.
     """
 
     on_error: OnError = "stop"
@@ -77,6 +82,7 @@ class RunSettings:
     threads: int | None = None
     match: MatchFormat = "text"
     access: Access = "auto"
+    tables: bool = False
 
     def check(self, runner: Runner, spelled: Spelling = str, sink: str | None = None) -> None:
         """Refuse, with the reason, what this cannot honour; names are `spelled` as users do."""
@@ -86,6 +92,11 @@ class RunSettings:
         for name in ("slice", "partial_limit", "row_limit", "threads"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise OptionError(f"{spelled(name)} is {value}, and has to be 1 or more")
+        if re.fullmatch(ACCESS, self.access) is None:
+            raise OptionError(
+                f"{spelled('access')} is '{self.access}'; it can be auto, scan, index, or "
+                "'index:A,b' with the types or aliases of components that are looked up"
+            )
         if self.on_limit != "stop" and self.partial_limit is None:
             raise OptionError(
                 f"{spelled('on_limit')} says what happens at {spelled('partial_limit')}; give both"
@@ -94,6 +105,11 @@ class RunSettings:
             raise OptionError(
                 f"{spelled('match')} struct is for .parquet and .arrow, and '{sink}' is neither: "
                 "CSV and JSON lines have matches as text"
+            )
+        if self.tables and (sink is None or not sink.endswith(ENDINGS)):
+            raise OptionError(
+                f"{spelled('tables')} are files of each query beside that of all rows: say where "
+                f"that is written, by a path that ends in {', '.join(ENDINGS)}"
             )
         self.late(spelled)
 

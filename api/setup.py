@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import kernels
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from engines.input.event_table import Events
     from engines.program import CountingUnit, Program, Unit
     from optimizer.ir.query import BoundWorkload
@@ -33,6 +35,7 @@ _STREAM = {
 _COUNTED = (
     "SEQ(A a, B b, C c) AGG COUNT(*)",
     "SEQ(A a, !B b, C c) AGG COUNT(*)",
+    "SEQ(A a, : B b, : C c) AGG COUNT(*)",
     "SEQ(A a, B b) AGG COUNT(*), SUM(a.x), MIN(b.y), MAX(a.x), AVG(b.y)",
     "SEQ(A a, !B b, C c, A d) AGG COUNT(*), SUM(d.y), MAX(a.x)",
     "SEQ(A a, B+ b, C c) AGG COUNT(*)",
@@ -196,10 +199,38 @@ def _attempt(prepare: object) -> None:
         traceback.print_exc()
 
 
+def run_stream(session: SparkSession, folder: Path) -> None:
+    """A small live stream, and that it goes on, for the archive of what Spark loads."""
+    import pyarrow.parquet as pq
+
+    from engines.program import bound_program
+    from engines.spark.stream.job import StreamOptions, start_stream
+    from engines.spark.stream.source import open_live_source
+    from optimizer.bind.binder import load_bound
+    from sharing.planner import make_plan
+
+    queries = [
+        "QUERY counted PATTERN SEQ(A a, B b) PARTITION BY n AGG COUNT(*) WITHIN 20 ms",
+        "QUERY found PATTERN SEQ(A a, B b) PARTITION BY n RETURN a.ts WITHIN 20 ms",
+    ]
+    workload = load_bound({"stream": _STREAM, "queries": queries})
+    program = bound_program(make_plan(workload, {}), workload)
+    table = next(_streams(workload)).table
+    (folder / "in").mkdir()
+    options = StreamOptions(
+        str(folder / "checkpoint"), str(folder / "out"), files_per_batch=1, once=True
+    )
+    for number in range(4):
+        pq.write_table(table.slice(10 * number, 10), folder / "in" / f"{number}.parquet")
+        if number % 2:
+            source = open_live_source(str(folder / "in"), workload.stream)
+            start_stream(session, program, source, options).wait()
+
+
 if __name__ == "__main__":
     from engines.spark.runtime.startup import make_archives
 
     forget_kernels()
     _attempt(compile_modules)
     _attempt(compile_kernels)
-    _attempt(make_archives)
+    _attempt(lambda: make_archives(run_stream))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
@@ -72,6 +72,14 @@ class Account:
         """Add rows that came to an operator, and that it gave."""
         self._own.rows_in[operator] += rows_in
         self._own.rows_out[operator] += rows_out
+
+    def count_each(self, operators: Iterable[str], rows: Iterable[int]) -> None:
+        """Add the rows that came to each of some operators, and that it gave."""
+        own = self._own
+        rows_in, rows_out = own.rows_in, own.rows_out
+        for operator, number in zip(operators, rows, strict=True):
+            rows_in[operator] += number
+            rows_out[operator] += number
 
     def spend(self, operator: str, nanoseconds: int) -> None:
         """Add CPU time that was spent for an operator elsewhere, such as in another thread."""

@@ -123,7 +123,7 @@ def _given(number: int) -> int:
     if not text.isdecimal() or int(text) >= number:
         raise DeviceError(
             f"SHEAF_OPENCL_DEVICE is '{text}', and there are {number} OpenCL devices, counted "
-            "from 0; ./sheaf devices lists them"
+            "from 0; 'sheaf devices' lists them"
         )
     return int(text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,19 @@ from engines.program import DEFAULT_OPTIONS, RunOptions
 from optimizer.plan.plan import Plan
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engines.input.event_table import Events, Faults
     from engines.matching.trees.adaptive import Decision
     from engines.results.tables import Results
     from engines.spark.batch.progress import BatchProgress as SparkProgress
     from engines.spark.stream.checkpoint import Takeover
     from engines.spark.stream.job import StreamOptions, StreamProgress
+    from optimizer.ir.query import BoundWorkload
 
 Engine = OneOf["local", "spark", "oracle"]
 MatchFormat = OneOf["text", "struct"]
-Access = OneOf["auto", "scan", "index"]
+Access = str  # auto, scan, index, or index:A,b with the components that are looked up
 ALL_ROWS = 2**62
 
 
@@ -35,18 +38,22 @@ class EventSource:
 
     `disorder` is how late they can be, in nanoseconds. `like` names files that have the columns of
     a stream of which nothing has come yet. Where a workload has several sources, there is a path
-    for each, by name.
+    for each, by name. `options` are of Spark's reader, and `name` is what people call it. Messages
+    have the schemas of a `registry`, at its address, or are JSON.
     """
 
     path: EventPath
     on_error: OneOf["stop", "skip"] = "stop"
     disorder: int | None = None
     like: EventPath | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    name: str | None = None
+    registry: str | None = field(default=None, repr=False)
 
     @property
     def shown(self) -> str:
         """The path, for people."""
-        return shown_path(self.path)
+        return self.name or shown_path(self.path)
 
 
 @dataclass(frozen=True)
@@ -55,13 +62,15 @@ class RowSink:
 
     All of them are kept in memory where `shown` is None. With `both` a file is written for each
     kind of rows, also where no query gives such. Matches are JSON `text`, or Arrow `struct`s where
-    rows go to Parquet or Arrow or are all in memory.
+    rows go to Parquet or Arrow or are all in memory. With `tables` each query has a file of its own
+    beside that of all rows.
     """
 
     path: str | None = None
     shown: int | None = 20
     both: bool = False
     match: MatchFormat = "text"
+    tables: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,6 +192,7 @@ class RunReport:
     span_seconds: float | None = None  # from the first event to the last
     read: dict[str, int] = field(default_factory=dict)  # bytes, and row groups of how many
     access: dict[str, Any] = field(default_factory=dict)  # how events were read, and why so
+    bound: tuple[BoundWorkload, pa.Schema] | None = None  # the queries and columns, where it knows
     is_cut: bool = True  # into slices
     notes: list[str] = field(default_factory=list)  # what is odd about the events, in sentences
 
@@ -208,3 +218,9 @@ class Stages:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + passed, 4)
             if name != "start":
                 self.cpu_seconds += time.process_time() - worked
+
+
+def percentile(values: Iterable[float], percent: int) -> float | None:
+    """The least of some values that so many percent of them do not exceed; None where none are."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else None

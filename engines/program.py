@@ -169,7 +169,8 @@ class Program:
         units = tuple(replace(unit, queries=tuple(map(keyed, unit.queries))) for unit in self.units)
         queries = tuple(map(keyed, self.workload.queries))
         workload = replace(self.workload, queries=queries)
-        return replace(self, workload=workload, units=units, planned=self.workload)
+        planned = self.planned or self.workload
+        return replace(self, workload=workload, units=units, planned=planned)
 
     @cached_property
     def ids(self) -> OperatorIds:

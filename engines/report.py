@@ -144,9 +144,8 @@ def _measured(
             rows_in = rows_out = sum(number for number in inputs if number is not None)
         case "counter":
             rows_out = 0 if rows_out is None else rows_out
-        case "union":  # passes on what the readings of an OR find
-            rows_in = sum(number for number in inputs if number is not None)
-            rows_out = rows_in if rows_out is None else rows_out
+        case "output" if totals["rows_in"].get(id) == 0:  # what it reads is of other queries
+            rows_in, rows_out = 0, rows_out or 0
         case _:
             if rows_in is None:
                 rows_in = sum(number for number in inputs if number is not None)

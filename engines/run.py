@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.account import Account, Fallbacks, all_threads
@@ -16,7 +16,6 @@ from engines.execution import (
     EventSource,
     Execution,
     Monitor,
-    Replacement,
     RowSink,
     RunReport,
     SliceProgress,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from engines.input.event_table import Events, Faults
     from engines.results.chunks import RowChunk
     from engines.spark.batch.progress import BatchProgress as SparkProgress
-    from engines.spark.stream.job import StreamProgress
     from optimizer.ir.query import BoundWorkload
     from workloads.errors import Diagnostic
     from workloads.workload import Workload
@@ -54,11 +52,17 @@ def run(
     not fit these events.
     """
     wanted = execution or Execution()
+    if sink.tables and sink.path is not None:
+        from engines.table_runs import run_to_tables
+
+        return run_to_tables(plan, source, sink.path, sink.match, wanted, monitor)
     match wanted.engine:
         case "oracle":
             return _run_oracle(plan, source, sink, monitor)
         case "spark" if wanted.stream is not None:
-            return _run_stream(plan, source, wanted, monitor)
+            from engines.spark.stream.run import run_stream
+
+            return run_stream(plan, source, wanted, monitor)
         case "spark":
             return _run_spark(plan, source, sink, wanted, monitor)
         case "local":
@@ -86,7 +90,7 @@ def _run_local(
     from engines.access.choice import merged_access
     from engines.columns.occurrences import Occurrences
     from engines.input.event_table import Faults
-    from engines.input.time_sense import TimeSpan
+    from engines.input.time_sense import TimeSpan, notes_about_events
     from engines.local.run import SlicedRun, within_limit
     from engines.local.slices import give_back_memory
     from engines.local.threads import SliceThreads, threads_for
@@ -111,16 +115,17 @@ def _run_local(
     with ExitStack() as stack:
         with stages("start"):  # no event is read yet
             bound, readings = _opened(plan, source, execution, faults, monitor)
+        report.bound = (bound, readings[0].source.schema)
         occurred = Occurrences(bound)
         structs = None
         if sink.match == "struct":
             structs = all_match_structs(bound, readings[0].source.schema)
-        output: FileOutput | FirstRows | StructRows = FirstRows(sink.shown)
+        output: FileOutput | FirstRows | StructRows
         if sink.path is not None:
             kinds = (True, True) if sink.both else kinds_of(plan)
             output = stack.enter_context(FileOutput(sink.path, *kinds, structs=structs))
-        elif structs is not None:
-            output = StructRows(structs)
+        else:
+            output = FirstRows(sink.shown) if structs is None else StructRows(structs)
 
         def write(chunks: Iterator[RowChunk], cpu: Callable[[], int] = lambda: 0) -> None:
             """Take the rows of a slice, or of all; `cpu` is that of the threads that make them."""
@@ -156,7 +161,7 @@ def _run_local(
                 events, pieces = events + own, pieces + 1
                 account.count(scan, own, own)
                 if access.groups is None:  # else what does not occur may be in what is not read
-                    with account.charge(program.conditions):
+                    with stages("read", is_new=False), account.charge(program.conditions):
                         seen.add(piece.own.table)
                 if not number:  # further scans read the same events
                     report.events = events
@@ -169,19 +174,20 @@ def _run_local(
                 until = shown_time(piece.events, piece.stop)
                 progress = SliceProgress(report.events, rows.total(), passed, held, until)
                 monitor.on_slice(progress, rows, account)
-                give_back_memory()
+                if piece.start is not None or piece.stop is not None:  # there are others
+                    give_back_memory()
             threads.close()
             if summed is not None:
                 output.add(empty_results(events_in.time_type))
                 write(within_limit(summed.chunks(account), context))
                 more = {name: n for name, n in summed.source.read.items() if name != "of"}
-                report.read = dict(Counter(report.read) + Counter(more))
+                report.read = _added(report.read, more)
                 edges += summed.events
             report.unbounded += run.unbounded if pieces > 1 else ()
             report.is_cut = pieces > 1
             report.decisions += context.decisions
             report.changes += 0 if context.adaptive is None else context.adaptive.changes
-            report.read = dict(Counter(report.read) + Counter(events_in.read))
+            report.read = _added(report.read, events_in.read)
             occurred.merge(seen.seen())
         report.access = merged_access([reading.access for reading in readings])
         with stages("write"):
@@ -201,18 +207,15 @@ def _run_local(
     odd = times.notes(first.source.time_type, first.program.workload.stream)
     if all(reading.access.groups is None for reading in readings):
         report.notes += occurred.notes() if report.events else []
-        report.notes += event_notes(source.shown, report.events, odd, faults)
+        report.notes += notes_about_events(source.shown, report.events, odd, faults)
     for each in (reading.access for reading in readings):
         report.notes += [*each.notes, *each.warnings]
     return report
 
 
-def event_notes(path: str, events: int, odd: list[str], faults: Faults) -> list[str]:
-    """What is odd about the events of a run: that there are none, or what is odd about times."""
-    if events:
-        return odd
-    left_out = f": all {faults.total:,} rows were left out" if faults.total else ""
-    return [f"'{path}' has no events{left_out}"]
+def _added(read: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """What was read in all; also that nothing was."""
+    return {name: read.get(name, 0) + more.get(name, 0) for name in {**read, **more}}
 
 
 def _charges(plan: Plan, account: Account) -> Callable[[str], AbstractContextManager[None]]:
@@ -239,6 +242,7 @@ def _opened(
     """The queries over the source's columns, and what reads it: one scan for all that share, or one
     for each query."""
     from engines.access.choice import choose_access, why_all_events
+    from engines.access.forced_probes import check_forced
     from engines.access.summed_rows import SummedRun
     from engines.input.batches import FileSource
     from engines.input.event_table import Faults
@@ -250,6 +254,7 @@ def _opened(
     progress = _ScanProgress(monitor)
     files = FileSource(source.path, workload.stream, faults, progress=progress)
     program = fitted(plan, files.kinds, workload, files)
+    check_forced(execution.access, program.workload.queries)
     parts = program.separate()
     progress.scans = len(parts)
     readings = []
@@ -257,7 +262,7 @@ def _opened(
         if number:
             # Faults have been told of when they were first met.
             progress, again = _ScanProgress(monitor, number, len(parts)), Faults(source.on_error)
-            given = {"progress": progress, "schema": files.schema}
+            given = {"progress": progress, "schema": files.schema, "like": files}
             files = FileSource(source.path, workload.stream, again, **given)
         # What is no event must not depend on the query, and who watches sees all that queries read.
         whole = source.on_error == "skip" or (monitor.reads_events and not number)
@@ -266,11 +271,12 @@ def _opened(
         wanted = execution.access
         access = choose_access(files, part.workload, wanted, obstacle, solver=plan.solver)
         if access.groups is not None:
-            files.only(access.groups)
+            files.only(access.groups, access.rows)
         summed = None
         if access.summed is not None:
             names = {one.query.name for one in access.summed.queries}
-            edges = FileSource(source.path, workload.stream, Faults(), schema=files.schema)
+            given = {"schema": files.schema, "like": files}
+            edges = FileSource(source.path, workload.stream, Faults(), **given)
             edges.only(access.edges or {})
             summed = SummedRun(access.summed, part.of_queries(names), edges)
             part = part.of_queries({query.name for query in part.workload.queries} - names)
@@ -309,8 +315,8 @@ def fitted(
         program = program_of(plan, kinds, workload)
     except WorkloadError as error:
         found = error if files is None else files.explained(error, workload)
-        said = "; ".join(map(_finding, found.diagnostics))
-        raise PlanError(f"{plan.id} does not fit these events: {said}") from error
+        about = f"{plan.id} does not fit these events: " if found is error else ""
+        raise PlanError(about + "; ".join(map(_finding, found.diagnostics))) from error
     if files is not None:
         check_compared(files.schema, program.workload, files.path)
     return program
@@ -353,6 +359,7 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
         results = sorted_results(run_oracle(bound, events))
     report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
     report.numbers = (results.aggregates.num_rows, results.matches.num_rows)
+    report.bound = (bound, events.table.schema)
     occurred = Occurrences(bound)
     occurred.add(events.table)
     report.notes += occurred.notes()
@@ -362,7 +369,8 @@ def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor
             kept.add(results)
             report.first = kept.first
         else:
-            report.files = write_results(results, sink.path, *kinds_of(plan))
+            kinds = (True, True) if sink.both else kinds_of(plan)
+            report.files = write_results(results, sink.path, *kinds)
     report.seconds, report.cpu_seconds = stages.seconds, stages.cpu_seconds
     return report
 
@@ -379,10 +387,11 @@ def _run_spark(
     """
     import numpy as np
 
-    from engines.access.choice import TABLE_ACCESS, choose_access, why_all_events, will_read
+    from engines.access.choice import choose_access, table_access, why_all_events, will_read
+    from engines.access.forced_probes import check_forced
     from engines.input.batches import check_compared, named_columns
     from engines.input.event_table import Faults, column_kinds
-    from engines.input.time_sense import TimeSpan
+    from engines.input.time_sense import TimeSpan, notes_about_events
     from engines.results.structs import all_match_structs
     from engines.spark.batch.job import SpreadSettings, run_batch
     from engines.spark.batch.source import SparkSource, open_source, open_table, table_of
@@ -402,22 +411,24 @@ def _run_spark(
             return spark
 
         opened: SparkSource
-        access, read = TABLE_ACCESS, {}
+        read: dict[str, int] = {}
         if (table := table_of(source.path)) is not None:
             with stages("start"):
                 spark = session()
             with stages("read"):
-                opened = open_table(spark, table, stream, faults)
+                opened = open_table(spark, table, stream, faults, source.options, source.name)
                 program = fitted(plan, column_kinds(opened.schema), workload)
                 check_compared(opened.schema, program.workload, source.shown)
+                access = table_access(opened, program.workload, source, execution, monitor)
         else:
             with stages("read"):
                 opened = open_source(source.path, stream, faults)
                 program = fitted(plan, opened.files.kinds, workload, opened.files)
                 opened.files.assume(named_columns(program.workload))
                 obstacle = why_all_events(source, execution, monitor)
-                wanted, queries = execution.access, program.workload
-                access = choose_access(opened.files, queries, wanted, obstacle, False, plan.solver)
+                check_forced(execution.access, program.workload.queries)
+                asked = (opened.files, program.workload, execution.access, obstacle)
+                access = choose_access(*asked, False, plan.solver, with_rows=False)
                 opened.kept = access.groups
                 read = will_read(opened.files, program.workload, access)
             with stages("start"):
@@ -445,11 +456,10 @@ def _run_spark(
     kind, times = opened.schema.field(stream.time).type, TimeSpan()
     times.add(np.array([] if done.first_tick is None else [done.first_tick], np.int64))
     told_of: list[str] = []
-    if access.groups is None:
-        odd = times.notes(kind, stream)
+    if access.method == "scan":
         told_of = [
             *(done.notes if done.events else []),
-            *event_notes(source.shown, done.events, odd, faults),
+            *notes_about_events(source.shown, done.events, times.notes(kind, stream), faults),
         ]
     else:  # what is not read is there all the same
         read["events"] = done.events
@@ -474,115 +484,6 @@ def _run_spark(
         {"master": where.master, "spread": done.spread, "tasks": done.parts},
         read=read,
         access=access.document(),
+        bound=(program.workload, opened.schema),
         notes=[*told_of, *access.notes, *access.warnings],
     )
-
-
-STREAM_STOP_SECONDS = 5.0  # that a batch is given to end before the stream does
-COMMAND_POLL_SECONDS = 0.25
-
-
-def _run_stream(
-    plan: Plan, source: EventSource, execution: Execution, monitor: Monitor
-) -> RunReport:
-    """Until there is nothing more, or until it is told to stop."""
-    from engines.columns.occurrences import Occurrences
-    from engines.input.event_paths import each_path
-    from engines.input.event_table import from_table
-    from engines.spark.runtime.session import spark_session
-    from engines.spark.stream.job import finish_stream, settings_for, start_stream
-
-    assert execution.stream is not None
-    options, where = execution.stream, execution.spark
-    if options.buckets is None and plan.spark.buckets is not None:
-        options = replace(options, buckets=plan.spark.buckets)
-    stages = Stages(monitor)
-    report = RunReport("spark", device_of(plan, execution.options))
-    totals: Counter[str] = Counter()
-    rows: Counter[str] = Counter()
-
-    def told(progress: StreamProgress) -> None:
-        totals.update(
-            batches=1,
-            read=progress.read,
-            bad=progress.bad,
-            late=progress.late,
-            aggregates=progress.aggregates,
-            matches=progress.matches,
-        )
-        rows.update(progress.rows)
-        if progress.account:
-            report.account.add(progress.account)
-        report.fallbacks.update(list(progress.fallbacks))
-        occurred.merge(progress.seen)
-        if progress.first_bad is not None:
-            report.about.setdefault("first_bad", progress.first_bad)
-        monitor.on_batch(progress)
-
-    with stages("read"):
-        program, live = open_stream(plan, source, options.checkpoint)
-    occurred = Occurrences(program.workload)
-    with ExitStack() as sessions:
-        with stages("start"):
-            settings = {**settings_for(*each_path(source.path), options.out), **where.conf}
-            if "spark.jars" in where.conf:  # jars that are there take the place of a registry's
-                settings.pop("spark.jars.packages", None)
-            made = spark_session(where.master, where.name or "sheaf", settings)
-            spark = sessions.enter_context(made)
-            if (address := spark.sparkContext.uiWebUrl) is not None:
-                monitor.on_page(address)
-        with stages("run"):
-            stream = start_stream(spark, program, live, options, execution.options, told)
-            monitor.on_start(stream.takeover)
-            stopped = False
-            while not stopped and not stream.wait(COMMAND_POLL_SECONDS):
-                match monitor.command():
-                    case "stop":
-                        stream.stop(STREAM_STOP_SECONDS)
-                        stopped = True
-                    case Replacement(new, answer):
-                        try:
-                            wanted, opened = open_stream(new, source, options.checkpoint, live)
-                            done = stream.replace(wanted, opened, execution.options)
-                        except Exception as error:
-                            answer(error)
-                        else:
-                            program, live = wanted, opened
-                            before, occurred = occurred, Occurrences(program.workload)
-                            occurred.merge(before.seen())
-                            answer(done)
-            if execution.finish and not stopped:
-                told(finish_stream(spark, program, live, options, execution.options))
-    report.events, report.skipped = totals["read"], totals["bad"]
-    report.rows, report.numbers = dict(rows), (totals["aggregates"], totals["matches"])
-    report.seconds = stages.seconds
-    report.cpu_seconds = sum(report.account.nanoseconds.values()) / 1e9
-    report.about |= {"late": totals["late"], "batches": totals["batches"]}
-    kind = from_table(live.schema.empty_table(), live.stream).time_type
-    report.notes += [*occurred.notes(), *occurred.time_notes(kind)]
-    return report
-
-
-def open_stream(
-    plan: Plan, source: EventSource, checkpoint: str, running: Any = None
-) -> tuple[Program, Any]:
-    """The plan's program over a live source, with the columns that the checkpoint knows."""
-    from engines.input.batches import check_compared
-    from engines.input.event_table import column_kinds
-    from engines.spark.stream.checkpoint import read_manifest
-    from engines.spark.stream.source import open_live_source
-    from workloads.loading import load_workload
-    from workloads.sources import late_by
-
-    workload = load_workload(plan.document)
-    if source.disorder is not None:  # which wins over what the workload states
-        workload = replace(workload, stream=late_by(workload.stream, source.disorder))
-    before = read_manifest(checkpoint)
-    known = None if before is None else before.schema
-    more = () if running is None else (running.options,)
-    live = open_live_source(
-        source.path, workload.stream, source.like, known, source.on_error, *more
-    )
-    program = fitted(plan, column_kinds(live.schema), workload)
-    check_compared(live.schema, program.workload, source.shown)
-    return program, live

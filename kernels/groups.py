@@ -47,12 +47,17 @@ class Spans(NamedTuple):
     def marks(self) -> Marks:
         """The windows and slides of those queries that are read at boundaries."""
         sliding = np.flatnonzero(self.slide)
+        if not len(sliding):
+            return Marks(_NONE, _NONE, np.zeros(1, np.int64), _NONE)
         pairs = np.stack([self.width[sliding], self.slide[sliding]], axis=1)
         found, mark = np.unique(pairs, axis=0, return_inverse=True)
         mark = mark.reshape(-1)
         order = np.argsort(mark, kind="stable")
         ends = np.cumsum(np.bincount(mark, minlength=len(found)))
         return Marks(found[:, 0].copy(), found[:, 1].copy(), np.append(0, ends), sliding[order])
+
+
+_NONE = np.zeros(0, np.int64)
 
 
 class Marks(NamedTuple):

@@ -190,12 +190,17 @@ class Device:
             use(array[:count])
 
     def taken(self, buffer: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """A copy of what is in a buffer."""
+        """A copy of what is in a buffer, when all that was run is done.
+
+        Also where nothing is copied: what still ran would read arrays that are lent and let go.
+        """
         import pyopencl as cl
 
         array = np.empty(shape, dtype)
         if array.size:
             cl.enqueue_copy(self._queue, array, buffer)
+        else:
+            self._queue.finish()
         return array
 
 

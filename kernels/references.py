@@ -22,12 +22,14 @@ from kernels.panes import reference as panes_reference
 from kernels.predicates import reference as predicates_reference
 from kernels.prefixes import reference as aseq_reference
 from kernels.product import reference as product_reference
+from kernels.records import reference as records_reference
 from kernels.reversible import reference as reversible_reference
 from kernels.rowconditions import reference as rowconditions_reference
 from kernels.rowpattern import reference as rowpattern_reference
 from kernels.rows import reference as rows_reference
 from kernels.runs import reference as runs_reference
 from kernels.situations import reference as situations_reference
+from kernels.stacks import reference as stacks_reference
 from kernels.starts import reference as starts_reference
 from kernels.texts import reference as texts_reference
 from kernels.walk import reference as walk_reference
@@ -43,6 +45,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "count_compared": fenwick_reference.count_compared,
         "advance_reversible": kept_reference.advance_reversible,
         "advance_prefixes": kept_reference.advance_prefixes,
+        "advance_stacks": stacks_reference.advance_stacks,
         "starts": starts_reference.count_starts,
         "chopconnect": chopconnect_reference.connect,
         "count_pairs": joins_reference.count_pairs,
@@ -72,9 +75,12 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "derive_runs": situations_reference.derive_runs,
         "find_matches": situations_reference.find_matches,
         "relation_codes": situations_reference.relation_codes,
+        "related_pairs": situations_reference.related_pairs,
+        "select_matches": situations_reference.select_matches,
         "count_relations": situations_reference.count_relations,
         "list_matches": compact_reference.list_matches,
         "sort_places": rows_reference.sort_places,
+        "sort_ties": rows_reference.sort_ties,
         "add_lengths": rows_reference.add_lengths,
         "put_texts": rows_reference.put_texts,
         "add_digits": rows_reference.add_digits,
@@ -86,9 +92,12 @@ REFERENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "partner_ranges": pairing_reference.partner_ranges,
         "find_intervals": predicates_reference.find_intervals,
         "join_sets": predicates_reference.join_sets,
+        "rows_in_sets": predicates_reference.rows_in_sets,
         "and_words": predicates_reference.and_words,
         "number_texts": texts_reference.number_texts,
         "most_of_letters": windows_reference.most_of_letters,
         "boundaries": windows_reference.boundaries,
+        "read_records": records_reference.read_records,
+        "take_bytes": records_reference.take_bytes,
     }
 )

@@ -30,6 +30,7 @@ from kernels.predicates import cpu as predicates
 from kernels.prefixes import cpu as aseq
 from kernels.product import cpu as product
 from kernels.product import opencl as product_opencl
+from kernels.records import cpu as records
 from kernels.reversible import cpu as reversible
 from kernels.reversible import opencl as reversible_opencl
 from kernels.rowconditions import cpu as rowconditions
@@ -37,6 +38,8 @@ from kernels.rowpattern import cpu as rowpattern
 from kernels.rows import cpu as rows
 from kernels.runs import cpu as runs
 from kernels.situations import cpu as situations
+from kernels.situations import opencl as situations_opencl
+from kernels.stacks import cpu as stacks
 from kernels.starts import cpu as starts
 from kernels.texts import cpu as texts
 from kernels.walk import cpu as walk
@@ -58,6 +61,7 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "count_compared": {"numba": fenwick.count_compared},
         "advance_reversible": {"numba": kept.advance_reversible},
         "advance_prefixes": {"numba": kept.advance_prefixes},
+        "advance_stacks": {"numba": stacks.advance_stacks},
         "starts": {"numba": starts.count_starts},
         "chopconnect": {"numba": chopconnect.connect},
         "count_pairs": {"numba": joins.count_pairs, "opencl": joins_opencl.count_pairs},
@@ -84,12 +88,18 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "select_latest": {"numba": latest.select_latest},
         "follow_funnels": {"numba": funnels.follow_funnels},
         "read_in_turn": {"numba": funnels.read_in_turn},
-        "derive_runs": {"numba": situations.derive_runs},
+        "derive_runs": {"numba": situations.derive_runs, "opencl": situations_opencl.derive_runs},
         "find_matches": {"numba": situations.find_matches},
         "relation_codes": {"numba": situations.relation_codes},
+        "related_pairs": {
+            "numba": situations.related_pairs,
+            "opencl": situations_opencl.related_pairs,
+        },
+        "select_matches": {"numba": situations.select_matches},
         "count_relations": {"numba": situations.count_relations},
         "list_matches": {"numba": compact.list_matches},
         "sort_places": {"numba": rows.sort_places},
+        "sort_ties": {"numba": rows.sort_ties},
         "add_lengths": {"numba": rows.add_lengths},
         "put_texts": {"numba": rows.put_texts},
         "add_digits": {"numba": rows.add_digits},
@@ -101,10 +111,13 @@ KERNELS: Mapping[str, Mapping[str, Kernel]] = MappingProxyType(
         "partner_ranges": {"numba": pairing.partner_ranges},
         "find_intervals": {"numba": predicates.find_intervals},
         "join_sets": {"numba": predicates.join_sets},
+        "rows_in_sets": {"numba": predicates.rows_in_sets},
         "and_words": {"numba": predicates.and_words},
         "number_texts": {"numba": texts.number_texts},
         "most_of_letters": {"numba": windows.most_of_letters},
         "boundaries": {"numba": windows.boundaries},
+        "read_records": {"numba": records.read_records},
+        "take_bytes": {"numba": records.take_bytes},
     }
 )
 

@@ -228,7 +228,7 @@ def bindable_queries(
     else:
         output = _aggregates(draw, shape, scope)
         if shape.grouped:
-            output = replace(output, groups=groupings(draw, pattern, (*VALUES, KEY)))
+            output = replace(output, groups=groupings(draw, pattern, (*VALUES, KEY), strategy))
     return sx.Query(
         name=name,
         pattern=pattern,

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
@@ -84,6 +85,40 @@ def test_it_runs_without_the_tree(installed: Path) -> None:
         f"print([name for name in sys.modules if name.partition('.')[0] in {PACKAGES!r}])"
     )
     assert python(installed, "-c", ours) == "[]\n"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_it_is_installed_in_an_empty_environment_and_shows_itself(tmp_path: Path) -> None:
+    """With what it depends on from the package index, in a folder with nothing of ours."""
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    venv.create(tmp_path / "env", with_pip=True)
+    programs, folder = tmp_path / "env" / "bin", tmp_path / "elsewhere"
+    folder.mkdir()
+    environment = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "COLUMNS": "120",
+    } | {name: value for name, value in os.environ.items() if "proxy" in name.lower()}
+
+    def typed(*command: str) -> str:
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+        )
+        if command[0] == "pip" and done.returncode != 0 and "No matching" in done.stderr:
+            pytest.skip("the package index cannot be reached")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    typed("pip", "install", "--quiet", built)
+    shown = typed("sheaf", "demo", "--events", "2000")
+    assert "rows of results" in shown
+    assert "the same" in shown  # of the live stream
+    _, _, then = shown.partition("Read on")
+    assert "./sheaf" not in then
+    assert "docs/" not in then
+    command = next(line for line in then.splitlines() if "sheaf plan" in line).split(" > ")[0]
+    assert typed(*command.split()).startswith("<svg")
 
 
 def test_what_is_imported_and_named_moves() -> None:

@@ -34,6 +34,18 @@ def _strategy(token: Token) -> sx.Strategy:
     )
 
 
+def _is_only(parts: list[Any]) -> bool:
+    """Is it `INTO Name ONLY`?"""
+    word = parts[2] if len(parts) > 2 else None
+    if word is not None and str(word).upper() != "ONLY":
+        raise QueryError(
+            f"unexpected '{shortened(str(word))}' behind INTO",
+            token_span(word),
+            "INTO Name ONLY makes events of rows that are no results",
+        )
+    return word is not None
+
+
 def _with_until(pattern: sx.Pattern, span: Span, parts: list[Any]) -> sx.Operation:
     """A pattern that ends with what ends its partial matches."""
     until = sx.Negation(parts[1], span, until=True)
@@ -181,6 +193,7 @@ def assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
         from_first=window.from_first,
         empty_rows=window.empty_rows,
         into=name_of(found["INTO"][1][1]) if "INTO" in found else None,
+        into_only="INTO" in found and _is_only(found["INTO"][1]),
         clause_spans=tuple((kind, span) for kind, (span, _) in found.items()),
         skip=_skip(found["AFTER MATCH"][1], found["AFTER MATCH"][0])
         if "AFTER MATCH" in found

@@ -154,8 +154,15 @@ class _Edge(NamedTuple):
     situation: str
 
 
+class _OfSource(NamedTuple):
+    """`orders.View` in the place of a type."""
+
+    source: str
+    type: str
+
+
 def _component(
-    kind: Token | _Edge,
+    kind: Token | _Edge | _OfSource,
     alias: Token | None,
     quantifier: sx.Quantifier,
     span: Span,
@@ -164,6 +171,8 @@ def _component(
     name = name_of(alias) if alias else None
     if isinstance(kind, _Edge):
         return sx.Component(kind.situation, name, quantifier, span, optional, kind.edge)
+    if isinstance(kind, _OfSource):
+        return sx.Component(kind.type, name, quantifier, span, optional, source=kind.source)
     return sx.Component(name_of(kind), name, quantifier, span, optional)
 
 
@@ -246,6 +255,10 @@ class SyntaxBuilder(QuantifierBuilder):
     def all_component(self, meta: Meta, parts: list[Any]) -> sx.Component:
         kind, alias = parts
         return _component(kind, alias, sx.All(), _at(meta))
+
+    def of_source(self, meta: Meta, parts: list[Any]) -> _OfSource:
+        source, kind = parts
+        return _OfSource(name_of(source), name_of(kind))
 
     def edge(self, meta: Meta, parts: list[Any]) -> _Edge:
         word, situation = parts

@@ -36,7 +36,14 @@ from workloads.rule_files import (
     single_rules,
 )
 from workloads.rule_tests import RuleTest, read_tests
-from workloads.stream_document import QUOTE, StreamReader, misspelled, rule_setting
+from workloads.sql.document import sql_document
+from workloads.stream_document import (
+    QUOTE,
+    StreamReader,
+    misspelled,
+    rule_setting,
+    with_words,
+)
 from workloads.suppression import (
     REMEDY,
     SuppressionError,
@@ -93,9 +100,14 @@ def read_workload(
     return reader.read_text(text, is_json=path.suffix.lower() == ".json", stem=path.stem)
 
 
-def parse_document(text: str, file: str | None = None) -> tuple[Workload | None, list[Diagnostic]]:
-    """A workload given as YAML or JSON text, which need not be what its file has."""
-    stem = "workload" if file is None else Path(file).stem
+def parse_document(
+    text: str, file: str | None = None, name: str = "workload"
+) -> tuple[Workload | None, list[Diagnostic]]:
+    """A workload given as YAML, JSON or SQL text, which need not be what its file has.
+
+    It has the name of its file, or that which is given, unless it says another.
+    """
+    stem = name if file is None else Path(file).stem
     return _Reader(file).read_text(text, is_json=False, stem=stem)
 
 
@@ -131,6 +143,8 @@ class _Reader(StreamReader):
     def read_text(
         self, text: str, is_json: bool, stem: str
     ) -> tuple[Workload | None, list[Diagnostic]]:
+        if not is_json and notation_of(text) == "sql":
+            return self._read_sql(text, stem)
         try:
             self.document = doc.read_document(text, is_json)
         except DocumentError as error:
@@ -150,6 +164,16 @@ class _Reader(StreamReader):
             )
             return None, self.findings
         return self._read({"name": stem, **value})
+
+    def _read_sql(self, text: str, stem: str) -> tuple[Workload | None, list[Diagnostic]]:
+        try:
+            if len(text) > MAX_DOCUMENT_CHARACTERS:
+                raise doc.too_long()
+            document = sql_document(text, stem)
+        except (DocumentError, QueryError) as error:
+            self.report(error.message, error.hint)
+            return None, self.findings
+        return self.read(document)
 
     def read(self, document: Mapping[str, Any]) -> tuple[Workload | None, list[Diagnostic]]:
         """The same for a document that has been parsed."""
@@ -179,6 +203,7 @@ class _Reader(StreamReader):
         given, tests = document.get("tests"), tuple[RuleTest, ...]()
         if given is not None and not self.findings:
             tests = read_tests(given, known, self, self._key)
+        stream = with_words(stream, queries)
         workload = Workload(
             str(name), stream, queries, statistics, self.file, places, partial, refused, tests
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
+from lark.lexer import BasicLexer
 
 from workloads import expressions as ex
 from workloads import syntax as sx
@@ -116,6 +117,7 @@ def tokens_of(text: str) -> list[Token]:
         raise _bad_character(text, error.pos_in_stream or 0) from None
 
 
+@lru_cache(_KEPT)
 def is_about_situations(text: str) -> bool:
     """Has it a clause DEFINE? The word is a name everywhere else."""
     from workloads.situations.parsing import begins_definitions
@@ -195,7 +197,7 @@ def _lark() -> Lark:
     # The tables of the parser are kept beside compiled modules, where these can be: making them
     # takes longer than most commands. lark knows them by the grammar, its own version and Python's.
     kept = source.parent / "__pycache__" / "grammar.tables"
-    return Lark(
+    lark = Lark(
         grammar,
         parser="lalr",
         lexer="basic",  # keywords are reserved everywhere: an error names the word that is missing
@@ -205,6 +207,8 @@ def _lark() -> Lark:
         maybe_placeholders=True,
         cache=str(kept) if os.access(kept.parent, os.W_OK) or kept.exists() else False,
     )
+    lark.lexer = BasicLexer(lark.lexer_conf)  # what `lex` would make anew for each text
+    return lark
 
 
 def _check_nesting(text: str) -> None:

@@ -153,7 +153,7 @@ def print_query(query: Query) -> str:
     if query.empty_rows:
         lines.append("EMPTY ROWS")
     if query.into is not None:
-        lines.append(f"INTO {print_name(query.into)}")
+        lines.append(f"INTO {print_name(query.into)}{' ONLY' if query.into_only else ''}")
     return "\n".join(lines) + "\n"
 
 
@@ -221,7 +221,7 @@ def _situation_clauses(query: Query, found: Situations) -> list[str]:
     if found.emit != "early":
         lines.append(f"EMIT {found.emit.upper()}")
     if query.into is not None:
-        lines.append(f"INTO {print_name(query.into)}")
+        lines.append(f"INTO {print_name(query.into)}{' ONLY' if query.into_only else ''}")
     return lines
 
 
@@ -259,6 +259,8 @@ def print_pattern(pattern: Pattern) -> str:
         case Component(kind, alias, quantifier):
             edge = pattern.edge
             named = print_name(kind) if edge is None else f"{edge}({print_name(kind)})"
+            if pattern.source is not None:
+                named = f"{print_name(pattern.source)}.{named}"
             if pattern.repeated is not None:
                 named = f"({print_pattern(pattern.repeated)})"
             return _print_component(named, alias, quantifier, pattern.optional)

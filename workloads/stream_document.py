@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from workloads import document as doc
 from workloads import expressions as ex
+from workloads import syntax as sx
 from workloads.errors import Diagnostic, QueryError, did_you_mean, shown
 from workloads.imported_rules import ImportedRules
 from workloads.notations import is_only_sql, speaks_of_any
@@ -17,7 +18,7 @@ from workloads.parser import parse_condition
 from workloads.rule_files import RuleSetting
 from workloads.sources import SEQUENCE, TIME, TYPE, joined
 from workloads.statistics_document import StatisticsReader
-from workloads.syntax import UNITS
+from workloads.syntax import UNITS, Query
 from workloads.time_format import DIRECTIVES, TimeFormatError, time_format
 from workloads.workload import (
     NANOSECONDS,
@@ -374,3 +375,51 @@ def misspelled(key: str, document: Mapping[str, Any], known: Iterable[str]) -> b
     return document.get(key) is None and any(
         meant in (did_you_mean(str(other), known) or "") for other in document if other not in known
     )
+
+
+# --- the words of queries, by which fields are looked for that most events do not have ---
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_PATH = re.compile(r"[\w@$-]+(?:\.[\w@$-]+)*")
+
+
+def with_words(stream: Stream, queries: Iterable[Query]) -> Stream:
+    """The stream, and each of its sources, with the words of the queries over it."""
+    queries = list(queries)
+    if any(map(_returns_events, queries)):
+        return _told(stream, None)
+    found = {word for query in queries for word in _words(query.text)}
+    for condition in stream.types.values():
+        if condition is None:
+            continue
+        names = (node.name for node in ex.walk(condition) if isinstance(node, ex.Attribute))
+        found |= {word for name in names for word in (name, *name.split("."))}
+    return _told(stream, frozenset(found))
+
+
+def _told(stream: Stream, words: frozenset[str] | None) -> Stream:
+    sources = {
+        name: replace(
+            source,
+            stream=_told(source.stream, None if words is None else words | source.rename.keys()),
+        )
+        for name, source in stream.sources.items()
+    }
+    return replace(stream, words=words, sources=sources)
+
+
+def _returns_events(query: Query) -> bool:
+    output = query.output
+    if not isinstance(output, sx.Return):
+        return False
+    return any(not isinstance(i.value, ex.Attribute | ex.Literal) for i in output.items)
+
+
+def _words(text: str) -> Iterator[str]:
+    for quoted in _QUOTED.findall(text):
+        yield quoted.replace('""', '"')
+    for path in _PATH.findall(text):
+        steps = path.split(".")
+        yield from steps
+        yield path
+        yield ".".join(steps[1:])

@@ -87,7 +87,8 @@ class Component:
 
     An `optional` one may be bound to nothing: `E?` is an optional `E`, `E*` an optional `E+`. With
     an `edge`, as in `start(Speeding)`, its type is the name of a situation of the stream. Of
-    `(SEQ(B b, C c))+ g` it has what is `repeated`, and no type.
+    `(SEQ(B b, C c))+ g` it has what is `repeated`, and no type. `orders.View` is of the `source`
+    orders alone.
     """
 
     type: str
@@ -97,6 +98,7 @@ class Component:
     optional: bool = False
     edge: Edge | None = None
     repeated: Pattern | None = None
+    source: str | None = None
 
     @property
     def name(self) -> str:
@@ -285,6 +287,7 @@ class Query:
     from_first: bool = False
     empty_rows: bool = False
     into: str | None = None
+    into_only: bool = False  # its rows are no results
     skip: Skip | None = None
     text: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)

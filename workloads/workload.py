@@ -45,6 +45,8 @@ class Stream:
     missing_columns: MissingColumns = "error"
     situations: Mapping[str, DefinedSituation] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
+    # Words of the queries, among them all names of fields that they read; None where they read all.
+    words: frozenset[str] | None = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def closed(self) -> bool:

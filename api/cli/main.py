@@ -51,6 +51,7 @@ _COMMANDS = {
     "check": _Place("api.cli.commands.check", "check"),
     "describe": _Place("api.cli.commands.describe", "describe"),
     "plan": _Place("api.cli.commands.plan", "plan"),
+    "what-if": _Place("api.cli.commands.what_if", "what_if"),
     "run": _Place("api.cli.commands.run", "run", sections=True),
     "test-rules": _Place("api.cli.commands.rule_tests", "run_rule_tests"),
     "why": _Place("api.cli.commands.why", "why"),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from api.run_settings import ENDINGS
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
     from engines.execution import RunReport
-
-ENDINGS = (".parquet", ".arrow", ".csv", ".jsonl")
+    from engines.input.event_paths import EventPath
 
 
 def check_sink(path: str | Path) -> None:
@@ -36,13 +37,29 @@ def check_sink(path: str | Path) -> None:
         )
 
 
-def check_webhook(address: str, out: str | None, match: str) -> None:
+def is_source(sink: str, source: EventPath) -> bool:
+    """Whether results would be written over the file or folder that their events come from."""
+    from engines.input.event_paths import each_path
+
+    return Path(sink).resolve() in {Path(path).resolve() for path in each_path(source)}
+
+
+def check_webhook(address: str, out: str | None, match: str, is_live: bool) -> None:
     """Refuse an address that is none, and rows that are not there to be posted."""
     from api.jobs.webhook import check_address
 
     check_address(address)
-    if out is None or not out.endswith(".parquet") or match == "struct":
-        raise SheafError("--webhook posts rows of --out PATH.parquet, with --match text")
+    if match == "struct" or not (is_live or _is_parquet(out or "")):
+        raise SheafError(
+            "--webhook posts rows of --out PATH.parquet (with Spark also of a folder, PATH/), with "
+            "--match text"
+        )
+
+
+def _is_parquet(out: str) -> bool:
+    """Are rows written as Parquet, in a file or in a folder of files?"""
+    name = out.rstrip("/")
+    return name.endswith(".parquet") or (name != out and not name.endswith(ENDINGS))
 
 
 def post_rows(address: str, plan: str, report: RunReport) -> None:
@@ -50,5 +67,19 @@ def post_rows(address: str, plan: str, report: RunReport) -> None:
     from api.jobs.webhook import Webhook
 
     began = time.perf_counter()
-    Webhook(address, plan).deliver(map(Path, report.files))
+    written = map(Path, report.files)
+    files = (f for p in written for f in (sorted(p.rglob("*.parquet")) if p.is_dir() else [p]))
+    Webhook(address, plan).deliver(files)
     report.seconds["post"] = round(time.perf_counter() - began, 4)
+
+
+def batch_post(address: str, out: str, checkpoint: str) -> Callable[[int], int]:
+    """What posts the rows of a stream's batch, which may take as long as it likes.
+
+    A stream goes on under its checkpoint, so a batch that is done again has the same ids.
+    """
+    from api.jobs.webhook import Webhook
+    from engines.spark.stream.sink import files_of
+
+    webhook = Webhook(address, str(Path(checkpoint).resolve()), tries=None)
+    return lambda batch: webhook.deliver(files_of(Path(out), batch), str(batch))

@@ -1,11 +1,11 @@
-"""The client for programs that await: all that `Client` has, in the same words."""
+"""The client for programs that await; `synchronous.py` is written from it, by unasync."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike
 from pathlib import Path
@@ -19,18 +19,19 @@ from api.client import calls, tables
 from api.client.errors import JobError, UnreachableError
 from api.client.events import Event, Reader
 from api.client.plan import Plan
-from api.client.synchronous import MAX_TRIES, RETRY_SECONDS, TIMEOUT, unreachable
+from api.http.alert_schemas import AlertsOut
+from api.http.row_schemas import ResultsOut
 from api.http.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
     OperatorsOut,
     PlanSummary,
-    ResultsOut,
     TaskOut,
     WorkloadOut,
     WorkloadSummary,
 )
+from api.http.what_if_schemas import OtherWindow, WhatIfOut
 from api.run_settings import Access, MatchFormat, OnError
 from workloads.workload import OnLimit
 
@@ -38,13 +39,13 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A service, and all that it does; see `Client` for what each method is for."""
+    """A service, and all that it does; problems are raised as `ServiceError`."""
 
     def __init__(
         self,
         address: str = "http://127.0.0.1:8000",
         token: str | None = None,
-        timeout: float = TIMEOUT,
+        timeout: float = calls.TIMEOUT,
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self.address = calls.checked_address(address)
@@ -67,38 +68,49 @@ class AsyncClient:
     # Workloads
 
     async def post_workload(self, document: calls.Document) -> WorkloadOut:
+        """Check a workload and keep it: a document, its text in YAML or JSON, or a file's path."""
         return await self._send(calls.post_workload(document))
 
     async def put_workload(self, id: str, document: calls.Document) -> WorkloadOut:
+        """Change a workload: a new version, unless the latest says the same."""
         return await self._send(calls.put_workload(id, document))
 
     def workloads(self, order: tables.Order = "desc") -> AsyncIterator[WorkloadSummary]:
+        """All workloads, the newest first, or with `asc` in the order they first came."""
         return self._pages(calls.workloads(order))
 
     async def workload(self, id: str, version: int | None = None) -> WorkloadOut:
         return await self._send(calls.workload(id, version))
 
     async def workload_text(self, id: str, version: int | None = None) -> str:
+        """A workload as YAML: as it was posted, unless that was JSON."""
         return await self._send(calls.workload_text(id, version))
 
     async def delete_workload(self, id: str) -> None:
+        """Delete a workload in all its versions, and its plans; refused while jobs need them."""
         await self._send(calls.delete_workload(id))
 
     async def versions(self, id: str) -> list[WorkloadSummary]:
+        """The versions of a workload, the latest first."""
         return await self._send(calls.versions(id))
 
     async def explain(self, id: str, version: int | None = None) -> ExplainOut:
+        """Normal forms, what queries have in common, and what keeps them from sharing it."""
         return await self._send(calls.explain(id, version))
 
     # Plans
 
     async def plan(self, workload: str, **wanted: Any) -> Plan:
+        """Plan a workload: `solver`, `model`, `sharing`, `device`, `version`, `statistics`,
+        `sample`, and how that is read (`on_error`, `disorder`), as in the API."""
         return await self._send(calls.post_plan(workload, wanted))
 
     async def begin_plan(self, workload: str, **wanted: Any) -> TaskOut:
+        """Begin what `plan` does, and do not wait for it."""
         return await self._send(calls.begin_plan(workload, wanted))
 
     async def task(self, id: str) -> TaskOut:
+        """What a plan in the making is at."""
         return await self._send(calls.task(id))
 
     async def cancel_task(self, id: str) -> TaskOut:
@@ -107,13 +119,25 @@ class AsyncClient:
     def plans(
         self, workload: str | None = None, order: tables.Order = "desc"
     ) -> AsyncIterator[PlanSummary]:
+        """All plans, or those of one workload, the newest first."""
         return self._pages(calls.plans(workload, order))
 
     async def get_plan(self, id: str) -> Plan:
         return await self._send(calls.plan(id))
 
     async def delete_plan(self, id: str) -> None:
+        """Delete a plan; refused while jobs need it."""
         await self._send(calls.delete_plan(id))
+
+    async def what_if(
+        self, id: str, without: Sequence[str] = (), windows: Mapping[str, str] | None = None
+    ) -> WhatIfOut:
+        """What a plan would cost without some queries, or with other windows, such as `5 min`."""
+        return await self._send(calls.what_if(id, without, windows or {}))
+
+    async def windows(self, id: str, query: str) -> list[OtherWindow]:
+        """What it would cost if a query had the window of another, the cheapest first."""
+        return await self._send(calls.windows(id, query))
 
     # Jobs
 
@@ -132,8 +156,15 @@ class AsyncClient:
         threads: int | None = None,
         match: MatchFormat | None = None,
         access: Access | None = None,
+        tables: bool = False,
         **wanted: Any,
     ) -> JobOut:
+        """Run a plan over events: `mode`, `engine`, `device`, `master`, `stream` as in the API.
+
+        The options are those of `sheaf run`; one that the engine cannot honour is refused, with the
+        reason. Paths are as the service sees them. A request that is sent again because nobody
+        answered launches nothing twice.
+        """
         options = {
             "on_error": on_error,
             "disorder": disorder,
@@ -144,6 +175,7 @@ class AsyncClient:
             "threads": threads,
             "match": match,
             "access": access,
+            "tables": tables or None,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return await self._send(call, again=True)
@@ -151,24 +183,34 @@ class AsyncClient:
     def jobs(
         self, status: str | None = None, order: tables.Order = "desc"
     ) -> AsyncIterator[JobOut]:
+        """All jobs, or those of one status, the newest first."""
         return self._pages(calls.jobs(status, order))
 
     async def job(self, id: str) -> JobOut:
         return await self._send(calls.job(id))
 
     async def operators(self, id: str) -> OperatorsOut:
+        """The operators of a job's plan, with rows in and out and state so far."""
         return await self._send(calls.operators(id))
 
+    async def alerts(self, id: str) -> AlertsOut:
+        """How many rows each query of a job gave, by day, the noisiest query first."""
+        return await self._send(calls.alerts(id))
+
     async def log(self, id: str) -> str:
+        """What the job's process printed."""
         return await self._send(calls.log(id))
 
     async def cancel(self, id: str) -> JobOut:
+        """End a job that waits or runs; one that is over stays as it is."""
         return await self._send(calls.cancel(id))
 
     async def delete_job(self, id: str) -> None:
+        """Delete a job that is over, with its results."""
         await self._send(calls.delete_job(id))
 
     async def change_plan(self, id: str, plan: str) -> JobChanged:
+        """Have a stream go on with another plan, from the end of its batch."""
         return await self._send(calls.change_plan(id, plan))
 
     async def wait(
@@ -177,6 +219,7 @@ class AsyncClient:
         seconds: float | None = None,
         progress: Callable[[JobOut], None] = lambda job: None,
     ) -> JobOut:
+        """The job when it has succeeded; raises `JobError` if it does not, or not in time."""
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             job = await self.job(id)
@@ -185,11 +228,12 @@ class AsyncClient:
                 return tables.succeeded(job)
             if end is not None and time.monotonic() > end:
                 raise JobError(f"{id} is still {job.status} after {seconds:g} s")
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(calls.RETRY_SECONDS)
 
     async def follow(
         self, id: str, rows: bool = True, last: str | None = None
     ) -> AsyncIterator[Event]:
+        """The job as it happens, up to its end; goes on by itself where the connection breaks."""
         tries = 0
         while True:
             try:
@@ -200,12 +244,12 @@ class AsyncClient:
                     if event.name == "end":
                         return
             except UnreachableError:
-                if tries == MAX_TRIES:
+                if tries == calls.MAX_TRIES:
                     raise
             tries += 1
-            if tries > MAX_TRIES:
+            if tries > calls.MAX_TRIES:
                 raise UnreachableError(f"{self.address} ends the stream of {id} again and again")
-            await asyncio.sleep(RETRY_SECONDS * tries)
+            await asyncio.sleep(calls.RETRY_SECONDS * tries)
 
     # Results
 
@@ -219,6 +263,7 @@ class AsyncClient:
         sort: tables.Sort | None = None,
         order: tables.Order | None = None,
     ) -> ResultsOut:
+        """A page of what a job found; `key`, `sort` and `order` as in the API."""
         return await self._send(calls.results(id, query, offset, limit, key, sort, order))
 
     async def rows(
@@ -229,6 +274,7 @@ class AsyncClient:
         page: int = 10_000,
         key: str | None = None,
     ) -> AsyncIterator[Mapping[str, Any]]:
+        """The rows of a kind, page by page."""
         offset = 0
         while found := tables.page_of(await self.results(id, query, offset, page, key), kind):
             for row in found:
@@ -242,6 +288,7 @@ class AsyncClient:
         query: str | None = None,
         key: str | None = None,
     ) -> pa.Table:
+        """The rows of a kind as an Arrow table; the kind can be left out where there is one."""
         return tables.from_arrow(await self._send(calls.results_as(id, "arrow", kind, query, key)))
 
     async def download(
@@ -252,6 +299,7 @@ class AsyncClient:
         query: str | None = None,
         key: str | None = None,
     ) -> int:
+        """The rows of a kind in a file, `.csv`, `.parquet` or `.arrow`; gives its size in bytes."""
         path = Path(path)
         call = calls.results_as(id, tables.format_of(path), kind, query, key)
         size = 0
@@ -262,6 +310,7 @@ class AsyncClient:
         return size
 
     async def is_ready(self) -> bool:
+        """Whether the service takes jobs."""
         try:
             await self._send(calls.ready())
         except UnreachableError:
@@ -279,8 +328,8 @@ class AsyncClient:
                 return calls.answered(await self._http.request(**arguments))
             except httpx.TransportError as error:
                 if not left:
-                    raise UnreachableError(unreachable(self.address, error)) from error
-                await asyncio.sleep(RETRY_SECONDS)
+                    raise calls.unreachable(self.address, error) from error
+                await asyncio.sleep(calls.RETRY_SECONDS)
         raise AssertionError
 
     async def _pages(self, call: calls.Call[list[T]]) -> AsyncIterator[T]:
@@ -297,13 +346,15 @@ class AsyncClient:
         self, call: calls.Call[Any], quiet: float | None = None
     ) -> AsyncIterator[httpx.Response]:
         try:
-            timeout = self._http.timeout if quiet is None else httpx.Timeout(TIMEOUT, read=quiet)
+            timeout = (
+                self._http.timeout if quiet is None else httpx.Timeout(calls.TIMEOUT, read=quiet)
+            )
             async with self._http.stream(**call.arguments(), timeout=timeout) as response:
                 if response.is_error:
                     await response.aread()
                 yield calls.answered(response)
         except httpx.TransportError as error:
-            raise UnreachableError(unreachable(self.address, error)) from error
+            raise calls.unreachable(self.address, error) from error
 
     async def _events(self, id: str, last: str | None, rows: bool) -> AsyncIterator[Event]:
         reader = Reader()

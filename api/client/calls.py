@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,25 +13,30 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, TypeAdapter
 
-from api.client.errors import ClientError, ServiceError
+from api.client.errors import ClientError, ServiceError, UnreachableError
 from api.client.plan import Plan
+from api.http.alert_schemas import AlertsOut
+from api.http.row_schemas import ResultsOut
 from api.http.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
     OperatorsOut,
     PlanSummary,
-    ResultsOut,
     TaskOut,
     WorkloadOut,
     WorkloadSummary,
 )
+from api.http.what_if_schemas import OtherWindow, WhatIfOut
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 Document = Mapping[str, Any] | str | Path
 LATER = {"prefer": "respond-async"}  # RFC 7240
+TIMEOUT = 120.0  # seconds; a large workload may take a minute to plan
+RETRY_SECONDS = 0.3  # between looks at a job
+MAX_TRIES = 5  # to go on following a job after the connection broke
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,9 @@ def _at(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
+_FILES = (".yaml", ".yml", ".json", ".sql")
+
+
 def _body(document: Document) -> dict[str, Any]:
     """A workload as it is sent: a document, the text of one, or the path of a file."""
     if isinstance(document, Mapping):
@@ -118,9 +126,14 @@ def _body(document: Document) -> dict[str, Any]:
             "content": json.dumps(dict(document)).encode(),
             "headers": {"content-type": "application/json"},
         }
-    text = document.read_text() if isinstance(document, Path) else document
-    if "\n" not in text and Path(text).suffix in (".yaml", ".yml", ".json"):
-        text = Path(text).read_text()
+    path, text = document if isinstance(document, Path) else None, str(document)
+    if path is None and "\n" not in text and Path(text).suffix in _FILES:
+        path = Path(text)
+    if path is not None:
+        text = path.read_text()
+    if path is not None and path.suffix == ".sql":  # whose name the text does not say
+        headers, params = {"content-type": "application/sql"}, {"name": path.stem}
+        return {"content": text.encode(), "headers": headers, "params": params}
     return {"content": text.encode(), "headers": {"content-type": "application/yaml"}}
 
 
@@ -161,7 +174,7 @@ def _path(given: object, what: str) -> str:
 
 
 def _paths(given: object, what: str) -> str | dict[str, str]:
-    """The same of several sources, by their names."""
+    """A path as the service sees it, or of several sources theirs by name."""
     if isinstance(given, Mapping):
         return {str(name): _path(path, what) for name, path in given.items()}
     return _path(given, what)
@@ -197,6 +210,15 @@ def plan(id: str) -> Call[Plan]:
     return Call("GET", _at("plans", id), _one(Plan))
 
 
+def what_if(id: str, without: Sequence[str], windows: Mapping[str, str]) -> Call[WhatIfOut]:
+    asked = {"without": list(without), "windows": dict(windows)}
+    return Call("POST", _at("plans", id, "what-if"), _one(WhatIfOut), json=asked)
+
+
+def windows(id: str, query: str) -> Call[list[OtherWindow]]:
+    return Call("GET", _at("plans", id, "windows"), _many(OtherWindow), {"query": query})
+
+
 def launch(
     plan: str, source: object, sink: object, wanted: Mapping[str, Any], key: str
 ) -> Call[JobOut]:
@@ -217,6 +239,10 @@ def job(id: str) -> Call[JobOut]:
 
 def operators(id: str) -> Call[OperatorsOut]:
     return Call("GET", _at("jobs", id, "operators"), _one(OperatorsOut))
+
+
+def alerts(id: str) -> Call[AlertsOut]:
+    return Call("GET", _at("jobs", id, "alerts"), _one(AlertsOut))
 
 
 def log(id: str) -> Call[str]:
@@ -279,6 +305,11 @@ def results_as(
 
 def ready() -> Call[None]:
     return Call("GET", "/readyz", _nothing)
+
+
+def unreachable(address: str, error: httpx.TransportError) -> UnreachableError:
+    said = str(error) or type(error).__name__
+    return UnreachableError(f"nobody answers at {address}: {said}; is `sheaf serve` running there?")
 
 
 def checked_address(address: str) -> str:

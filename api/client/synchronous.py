@@ -1,10 +1,10 @@
-"""The client for programs that wait for each answer."""
+"""The client for programs that wait for each answer; unasync writes it from the other."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -18,25 +18,23 @@ from api.client import calls, tables
 from api.client.errors import JobError, UnreachableError
 from api.client.events import Event, Reader
 from api.client.plan import Plan
+from api.http.alert_schemas import AlertsOut
+from api.http.row_schemas import ResultsOut
 from api.http.schemas import (
     ExplainOut,
     JobChanged,
     JobOut,
     OperatorsOut,
     PlanSummary,
-    ResultsOut,
     TaskOut,
     WorkloadOut,
     WorkloadSummary,
 )
+from api.http.what_if_schemas import OtherWindow, WhatIfOut
 from api.run_settings import Access, MatchFormat, OnError
 from workloads.workload import OnLimit
 
 T = TypeVar("T")
-
-TIMEOUT = 120.0  # seconds; a large workload may take a minute to plan
-RETRY_SECONDS = 0.3  # between looks at a job
-MAX_TRIES = 5  # to go on following a job after the connection broke
 
 
 class Client:
@@ -46,7 +44,7 @@ class Client:
         self,
         address: str = "http://127.0.0.1:8000",
         token: str | None = None,
-        timeout: float = TIMEOUT,
+        timeout: float = calls.TIMEOUT,
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self.address = calls.checked_address(address)
@@ -107,7 +105,7 @@ class Client:
         return self._send(calls.post_plan(workload, wanted))
 
     def begin_plan(self, workload: str, **wanted: Any) -> TaskOut:
-        """The same without waiting for it."""
+        """Begin what `plan` does, and do not wait for it."""
         return self._send(calls.begin_plan(workload, wanted))
 
     def task(self, id: str) -> TaskOut:
@@ -130,6 +128,16 @@ class Client:
         """Delete a plan; refused while jobs need it."""
         self._send(calls.delete_plan(id))
 
+    def what_if(
+        self, id: str, without: Sequence[str] = (), windows: Mapping[str, str] | None = None
+    ) -> WhatIfOut:
+        """What a plan would cost without some queries, or with other windows, such as `5 min`."""
+        return self._send(calls.what_if(id, without, windows or {}))
+
+    def windows(self, id: str, query: str) -> list[OtherWindow]:
+        """What it would cost if a query had the window of another, the cheapest first."""
+        return self._send(calls.windows(id, query))
+
     # Jobs
 
     def launch(
@@ -147,6 +155,7 @@ class Client:
         threads: int | None = None,
         match: MatchFormat | None = None,
         access: Access | None = None,
+        tables: bool = False,
         **wanted: Any,
     ) -> JobOut:
         """Run a plan over events: `mode`, `engine`, `device`, `master`, `stream` as in the API.
@@ -165,6 +174,7 @@ class Client:
             "threads": threads,
             "match": match,
             "access": access,
+            "tables": tables or None,
         }
         call = calls.launch(plan, source, sink, {**options, **wanted}, secrets.token_hex(16))
         return self._send(call, again=True)
@@ -179,6 +189,10 @@ class Client:
     def operators(self, id: str) -> OperatorsOut:
         """The operators of a job's plan, with rows in and out and state so far."""
         return self._send(calls.operators(id))
+
+    def alerts(self, id: str) -> AlertsOut:
+        """How many rows each query of a job gave, by day, the noisiest query first."""
+        return self._send(calls.alerts(id))
 
     def log(self, id: str) -> str:
         """What the job's process printed."""
@@ -211,7 +225,7 @@ class Client:
                 return tables.succeeded(job)
             if end is not None and time.monotonic() > end:
                 raise JobError(f"{id} is still {job.status} after {seconds:g} s")
-            time.sleep(RETRY_SECONDS)
+            time.sleep(calls.RETRY_SECONDS)
 
     def follow(self, id: str, rows: bool = True, last: str | None = None) -> Iterator[Event]:
         """The job as it happens, up to its end; goes on by itself where the connection breaks."""
@@ -225,12 +239,12 @@ class Client:
                     if event.name == "end":
                         return
             except UnreachableError:
-                if tries == MAX_TRIES:
+                if tries == calls.MAX_TRIES:
                     raise
             tries += 1
-            if tries > MAX_TRIES:
+            if tries > calls.MAX_TRIES:
                 raise UnreachableError(f"{self.address} ends the stream of {id} again and again")
-            time.sleep(RETRY_SECONDS * tries)
+            time.sleep(calls.RETRY_SECONDS * tries)
 
     # Results
 
@@ -307,8 +321,8 @@ class Client:
                 return calls.answered(self._http.request(**arguments))
             except httpx.TransportError as error:
                 if not left:
-                    raise UnreachableError(unreachable(self.address, error)) from error
-                time.sleep(RETRY_SECONDS)
+                    raise calls.unreachable(self.address, error) from error
+                time.sleep(calls.RETRY_SECONDS)
         raise AssertionError
 
     def _pages(self, call: calls.Call[list[T]]) -> Iterator[T]:
@@ -324,21 +338,18 @@ class Client:
         self, call: calls.Call[Any], quiet: float | None = None
     ) -> Iterator[httpx.Response]:
         try:
-            timeout = self._http.timeout if quiet is None else httpx.Timeout(TIMEOUT, read=quiet)
+            timeout = (
+                self._http.timeout if quiet is None else httpx.Timeout(calls.TIMEOUT, read=quiet)
+            )
             with self._http.stream(**call.arguments(), timeout=timeout) as response:
                 if response.is_error:
                     response.read()
                 yield calls.answered(response)
         except httpx.TransportError as error:
-            raise UnreachableError(unreachable(self.address, error)) from error
+            raise calls.unreachable(self.address, error) from error
 
     def _events(self, id: str, last: str | None, rows: bool) -> Iterator[Event]:
         reader = Reader()
         with self._stream(calls.events(id, last, rows), tables.READ_TIMEOUT_SECONDS) as response:
             for line in response.iter_lines():
                 yield from reader.line(line)
-
-
-def unreachable(address: str, error: httpx.TransportError) -> str:
-    said = str(error) or type(error).__name__
-    return f"nobody answers at {address}: {said}; is `sheaf serve` running there?"

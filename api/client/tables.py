@@ -11,7 +11,8 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from api.client.errors import ClientError, JobError
-from api.http.schemas import JobOut, ResultsOut
+from api.http.row_schemas import ResultsOut
+from api.http.schemas import JobOut
 
 Kind = OneOf["aggregates", "matches"]
 Order = OneOf["asc", "desc"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,8 @@ import pyarrow.compute as pc
 from engines.input.column_types import SpoiltColumn
 from engines.input.csv_records import likely_delimiter, split_header
 from engines.input.event_files import EventFile, LinesFile, ParquetFile, open_lines, open_parquet
-from engines.input.event_table import column_kinds, format_of, is_list, list_files
+from engines.input.event_table import column_kinds, find_files, format_of, is_list
+from engines.input.lake_tables import EventFiles
 from engines.input.text_bytes import sample, untold
 from engines.limits import EventsError
 from workloads.workload import AttributeKind, Stream
@@ -20,6 +22,7 @@ from workloads.workload import AttributeKind, Stream
 SAMPLE_ROWS = 20_000
 EXAMPLES = 5
 LONGEST_EXAMPLE = 60  # characters
+_FRACTION = re.compile(r"(?:\.0+|(\.\d*?[1-9])0+)(?!\d)")  # of a second, with noughts behind it
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,9 @@ class EventsProfile:
 
 def profile_events(path: str) -> EventsProfile:
     """What is in the files that a path stands for, by the first rows of the first of them."""
-    files = list_files(path)
-    file = _opened(files[0])
+    found = find_files(path)
+    files = found.names
+    file = _opened(files[0], replace(found, names=files[:1]))
     tables: list[pa.Table] = []
     rows = faults = 0
     for table, _, wrong in file.read(file.schema, SAMPLE_ROWS):
@@ -82,11 +86,10 @@ def profile_events(path: str) -> EventsProfile:
     return EventsProfile(path, len(files), table, columns, faults, is_whole)
 
 
-def _opened(file: str) -> EventFile:
+def _opened(file: str, found: EventFiles) -> EventFile:
     unknown = Stream(time="")  # nobody knows yet which column has the time
     if format_of(file) == "parquet":
-        schema, keys = open_parquet([file], None)[file]
-        return ParquetFile(file, schema, keys, untold, unknown)
+        return ParquetFile(file, *open_parquet(found)[file], untold, unknown)
     if format_of(file) == "csv":
         header, _ = split_header(sample(file, quotes=True)[0])
         return open_lines(file, replace(unknown, delimiter=likely_delimiter(header)), untold)
@@ -103,7 +106,8 @@ def _profile(name: str, column: pa.ChunkedArray, spoilt: SpoiltColumn | None) ->
         return _of_nested(name, column, list(shown))
     values, numbers = counts.field("values"), counts.field("counts").to_numpy()
     usual = np.argsort(-numbers, kind="stable")[:EXAMPLES]
-    examples = tuple(shown_value(values[int(i)]) for i in usual)
+    # Times hardly ever come twice: the first and the last say more.
+    examples = () if kind == "time" else tuple(shown_value(values[int(i)]) for i in usual)
     if kind in ("int", "float", "time") and len(values) and not is_list(column.type):
         ends = pc.min_max(column)
         least, most = shown_value(ends["min"]), shown_value(ends["max"])
@@ -121,7 +125,8 @@ def _of_nested(name: str, column: pa.ChunkedArray, shown: list[str]) -> ColumnPr
 
 def shown_value(value: pa.Scalar) -> str:
     """A value as people read it, cut where it is long."""
-    text = _plain(value.as_py()) if not pa.types.is_temporal(value.type) else str(value)
+    is_time = pa.types.is_temporal(value.type)
+    text = _FRACTION.sub(r"\1", str(value)) if is_time else _plain(value.as_py())
     return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…"
 
 

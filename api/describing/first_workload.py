@@ -38,6 +38,8 @@ LISTED_TYPES = 40
 _WINDOWS = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 6 * 3_600, 86_400, 7 * 86_400)  # seconds
 _UNITS = ((86_400, "days", "day"), (3_600, "hours", "hour"), (60, "min", "min"), (1, "s", "s"))
 DEFAULT_WINDOW = 600
+MOSTLY = 0.5  # part of a type's events that have a number
+RARELY = 0.05  # of the most frequent pair: one that has numbers is taken if it is not so rare
 GAP_QUANTILE = 0.9  # of the gaps between the two events fit into the window
 
 Int64s = npt.NDArray[np.int64]
@@ -98,7 +100,8 @@ def first_workload(profile: EventsProfile, name: str = "my_workload") -> FirstWo
         number = number or profile.column(column.name)
     if profile.faults:
         notes.append(f"{profile.faults:,} rows could not be read")
-    pair, window = _frequent_pair(profile, time, type_, key)
+    pair, window, has_number = _frequent_pair(profile, time, type_, key, number)
+    number = number if has_number else None
     text = _text(name, profile, time, type_, key, number, pair, window)
     first, last = _span(time)
     return FirstWorkload(
@@ -121,20 +124,22 @@ def _words(name: str) -> str:
     return re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
-def find_time(profile: EventsProfile) -> TimeColumn | None:
-    """The column that is most likely the time."""
+def find_time(profile: EventsProfile, named: str | None = None) -> TimeColumn | None:
+    """The column that is most likely the time, or the one that is `named`."""
     found: list[tuple[float, TimeColumn]] = []
     for column in profile.columns:
+        if named not in (None, column.name):
+            continue
         values = profile.table.column(column.name).combine_chunks()
         read = _as_time(column, values)
         if read is None:
             continue
-        named = bool(_TIMES.search(_words(column.name)))
+        is_named = named is not None or bool(_TIMES.search(_words(column.name)))
         steps = np.diff(read.nanoseconds)
         ordered = bool(len(steps)) and float(np.mean(steps >= 0)) > 0.95
-        if read.is_guess and not named and not (ordered and column.distinct > 1):
+        if read.is_guess and not is_named and not (ordered and column.distinct > 1):
             continue
-        score = 4 * (not read.is_guess) + 2 * named + ordered - 2 * (column.nulls > 0)
+        score = 4 * (not read.is_guess) + 2 * is_named + ordered - 2 * (column.nulls > 0)
         found.append((score, read))
     return max(found, key=lambda each: each[0])[1] if found else None
 
@@ -221,36 +226,47 @@ def _frequent_pair(
     time: TimeColumn | None,
     type_: ColumnProfile | None,
     key: ColumnProfile | None,
-) -> tuple[tuple[str, str], int]:
-    """Two types that often follow each other for one key, and seconds in which they mostly do."""
+    number: ColumnProfile | None,
+) -> tuple[tuple[str, str], int, bool]:
+    """Two types that often follow each other for one key, and seconds in which they mostly do.
+
+    Of the second most events have the number, where there are such types; the last says whether.
+    """
     if type_ is None or time is None or time.format is not None:
         usual = type_.examples[:2] if type_ else ("Event", "Event")
-        return (usual[0], usual[-1]), DEFAULT_WINDOW
+        return (usual[0], usual[-1]), DEFAULT_WINDOW, True
     columns = [profile.table.column(c.name) for c in (type_, *([key] if key else []))]
     valid = pc.is_valid(profile.table.column(time.name))
     for column in columns:
         valid = pc.and_(valid, pc.is_valid(column))
     kept = valid.to_numpy()
     if not kept.any():
-        return (type_.examples[0], type_.examples[-1]), DEFAULT_WINDOW
+        return (type_.examples[0], type_.examples[-1]), DEFAULT_WINDOW, True
     has_time = pc.is_valid(profile.table.column(time.name)).to_numpy()
     times = time.nanoseconds[kept[has_time]]
     codes = [pc.dictionary_encode(c.filter(valid).combine_chunks()) for c in columns]
     types = codes[0].indices.to_numpy()
+    many = len(codes[0].dictionary)
+    numbered = np.ones(many, np.bool_)
+    if number is not None:
+        given = pc.is_valid(profile.table.column(number.name)).filter(valid).to_numpy()
+        numbered = np.bincount(types, given, many) > MOSTLY * np.bincount(types, minlength=many)
     keys = codes[1].indices.to_numpy() if key else np.zeros(len(types), np.int64)
     order = np.lexsort((times, keys))
     types, keys, times = types[order], keys[order], times[order]
     follows = (keys[1:] == keys[:-1]) & (types[1:] != types[:-1]) & (times[1:] > times[:-1])
     if not follows.any():
-        return (type_.examples[0], type_.examples[-1]), DEFAULT_WINDOW
-    many = len(codes[0].dictionary)
+        return (type_.examples[0], type_.examples[-1]), DEFAULT_WINDOW, True
     pairs = types[:-1].astype(np.int64) * many + types[1:]
-    often = int(np.argmax(np.bincount(pairs[follows])))
+    counts = np.bincount(pairs[follows], minlength=many * many)
+    summed = counts * np.tile(numbered, many)
+    often = int(np.argmax(summed if summed.max() > RARELY * counts.max() else counts))
     gaps = np.diff(times)[follows & (pairs == often)] / 10**9
     wanted = float(np.quantile(gaps, GAP_QUANTILE))
     window = next((seconds for seconds in _WINDOWS if seconds > wanted), _WINDOWS[-1])
     names = codes[0].dictionary.to_pylist()
-    return (names[often // many], names[often % many]), window
+    first, second = often // many, often % many
+    return (names[first], names[second]), window, bool(numbered[second])
 
 
 def _text(
@@ -281,7 +297,7 @@ def _text(
     else:
         lines.append("  types:")
         lines.append(f"    Event: {yaml_name(print_path(column) + ' IS NOT NULL')}")
-    if sequence := _sequence(profile, {column}):
+    if sequence := find_sequence(profile, {column}):
         lines.append(f"  sequence: {yaml_name(sequence)}   # the order of simultaneous events")
     if any(each.spoilt for each in profile.columns):  # with one, all that queries read are declared
         lines.append("  attributes:")
@@ -297,7 +313,7 @@ def _text(
     return "\n".join([*lines, "queries:", "  - |", *(f"    {line}" for line in query), ""])
 
 
-def _sequence(profile: EventsProfile, taken: set[str]) -> str | None:
+def find_sequence(profile: EventsProfile, taken: set[str]) -> str | None:
     """A column of sequence numbers, by its name and its values."""
     rows = profile.table.num_rows
     for column in profile.columns:

@@ -44,7 +44,7 @@ def describe_events(path: str) -> dict[str, Any]:
 
 
 def describe_under(path: str, roots: Sequence[str]) -> dict[str, Any]:
-    """The same of events that lie under the roots."""
+    """`describe_events` of events that lie under the roots."""
     Roots([Path(folder) for folder in roots]).check_source(path)
     return describe_events(path)
 

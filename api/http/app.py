@@ -10,6 +10,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
+from api.connections import read_connections
 from api.http import pages, problems
 from api.http.metrics import Metrics
 from api.http.middleware.admission import Admission
@@ -20,10 +21,12 @@ from api.http.middleware.request_log import RequestLog
 from api.http.middleware.tokens import Access
 from api.http.middleware.traces import Traces
 from api.http.routes import (
+    alerts,
     events,
     health,
     indexes,
     jobs,
+    named_connections,
     plans,
     results,
     tasks,
@@ -56,6 +59,7 @@ fetch the results. Errors are `application/problem+json` with a stable `type`.
 def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND) -> FastAPI:
     """The service; `worker` is the command that does a job in a process of its own."""
     settings = settings or from_environment()
+    connections = read_connections(settings.connections)
     jobs_folder = settings.data / "jobs"
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)  # results are nobody else's
     jobs_folder.mkdir(exist_ok=True)
@@ -93,6 +97,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
         metrics.batch,
         settings.job_memory,
         settings.token_queued,
+        settings.connections,
     )
 
     builds = IndexBuilds(settings.data / "indexes")
@@ -125,6 +130,7 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.state.indexes = builds
     app.state.closing = threading.Event()  # set when the service stops: what is open is to end
     app.state.settings = settings
+    app.state.connections = connections
     app.state.metrics = metrics
     app.state.roots = roots
     app.state.uploads = uploads
@@ -143,7 +149,20 @@ def create_app(settings: Settings | None = None, worker: Sequence[str] = COMMAND
     app.add_middleware(RequestLog, metrics=metrics)
     if tracing is not None:
         app.add_middleware(Traces, tracing=tracing)
-    parts = (workloads, plans, what_if, tasks, jobs, results, why, indexes, events, health)
+    parts = (
+        workloads,
+        plans,
+        what_if,
+        tasks,
+        jobs,
+        results,
+        alerts,
+        why,
+        indexes,
+        named_connections,
+        events,
+        health,
+    )
     for module in parts:
         app.include_router(module.router, responses=problems.responses("invalid-request"))
     pages.install(app)

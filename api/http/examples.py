@@ -368,6 +368,20 @@ OPERATORS: dict[str, Any] = {
             "new": {"abandoned": "NEG(c, !b)"},
         }
     ],
+    "read": {"bytes": 2_460_000, "row_groups": 6, "of": 123, "events": 98_304},
+    "access": {
+        "method": "index",
+        "why": "6 of 123 row groups can matter, by the statistics in their files",
+        "by": ["footers"],
+        "row_groups": 6,
+        "of": 123,
+        "bytes": 2_460_000,
+        "of_bytes": 50_900_000,
+        "events": 98_304,
+        "of_events": 2_000_000,
+    },
+    "access_text": "index (footers): 6 of 123 row groups, 4.9 % of 2,000,000 events, 2.46 MB of "
+    "50.9 MB",
     "gone": {},
 }
 JOB_CHANGED: dict[str, Any] = {
@@ -403,6 +417,22 @@ RESULTS: dict[str, Any] = {
             "end": 900,
             "time": 300_900,
             "match": {"c": {"item": "case", "price": 9.5}},
+        }
+    ],
+}
+
+ALERTS: dict[str, Any] = {
+    "job": JOB["id"],
+    "alerts": 6,
+    "days": ["2025-03-01", "2025-03-02", "2025-03-04"],
+    "rules": [
+        {
+            "query": "paid",
+            "title": "Paid",
+            "level": "low",
+            "tags": None,
+            "alerts": 4,
+            "by_day": {"2025-03-01": 1, "2025-03-02": 2, "2025-03-04": 1},
         }
     ],
 }

@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 class Plain(logging.Formatter):
-    """The same for people, with what was given besides at the end."""
+    """Lines of a log for people, with what was given besides at the end."""
 
     def format(self, record: logging.LogRecord) -> str:
         given = {k: v for k, v in vars(record).items() if k not in _USUAL and v is not None}

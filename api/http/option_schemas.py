@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.run_settings import RunSettings
+from api.run_settings import ACCESS, RunSettings
 from workloads.workload import OnLimit
 
 
@@ -57,12 +57,20 @@ class RunSettingsIn(BaseModel):
         "for each name of RETURN. Jobs over stored events.",
     )
 
-    access: OneOf["auto", "scan", "index"] = Field(
+    access: str = Field(
         default="auto",
+        pattern=f"^({ACCESS})$",
         description="How stored events are read: all of them (scan), only row groups that can "
-        "matter (index), or what is cheaper. Jobs over stored events.",
+        "matter (index), or what is cheaper (auto). With index:A,b indexes are asked for the "
+        "events of these components, and of no others. Jobs over stored events.",
+    )
+
+    tables: bool = Field(
+        default=False,
+        description="Whether each query has a file of its own beside the sink's, with the columns "
+        "that it names: `found.NAME.parquet` beside `found.parquet`. Jobs over stored events.",
     )
 
     def settings(self) -> RunSettings:
-        """The same for those who run a plan."""
+        """These options as a run takes them."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettingsIn.model_fields})

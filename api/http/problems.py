@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
+from api.connections import NoConnectionError
 from api.jobs.roots import NoEventsError, OutsideRootsError
 from api.jobs.webhook import WebhookError
 from api.planning.process_pool import BusyError, TooLongError, TooMuchMemoryError
@@ -271,6 +272,7 @@ def install(app: FastAPI) -> None:
             (OutsideRootsError, "path-not-allowed"),
             (WebhookError, "invalid-request"),
             (NoEventsError, "source-not-found"),
+            (NoConnectionError, "source-not-found"),
             (OptionError, "invalid-request"),
             (WhatIfError, "invalid-request"),
             (TooManyQueriesError, "too-many-queries"),

@@ -184,12 +184,12 @@ class GroupOut(BaseModel):
     device: OneOf["cpu", "opencl"] = Field(default="cpu", description="What it computes on.")
     why: str
     segments: list[list[str]] | None = None
-    tree: dict[str, Any] | None = None
+    tree: dict[str, Any] | None = Field(
+        default=None,
+        description="The tree of its query, or of each by name where the group has several.",
+    )
     uses: dict[str, list[int]] | None = Field(
         default=None, description="The segments, by number, that each query is made of."
-    )
-    trees: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="The tree of each query, where the group has several."
     )
     cost: CostOut | None = Field(
         default=None, description="What the group takes, and its queries one by one."
@@ -336,6 +336,9 @@ class StreamIn(_In):
     finish: bool = Field(
         default=False, description="After `once`: no more will come, so give the rows that wait."
     )
+    light: bool = Field(
+        default=False, description="Keep the light index of files of rows, to read them as events."
+    )
 
 
 class JobIn(RunSettingsIn):
@@ -411,6 +414,12 @@ class StreamOut(BaseModel):
     restarts: int = Field(description="How often its process had to be started again.")
     batch: int | None = Field(default=None, description="The number of the last batch.")
     batch_seconds: float | None = None
+    batch_p50: float | None = Field(
+        default=None, description="Half of the last 500 batches took at most so many seconds."
+    )
+    batch_p99: float | None = Field(
+        default=None, description="99 of 100 of the last 500 batches took at most so many seconds."
+    )
     until: int | str | None = Field(
         default=None, description="The time up to which all results are given."
     )
@@ -500,6 +509,13 @@ class OperatorsOut(BaseModel):
         default=[],
         description="Trees that were chosen on the events or changed: old and new, and why.",
     )
+    read: dict[str, int] = Field(
+        default={}, description="Bytes, row groups and events that were read, once it is over."
+    )
+    access: dict[str, Any] = Field(
+        default={}, description="What of the events was read, and why, as in plans."
+    )
+    access_text: str | None = Field(default=None, description="That in a sentence.")
 
 
 class ProgressOut(BaseModel):
@@ -544,7 +560,7 @@ class JobOut(BaseModel):
         description="What is odd about the events, such as a type that a query asks for and none "
         "of them has.",
     )
-    options: dict[str, str | int] = Field(
+    options: dict[str, str | bool | int] = Field(
         default={}, description="Those of its run that are not as usual: `on_error` and so on."
     )
     stopped: dict[str, str] | None = Field(
@@ -553,36 +569,3 @@ class JobOut(BaseModel):
     dropped: dict[str, int] | None = Field(
         default=None, description="Partial matches that were dropped at a limit, by query."
     )
-
-
-class AggregateRow(BaseModel):
-    query: str
-    key: dict[str, Any] | None
-    time: int | str
-    seq: int | None
-    aggregate: str
-    value: float | None
-    count: int | None
-    exact: bool
-
-
-class MatchRow(BaseModel):
-    query: str
-    key: dict[str, Any] | None
-    start: int | str
-    end: int | str
-    time: int | str
-    match: dict[str, Any]
-
-
-class ResultsOut(BaseModel):
-    """A page of a job's results: rows `offset` to `offset + limit` of each kind."""
-
-    model_config = ConfigDict(json_schema_extra={"example": examples.RESULTS})
-
-    job: str
-    total: dict[str, int] = Field(description="Rows of each kind, of all pages together.")
-    offset: int
-    limit: int
-    aggregates: list[AggregateRow]
-    matches: list[MatchRow]

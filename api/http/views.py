@@ -12,20 +12,18 @@ from pydantic import BaseModel
 
 from api.cli.terminal.values import rows
 from api.http.place_schemas import Events, Location
+from api.http.row_schemas import AggregateRow, MatchRow, ResultsOut
 from api.http.schemas import (
-    AggregateRow,
     CostOut,
     GroupStateOut,
     HoldingOut,
     JobOut,
-    MatchRow,
     OperatorCounts,
     OperatorsOut,
     PlanOut,
     PlanSummary,
     ProgressOut,
     QueryOut,
-    ResultsOut,
     StreamOut,
     TaskOut,
     TreeDecision,
@@ -43,6 +41,7 @@ from api.planning.tasks import Task
 from api.store import StoredPlan, StoredWorkload
 from api.store.workloads import title_of
 from engines.input.event_paths import EventPath
+from optimizer.explain.access_text import access_text
 from optimizer.ir.query import Aggregation, Query
 from optimizer.plan.window_texts import shown_pattern, shown_window
 
@@ -231,6 +230,9 @@ def operators_out(
         unclaimed_seconds=report.get("unclaimed_seconds"),
         fallbacks=report.get("fallbacks") or [],
         trees=[TreeDecision(**tree) for tree in report.get("trees") or ()],
+        read=report.get("read") or {},
+        access=report.get("access") or {},
+        access_text=access_text(report["access"]) if report.get("access") else None,
     )
 
 
@@ -240,6 +242,7 @@ def _stream_out(account: JobAccount, restarts: int) -> StreamOut:
     out = StreamOut(**sums, restarts=restarts)
     if last is not None:
         out.batch, out.batch_seconds, out.until = last.number, last.seconds, last.until
+        out.batch_p50, out.batch_p99 = account.batch_seconds(50), account.batch_seconds(99)
         out.state, out.waiting = last.state, last.waiting
         out.groups = [GroupStateOut(**group) for group in last.groups]
     return out

@@ -6,15 +6,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workloads.workload import TimeUnit
+
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What a user may say about an import; `config` is a file of the format's own settings."""
+    """What a user may say about an import; `config` is a file of the format's own settings.
+
+    `unit` and `format` are those of the column of times.
+    """
 
     name: str | None = None
     time: str = "ts"
     config: Path | None = None
     sequence: str | None = None
+    unit: TimeUnit = "ms"
+    format: str | None = None
 
 
 @dataclass(frozen=True)

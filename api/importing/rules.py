@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,17 @@ from workloads.errors import SheafError
 from workloads.rule_files import RulesError, RuleSetting, imported_rules
 from workloads.workload import Stream, Workload, to_document
 
+_UNROUTED = (
+    "each rule sees every event; --config LOGSOURCES.yaml says which events are of which log source"
+)
 _ENDINGS = {"sigma": (".yml", ".yaml"), "eql": (".yml", ".yaml", ".toml", ".eql")}
 
 
 def read_sigma(paths: Sequence[Path], options: ImportOptions) -> ImportedWorkload:
     """A query for each Sigma rule that is taken; `config` is a file of log sources."""
     settings = {} if options.config is None else {"logsources": str(options.config)}
-    return _read("sigma", paths, options, settings)
+    found = _read("sigma", paths, options, settings)
+    return found if settings else replace(found, notes=(*found.notes, _UNROUTED))
 
 
 def read_eql(paths: Sequence[Path], options: ImportOptions) -> ImportedWorkload:
@@ -43,6 +48,8 @@ def _read(
         raise SheafError(error.message + hint) from None
     stream = Stream(
         options.time,
+        unit=options.unit,
+        format=options.format,
         sequence=options.sequence,
         types=dict(found.types),
         missing_columns="ignore",

@@ -8,7 +8,7 @@ from typing import Any
 
 from api.importing.imported import ImportedWorkload, ImportOptions, Refused
 from workloads.errors import QueryError
-from workloads.sql.lexer import statements
+from workloads.sql.document import named_statements
 from workloads.sql.parser import parse_statement
 
 
@@ -20,26 +20,29 @@ def read_sql(paths: Sequence[Path], options: ImportOptions) -> ImportedWorkload:
     for path in paths:
         text = path.read_text(encoding="utf-8")
         try:
-            found = statements(text)
+            named = named_statements(text, path.stem)
         except QueryError as error:
             refused.append(_refused(path, error, text))
             read += 1
             continue
-        for number, statement in enumerate(found, 1):
+        for name, statement in named.items():
             read += 1
             try:
                 parse_statement(statement)
             except QueryError as error:
                 refused.append(_refused(path, error, statement))
                 continue
-            name = path.stem if len(found) == 1 else f"{path.stem}_{number}"
             taken = {query["name"] for query in queries}
             while name in taken:
                 name += "_"
             queries.append({"name": name, "sql": statement})
     document = {
         "name": options.name or (paths[0].stem if paths else "sql"),
-        "stream": {"time": options.time},
+        "stream": {
+            "time": options.time,
+            "unit": options.unit,
+            **({} if options.format is None else {"format": options.format}),
+        },
         "queries": queries,
     }
     return ImportedWorkload(document, read, tuple(refused))

@@ -12,7 +12,9 @@ from typing import Any
 
 from engines.columns.occurrences import merged
 from engines.documents import read_document, write_document
+from engines.execution import percentile
 
+RECENT_BATCHES = 500  # of which it is remembered how long they took
 LISTED_TREES = 100  # changes of trees that are remembered
 COUNTED = ("events", "bad", "late", "aggregates", "matches")
 NAMED = ("rows", "taken", "arrived", "passed")
@@ -24,7 +26,7 @@ class JobTotals:
 
     Under a name are those of all queries that have had it. `operators` are the totals of the plan's
     operators, `fallbacks` and `trees` what did not go as planned, and how trees changed. `seen` is
-    what has occurred of what queries ask for.
+    what has occurred of what queries ask for. `recent` are the seconds of the last batches.
     """
 
     batches: int = 0
@@ -42,6 +44,7 @@ class JobTotals:
     fallbacks: tuple[str, ...] = ()
     trees: tuple[Mapping[str, Any], ...] = ()
     seen: Mapping[str, Any] = field(default_factory=dict)
+    recent: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class JobAccount:
         sums["fallbacks"] = tuple(dict.fromkeys([*before.fallbacks, *last.fallbacks]))
         sums["trees"] = (*before.trees, *last.trees)[-LISTED_TREES:]
         sums["seen"] = merged((before.seen, last.seen))
+        sums["recent"] = (*before.recent, last.seconds)[-RECENT_BATCHES:]
         return JobTotals(
             before.batches + 1, seconds=round(before.seconds + last.seconds, 3), **sums
         )
@@ -125,6 +129,10 @@ class JobAccount:
         rows = self.totals.rows
         queries = (query for route in self.last.routes for query in route["queries"])
         return {query: rows.get(query, 0) for query in queries}
+
+    def batch_seconds(self, percent: int) -> float | None:
+        """So many seconds, or fewer, have so many percent of the last batches taken."""
+        return percentile(self.totals.recent, percent)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -152,7 +160,7 @@ def read_account(path: Path) -> JobAccount:
         lists = {name: tuple(last.get(name, ())) for name in names}
         last = BatchAccount(**{**last, **lists})
     before = said["before"]
-    lists = {name: tuple(before.get(name, ())) for name in ("fallbacks", "trees")}
+    lists = {name: tuple(before.get(name, ())) for name in ("fallbacks", "trees", "recent")}
     return JobAccount(JobTotals(**{**before, **lists}), last)
 
 

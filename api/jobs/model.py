@@ -31,6 +31,7 @@ class LiveJobOptions:
     like: EventPath | None = None
     once: bool = False
     finish: bool = False
+    light: bool = False
 
 
 @dataclass(frozen=True)

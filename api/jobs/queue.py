@@ -70,12 +70,14 @@ class Jobs:
         batch: Callable[[str, Mapping[str, Any]], None] = lambda job, did: None,
         memory: int | None = None,
         max_owned: int | None = None,
+        connections: Path | None = None,
     ) -> None:
         self.records = records
         self._folder, self._document, self._roots = folder, document, roots
         self._at_once, self._max_queued, self._max_owned = at_once, max_queued, max_owned
         self._command, self._ended = command, ended
         self._streams_at_once, self._restarts, self._batch = streams_at_once, restarts, batch
+        self._connections = connections  # a file of them
         self._memory = memory  # bytes that each of them may hold
         self._seen = RowCountCache()
         self._changed = threading.Condition()
@@ -85,6 +87,11 @@ class Jobs:
         self._thread = threading.Thread(target=self._dispatch, name="sheaf-jobs", daemon=True)
 
     # --- for everyone --------------------------------------------------------------------------
+
+    @property
+    def connections(self) -> str | None:
+        """The file of connections, for processes that read it themselves."""
+        return None if self._connections is None else str(self._connections.absolute())
 
     @property
     def is_alive(self) -> bool:
@@ -282,6 +289,7 @@ class Jobs:
                 "id": job.id,
                 "plan_document": dict(self._document(job.request.plan)),
                 "roots": [str(folder) for folder in self._roots.folders],
+                "connections": self.connections,
             }
         )
         with self._changed:

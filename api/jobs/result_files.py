@@ -34,7 +34,7 @@ def read_rows(path: Path, start: int, stop: int) -> pa.Table:
 def iterate_rows(
     path: Path, start: int, stop: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The same, a piece at a time, so that memory does not follow the number of rows."""
+    """Rows of a file, a piece at a time, so that memory does not follow their number."""
     with opened(path) as file:
         yield from _pieces(file, start, stop, columns)
 

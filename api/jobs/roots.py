@@ -49,7 +49,7 @@ class Roots:
             )
 
     def check_files(self, path: EventPath) -> None:
-        """The same for every file that events are in: links inside may lead out."""
+        """Refuse a path of which a file of events lies outside the roots: links may lead out."""
         from engines.input.event_paths import each_path
         from engines.input.event_table import list_files
 
@@ -62,7 +62,7 @@ class Roots:
                     )
 
     def check_source(self, path: EventPath) -> None:
-        """The same, where it is asked for: no files of events there is a `NoEventsError`."""
+        """`check_files` of a source that is asked for: without any file it is a `NoEventsError`."""
         from engines.limits import EventsError
 
         try:

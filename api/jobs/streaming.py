@@ -30,6 +30,7 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     `heard` gives what the service has said: `{"plan": …}` is a plan to go on with, and
     `{"stop": true}` that it is to end.
     """
+    from api.connections import connected, read_connections
     from api.jobs.devices import chosen_device
     from api.jobs.roots import Roots
     from engines.execution import Execution, RowSink, SparkMaster
@@ -44,24 +45,29 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
     request = attempt.request()
     live, device = request["live"], request["device"]
     checkpoint, sink = places(attempt, request)
+    tell({"stage": "read"})
+    like = () if live["like"] is None else each_path(live["like"])
+    connections = read_connections(request["connections"])
+    source, conf = connected(source_of(request), connections)
+    rows = connections.reach(sink)
+    for path in (*each_path(source.path), *like):
+        if not path.startswith(KAFKA):
+            with contextlib.suppress(EventsError):  # none may have come yet
+                Roots(request["roots"]).check_files(path)
     options = StreamOptions(
         checkpoint,
-        sink,
+        rows.place,
+        out_options=rows.options,
         buckets=live["buckets"],
         files_per_batch=live["files"],
         every=live["every"],
         once=live["once"],
+        light=live.get("light", False),
     )
-    tell({"stage": "read"})
-    like = () if live["like"] is None else each_path(live["like"])
-    for path in (*each_path(request["source"]), *like):
-        if not path.startswith(KAFKA):
-            with contextlib.suppress(EventsError):  # none may have come yet
-                Roots(request["roots"]).check_files(path)
     run(
         from_json(request["plan_document"]),
-        source_of(request),
-        RowSink(sink),
+        source,
+        RowSink(rows.place),
         Execution(
             "spark",
             RunOptions(
@@ -69,7 +75,7 @@ def run_stream(attempt: Attempt, tell: Tell, heard: Next) -> dict[str, Any]:
                 insist=device == "opencl",
                 row_limit=request["options"]["row_limit"],
             ),
-            spark=SparkMaster(request["master"], name=f"sheaf {request['id']}"),
+            spark=SparkMaster(request["master"], {**conf, **rows.conf}, f"sheaf {request['id']}"),
             stream=options,
             finish=live["finish"],
         ),
@@ -119,12 +125,14 @@ def checked(
     request: Mapping[str, Any], document: Mapping[str, Any], checkpoint: str
 ) -> dict[str, tuple[str, ...]]:
     """What would become of a running stream's queries; raises where a plan could not take over."""
+    from api.connections import connected, read_connections
     from engines.live.bucket import Bucket
-    from engines.run import open_stream
     from engines.spark.stream.checkpoint import manifest_of, read_manifest, taken_over
+    from engines.spark.stream.run import open_stream
     from optimizer.plan.plan import from_json
 
-    program, opened = open_stream(from_json(document), source_of(request), checkpoint)
+    source, _ = connected(source_of(request), read_connections(request["connections"]))
+    program, opened = open_stream(from_json(document), source, checkpoint)
     new = manifest_of(program, opened.schema, opened.tick, 1, 1)
     old = read_manifest(checkpoint)
     names = tuple(query.name for query in program.workload.queries)

@@ -23,15 +23,26 @@ from engines.execution import Monitor
 from workloads.errors import SheafError, WorkloadError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engines.account import Account
     from engines.execution import RunReport, SliceProgress
     from engines.spark.batch.progress import BatchProgress as SparkProgress
+    from optimizer.ir.query import BoundWorkload
 
 Tell = Callable[[dict[str, Any]], None]
 
 PR_SET_PDEATHSIG = 1
 PROGRESS_EVERY = 0.25  # seconds
-REPORTED = ("cpu_seconds", "predicted_seconds", "unclaimed_seconds", "fallbacks", "trees")
+REPORTED = (
+    "cpu_seconds",
+    "predicted_seconds",
+    "unclaimed_seconds",
+    "fallbacks",
+    "trees",
+    "read",
+    "access",
+)
 
 
 def main(folder: str, parent: int, messages: int) -> int:
@@ -58,7 +69,7 @@ def end_with(parent: int, hear: Callable[[bytes], None] = lambda said: None) -> 
 
 
 def end_when_alone(hear: Callable[[bytes], None] = lambda said: None) -> None:
-    """The same, as soon as a thread of Python gets a turn: standard input ends with the service.
+    """End this process when standard input ends, as it does with the service.
 
     Until then it hands on what the service says.
     """
@@ -117,6 +128,7 @@ def outcome(job: JobFolder, tell: Tell, heard: Heard) -> dict[str, Any]:
 
 def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     """Run the plan, put the rows into the folder and beside the sink; gives what was done."""
+    from api.connections import connected, read_connections
     from api.jobs.devices import chosen_device
     from api.jobs.roots import Roots
     from api.run_settings import RunSettings
@@ -129,10 +141,15 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     from workloads.loading import load_workload
 
     request = job.request()
-    Roots(request["roots"]).check_files(request["source"])
     plan = from_json(request["plan_document"])
     device = request["device"]
     settings = RunSettings(**request["options"])
+    source, conf = connected(
+        EventSource(request["source"], settings.on_error, settings.late()),
+        read_connections(request["connections"]),
+    )
+    if source.path == request["source"]:
+        Roots(request["roots"]).check_files(source.path)
     options = RunOptions(
         device=None if device == "auto" else chosen_device(device),
         insist=device == "opencl",
@@ -140,12 +157,12 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
         row_limit=settings.row_limit,
         threads=settings.threads,
     )
-    where = SparkMaster(request["master"], name=f"sheaf {request['id']}")
+    where = SparkMaster(request["master"], conf, name=f"sheaf {request['id']}")
     execution = Execution(request["engine"], options, settings.slice, where, access=settings.access)
     with JobMonitor(job, tell) as monitor:
         report = run_plan(
             plan,
-            EventSource(request["source"], settings.on_error, settings.late()),
+            source,
             RowSink(str(job.results), both=True, match=settings.match),
             execution,
             monitor,
@@ -158,7 +175,8 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     if request["sink"] is not None:
         tell({"stage": "write"})
         began = time.perf_counter()
-        files = write_sink(job, Path(request["sink"]), *kinds)
+        sink = hidden_sink(Path(request["sink"]), job.path.name)
+        files = write_sink(job, sink, kinds, report.bound if settings.tables else None)
         written = report.seconds.get("write", 0.0) + time.perf_counter() - began
         report.seconds["write"] = round(written, 4)
     if request.get("webhook") is not None:
@@ -240,20 +258,23 @@ def rows_by_query(path: Path) -> dict[str, int]:
     return found
 
 
-def write_sink(job: JobFolder, sink: Path, has_aggregates: bool, has_matches: bool) -> list[str]:
-    """The rows in the sink's format, under names that the service will change when all is well."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def write_sink(
+    job: JobFolder,
+    hidden: Path,
+    kinds: tuple[bool, bool],
+    bound: tuple[BoundWorkload, pa.Schema] | None,
+) -> list[str]:
+    """The rows in the sink's format, under names that the service will change when all is well.
 
-    from engines.results.writers import write_readers
+    With queries that are `bound`, and the columns of events, also those of each query.
+    """
+    from engines.results.chunks import ROW_KINDS
+    from engines.results.own_tables import write_rows_and_tables, write_stored_rows
 
-    with pq.ParquetFile(job.rows("aggregates")) as a, pq.ParquetFile(job.rows("matches")) as m:
-        readers = [
-            pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
-            for file in (a, m)
-        ]
-        hidden = hidden_sink(sink, job.path.name)
-        return write_readers(readers[0], readers[1], str(hidden), has_aggregates, has_matches)
+    rows = {kind: job.rows(kind) for kind in ROW_KINDS}
+    if bound is None:
+        return write_stored_rows(rows, hidden, kinds)
+    return write_rows_and_tables(*bound, rows, hidden, kinds)
 
 
 def may_pass(error: Exception) -> bool:

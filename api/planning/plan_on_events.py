@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from api.run_settings import RunSettings
     from engines.input.event_paths import EventPath
     from engines.spark.frames.batch import KnownEvents
+    from engines.spark.frames.live import LiveFrames
     from engines.statistics.measure import EventSample
     from optimizer.plan.plan import Model, Plan, Solver
     from workloads.workload import Workload
@@ -68,7 +67,7 @@ def plan_on_events(
 
 def plan_on_frame(
     workload: Workload,
-    frame: DataFrame,
+    frame: LiveFrames,
     sharing: bool = True,
     device: OneOf["cpu", "opencl"] = "cpu",
     solver: Solver = "greedy",
@@ -76,7 +75,8 @@ def plan_on_frame(
 ) -> tuple[Plan, KnownEvents | None]:
     """The plan of a workload over a data frame of Spark's, and what was seen of its events.
 
-    A live stream is not looked at: where the workload has no statistics, they are assumed.
+    Of several sources there is a live one for each. Live streams are not looked at: where the
+    workload has no statistics, they are assumed.
     """
     from engines.calibration.machine_costs import known
     from engines.spark.frames.plans import bind_to_frame, statistics_of

@@ -53,18 +53,21 @@ def check_candidates(made: Plan, most: int) -> Plan:
     return made
 
 
-def check_text(text: str, max_queries: int | None = None) -> CheckedWorkload:
-    """A workload in YAML, checked, and its document; raises `WorkloadError` with all findings."""
-    return _check(*parse_document(text), max_queries)
+def check_text(
+    text: str, max_queries: int | None = None, name: str = "workload"
+) -> CheckedWorkload:
+    """A workload in YAML or SQL, checked, and its document; raises `WorkloadError` with all
+    findings. Its name is the one given, unless it has one."""
+    return _check(*parse_document(text, name=name), max_queries)
 
 
 def check_archive(body: bytes, max_queries: int | None = None) -> CheckedWorkload:
-    """The same for a zip or tar.gz of a workload and its rules; `ArchiveError` where it is none."""
+    """A workload with its rules in a zip or tar.gz, checked; `ArchiveError` where it is none."""
     return _check(*parse_archive(body), max_queries)
 
 
 def check_document(document: Mapping[str, Any], max_queries: int | None = None) -> CheckedWorkload:
-    """The same for a document that has been parsed."""
+    """A workload of a document that has been parsed, checked."""
     queries = document.get("queries")
     _count(len(queries) if isinstance(queries, list) else 0, max_queries)
     return _check(*read_workload(document), max_queries)
@@ -187,5 +190,5 @@ def explain_bound(bound: BoundWorkload, document: Mapping[str, Any]) -> dict[str
 
 
 def explain_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same from a workload's document."""
+    """`explain_bound` of a workload's document."""
     return explain_bound(bind(load_workload(document)), document)

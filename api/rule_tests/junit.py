@@ -46,7 +46,7 @@ def junit_xml(workload: str, file: str | None, outcomes: Sequence[TestOutcome]) 
 def write_junit(
     path: Path, workload: str, file: str | None, outcomes: Sequence[TestOutcome]
 ) -> None:
-    """The same as a file."""
+    """Write what `junit_xml` gives to a file."""
     path.write_bytes(junit_xml(workload, file, outcomes))
 
 

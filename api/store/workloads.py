@@ -337,7 +337,7 @@ class Store:
         return row
 
     def _keep(self, found: StoredWorkload, bound: BoundWorkload | None = None) -> StoredWorkload:
-        """The same, bound once for all who ask for this version."""
+        """The workload that is kept for its version, bound once for all who ask for it."""
         place = (found.id, found.version)
         with self._lock:
             self._latest[found.id] = max(found.latest, self._latest.get(found.id, 0))

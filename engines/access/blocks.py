@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,21 +56,16 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.low)
 
+    @cached_property
+    def first(self) -> Int64s:
+        """The first row of each block, among those of all files."""
+        return np.cumsum(self.rows) - self.rows
+
     def always_units(self, units: int) -> Mask:
         """Which of so many row groups are always read."""
         found = np.zeros(units, bool)
         found[self.unit[self.always]] = True
         return found
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """A row group of a file: which one, its first row and how many, and bytes that are read."""
-
-    file: str
-    number: int
-    rows: int
-    size: int
 
 
 def bounds_of(
@@ -100,3 +96,30 @@ def bounds_of(
     else:
         return None
     return Bounds(kind, arrays[0], arrays[1], known, nulls, empty, is_exact)
+
+
+def joined_bounds(parts: Sequence[Bounds]) -> Bounds | None:
+    """The bounds of blocks one after the other; None where their values are of different kinds."""
+    kinds = {part.kind for part in parts if part.known.any()}
+    if len(kinds) > 1 and kinds != {"int", "float"}:
+        return None
+    kind = "float" if len(kinds) > 1 else next(iter(kinds), "bool")
+
+    def ends(name: str) -> npt.NDArray[Any]:
+        nothing = {"string": ""}.get(kind, 0)
+        types = {"bool": bool, "int": np.int64, "float": np.float64, "string": object}
+        found = [
+            getattr(part, name) if part.kind in kinds else np.full(len(part.known), nothing, object)
+            for part in parts
+        ]
+        return np.concatenate([each.astype(types[kind]) for each in found])
+
+    return Bounds(
+        kind,
+        ends("least"),
+        ends("greatest"),
+        np.concatenate([part.known for part in parts]),
+        np.concatenate([part.nulls for part in parts]),
+        np.concatenate([part.empty for part in parts]),
+        all(part.is_exact for part in parts),
+    )

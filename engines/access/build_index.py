@@ -16,12 +16,14 @@ from engines.access.index_files import (
     Manifest,
     SideFile,
     StaleIndexError,
-    checked_manifest,
+    read_manifest,
+    whole_manifest,
     write_manifest,
     write_side,
 )
-from engines.access.light_index import LIGHT_GROUP_ROWS, kind_of, light_table
-from engines.access.sorted_runs import INDEXED, RUN_GROUP_ROWS, run_table
+from engines.access.light_index import LIGHT_FORM, kind_of, light_table
+from engines.access.merge_runs import merge_runs
+from engines.access.sorted_runs import INDEXED, run_form, run_table
 from engines.input.event_table import format_of, list_files
 from engines.limits import EventsError
 from workloads.errors import did_you_mean
@@ -75,6 +77,8 @@ def build_indexes(
             progress((number + part) / len(files))
 
         found.append(_build(file, on, told))
+    if any(each.is_new for each in found):
+        merge_runs(files)
     return found
 
 
@@ -102,10 +106,11 @@ def _schema(file: str) -> pa.Schema:
 def _build(file: str, on: Sequence[str], progress: Callable[[float], None]) -> IndexedFile:
     began = time.perf_counter()
     try:
-        before = checked_manifest(file)
+        before = whole_manifest(file)
     except StaleIndexError:
         before = None
     known = {} if before is None else dict(before.on)
+    on = [*on, *(name for name in _indexed_before(file) if name not in on)]
     missing = [name for name in on if name not in known]
     if before is not None and not missing:
         progress(1.0)
@@ -114,12 +119,12 @@ def _build(file: str, on: Sequence[str], progress: Callable[[float], None]) -> I
     steps = len(missing) + 1
     with pq.ParquetFile(file) as opened:
         table = light_table(opened, lambda part: progress(part / steps))
-        light = write_side(file, "light", table, state, LIGHT_GROUP_ROWS)
+        light = write_side(file, "light", table, state, LIGHT_FORM)
         ordered = _ordered(table, opened.schema_arrow)
         added: dict[str, SideFile] = {}
         for number, name in enumerate(missing, 2):
             run = run_table(opened, name, ordered)
-            added[name] = write_side(file, "run", run, state, RUN_GROUP_ROWS)
+            added[name] = write_side(file, "run", run, state, run_form(run))
             progress(number / steps)
         rows = opened.metadata.num_rows
     if DataFileState.of(file) != state:
@@ -134,8 +139,18 @@ def _build(file: str, on: Sequence[str], progress: Callable[[float], None]) -> I
         {**known, **added},
         round(time.perf_counter() - began, 3),
     )
-    write_manifest(file, manifest)
-    return IndexedFile(file, manifest, True)
+    return IndexedFile(file, write_manifest(file, manifest), True)
+
+
+def _indexed_before(file: str) -> list[str]:
+    """The attributes that a file's index has, whether or not it still holds."""
+    try:
+        found = read_manifest(file)
+    except StaleIndexError:
+        return []
+    schema = _schema(file)
+    on = [] if found is None else [name for name in found.on if schema.names.count(name) == 1]
+    return [name for name in on if kind_of(schema.field(name).type) in INDEXED]
 
 
 def _ordered(light: pa.Table, schema: pa.Schema) -> list[str]:

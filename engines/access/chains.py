@@ -32,6 +32,10 @@ class Spots:
     def __len__(self) -> int:
         return len(self.low)
 
+    def only(self, mask: Mask) -> Spots:
+        """Some of them."""
+        return Spots(self.low[mask], self.high[mask])
+
 
 def chained(stages: Sequence[Sequence[Spots]], window: int, step: int) -> list[list[Mask]]:
     """By stage and symbol, the spots that a chain of less than `window` can go through.
@@ -39,6 +43,8 @@ def chained(stages: Sequence[Sequence[Spots]], window: int, step: int) -> list[l
     An event is before another where it is at least `step` earlier: 1, or 0 where a sequence decides
     between events of one time.
     """
+    if len(stages) == 1 and len(stages[0]) == 1:  # any event is a chain
+        return [[np.ones(len(stages[0][0]), bool)]]
     starts = _starts(stages, window, step)
     ends = _ends(stages, window, step, starts)
     found = []

@@ -5,38 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from typing import Literal as OneOf
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from engines.access.block_sums import BlockSums, summed_queries
-from engines.access.footers import Footers, chosen_groups, open_footers
+from engines.access.blocks import Blocks, Mask
+from engines.access.footers import Footers, open_footers
+from engines.access.forced_probes import check_forced, forced_names, named_symbols
 from engines.access.index_files import StaleIndexError
-from engines.access.needed import spots_in_blocks
+from engines.access.needed import Clock, SpotsOf, come_together, spots_in_blocks
 from engines.access.possible import PossibleEvents
 from engines.access.probe_choice import ProbeOffers, SpotsByProbes, best_probes
 from engines.access.probes import Prober
+from engines.access.ranks import Ranks
 from engines.access.reading_cost import AccessCosts, ReadingCost
 from engines.access.stored_blocks import StoredEvents, open_stored
 from engines.access.sum_choice import worth_summing
 from engines.access.summed_blocks import SummedBlocks
 from engines.execution import Access, EventSource, Execution, Monitor
 from engines.input.batches import FileSource, needed_columns
-from engines.input.event_files import ParquetFile, bytes_of, places_of
+from engines.input.event_files import ParquetFile
 from engines.input.event_paths import EventPath
 from engines.input.event_table import Faults
+from engines.input.row_ranges import RowRanges
 from engines.limits import EventsError
 from optimizer.access.anchors import NeededEvents, NotIndexedError, needed_events
+from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import BoundWorkload, Query
 from optimizer.plan.plan import Solver
 from workloads import expressions as ex
 from workloads.workload import Stream
 
+if TYPE_CHECKING:
+    from engines.spark.batch.source import TableSource
+
+# Of the rows in row groups that are read. Where more are needed, none of them is left out.
+MOST_ROWS = 0.5
 # What reading must cost by statistics alone before indexes are opened, which takes some time too.
 INDEX_NANOSECONDS = 2e7
-REBUILD = "make them anew with 'sheaf index'"
+REBUILD = "remove them with 'sheaf index EVENTS --remove', and make them anew"
 _SAID = {
     "footers": "the statistics in their files",
     "light index": "the light index",
@@ -62,8 +71,8 @@ class AccessChoice:
     """What is read, and why.
 
     `by` is what it was decided by: `footers` are the statistics that Parquet files carry. `groups`
-    are by file the row groups that are read; None where all are. `events` are in them, `of_events`
-    in all of the files.
+    are by file the row groups that are read; None where all are. Of these, `rows` are gone on
+    with: so many `events`, `of_events` in all of the files.
     """
 
     method: OneOf["scan", "index"]
@@ -86,6 +95,8 @@ class AccessChoice:
     bound: float = 0.0  # no choice of probes was expected to cost less
     summed: SummedBlocks | None = None  # of what is not read, for aggregates of it
     edges: Mapping[str, Sequence[int]] | None = None  # row groups that these aggregates read
+    rows: Mapping[str, RowRanges] | None = None  # of `groups`, by file; all where it is None
+    ranges: int | None = None  # of times that are read of a table of Spark's
 
     def span_seconds(self, tick: int) -> float | None:
         """From the first event to the last, read or not."""
@@ -94,7 +105,9 @@ class AccessChoice:
     def document(self) -> dict[str, Any]:
         """As plain values, for plans and reports."""
         found: dict[str, Any] = {"method": self.method, "why": self.why}
-        if self.method == "index":
+        if self.ranges is not None:
+            found["ranges"] = self.ranges
+        elif self.method == "index":
             found |= {
                 "by": list(self.by),
                 "row_groups": self.row_groups,
@@ -124,53 +137,67 @@ def choose_access(
     obstacle: str | None = None,
     with_sums: bool = True,
     solver: Solver = "greedy",
+    with_rows: bool = True,
 ) -> AccessChoice:
     """How the events of a source are read for a workload.
 
     An `obstacle` is why they are all needed, whatever the queries. What cannot be pruned is read
     as a whole, also where an index is `wanted`; `why` then has the reason. Where the reader goes by
-    them, aggregates may be put together from blocks, `with_sums`. The `solver` chooses probes.
+    them, aggregates may be put together from blocks, `with_sums`, and rows of row groups left out,
+    `with_rows`. The `solver` chooses probes, unless components whose events are looked up are named
+    (`index:A,b`).
     """
     if wanted == "scan":
         return AccessChoice("scan", "as was asked for")
     if obstacle is not None:
         return AccessChoice("scan", obstacle)
-    needs, refused = _needs(workload.queries)
+    footers = open_footers(source)
+    if footers.reason is not None:
+        return AccessChoice("scan", footers.reason)
+    needs, refused = _needs(workload.queries, with_rows)
     if refused:
         first = refused[0]
         return AccessChoice(
             "scan", f"query {first.query} needs all events: {first.reason}", queries=tuple(refused)
         )
-    footers = open_footers(source)
-    if footers.reason is not None:
-        return AccessChoice("scan", footers.reason)
-    if footers.number <= 1:
-        return AccessChoice("scan", "there is one row group at most")
-    stored = open_stored(footers, with_indexes=wanted == "index")
+    stored = open_stored(footers, with_indexes=wanted != "auto")
+    if footers.number == 0 or (footers.number == 1 and not stored.is_indexed):
+        said = tuple(stored.warnings)
+        return AccessChoice("scan", "there is one row group at most", warnings=said)
+    options = (wanted, with_sums, with_rows, solver)
     if wanted == "auto":
-        found = _Choice(source, workload, needs, footers, stored, wanted, with_sums, solver).made()
+        found = _Choice(source, workload, needs, footers, stored, *options).made()
         if not stored.is_indexed or found.cost < INDEX_NANOSECONDS:
             return found
         stored = open_stored(footers)
     try:
-        return _Choice(source, workload, needs, footers, stored, wanted, with_sums, solver).made()
+        return _Choice(source, workload, needs, footers, stored, *options).made()
     except StaleIndexError as error:  # which only reading it could tell
         warnings = [*stored.warnings, f"{error}: events are read without indexes; {REBUILD}"]
         plain = open_stored(footers, with_indexes=False)
         plain.warnings = warnings
-        return _Choice(source, workload, needs, footers, plain, wanted, with_sums, solver).made()
+        return _Choice(source, workload, needs, footers, plain, *options).made()
     finally:
         stored.close()
 
 
-def _needs(queries: Iterable[Query]) -> tuple[list[NeededEvents], list[QueryAccess]]:
+def _needs(
+    queries: Iterable[Query], with_ranks: bool
+) -> tuple[list[NeededEvents], list[QueryAccess]]:
     found, refused = [], []
     for query in queries:
         try:
-            found.append(needed_events(query))
+            found.append(needed_events(query, with_ranks))
         except NotIndexedError as error:
             refused.append(QueryAccess(query.name, reason=str(error)))
     return found, refused
+
+
+class _KeptRows(NamedTuple):
+    """The rows of each file that are gone on with, and how many of those read are left out."""
+
+    by_file: Mapping[str, RowRanges]
+    left_out: int
 
 
 @dataclass(eq=False)
@@ -184,6 +211,7 @@ class _Choice:
     stored: StoredEvents
     wanted: Access
     with_sums: bool
+    with_rows: bool
     solver: Solver
 
     def made(self) -> AccessChoice:
@@ -200,14 +228,13 @@ class _Choice:
             blocks.always_units(self.stored.units),
             rows,
             AccessCosts.of(len(columns)),
-            source.tick,
-            1 if stream.sequence is None else 0,
+            Clock(source.tick, 1 if stream.sequence is None else 0, Ranks(blocks)),
         )
-        forced, spots_of = self.wanted == "index", spots_in_blocks(blocks, possible)
+        forced, spots_of = self.wanted != "auto", spots_in_blocks(blocks, possible)
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
             spots = SpotsByProbes(spots_of, prober)
-            offers = ProbeOffers.of(self.needs, spots, reading, self.solver)
+            offers = ProbeOffers.of(self.needs, spots, reading, self.solver, self._looked_up())
             taken = worth_summing(summable, sums, reading, offers.cost, forced)
             names = {one.query.name for one in taken}
             found = best_probes(offers, names, spots, reading, forced)
@@ -224,9 +251,20 @@ class _Choice:
             QueryAccess(needed.query, int(mask.sum()))
             for needed, mask in zip(rest, found.masks, strict=True)
         )
-        warnings = tuple(self.stored.warnings)
-        numbers, of = np.flatnonzero(found.kept).tolist(), self.stored.units
-        if len(numbers) == of and not taken:
+        warnings = (*self.stored.warnings, *self._not_looked_up(offers))
+        number, of = int(found.kept.sum()), self.stored.units
+        apart = [needed for needed in rest if needed.are_ranks]
+        left = Ranks(blocks, found.kept[blocks.unit]) if apart else None
+        for needed in apart:
+            assert left is not None
+            if come_together(needed, spots, found.kept, reading.clock, left):
+                said = f"query {needed.query} needs all events: its window counts them, and without"
+                said += " some others would be in one"
+                return AccessChoice("scan", said, queries=queries, warnings=warnings)
+        kept = None if apart else self._kept_rows(rest, spots, reading, blocks, found.kept)
+        if kept is not None:
+            cost -= reading.costs.row * (1 - reading.costs.decoded) * kept.left_out
+        if number == of and not taken and kept is None:
             why = "every row group can matter"
             return AccessChoice(
                 "scan",
@@ -243,27 +281,27 @@ class _Choice:
         if found.probes:
             by.append("secondary index")
         said = " and ".join(_SAID[each] for each in by)
-        why = f"{len(numbers):,} of {of:,} row groups can matter, by {said}" if rest else ""
+        why = f"{number:,} of {of:,} row groups can matter, by {said}" if rest else ""
         summed = None
         if taken:
             summed = SummedBlocks.of(sums, taken, edges)
             why = "; ".join(filter(None, (why, summed.sentence)))
         is_known = len(blocks) > 0 and not blocks.always.any()
         span = (int(blocks.low.min()), int(blocks.high.max())) if is_known else None
-        groups = self.footers.row_groups(needed_columns(self.workload, source.schema.names))
-        read = [groups[place] for place in [*numbers, *np.flatnonzero(edges).tolist()]]
+        sizes = self.footers.sizes(needed_columns(self.workload, source.schema.names))
+        times = found.kept.astype(np.int64) + edges  # that each row group is read
         return AccessChoice(
             "index",
             why,
             tuple(by),
             queries,
-            chosen_groups(groups, numbers),
-            len(read),
+            self.footers.chosen(found.kept),
+            int(times.sum()),
             of,
-            sum(group.size for group in read),
-            sum(group.size for group in groups),
-            sum(group.rows for group in read),
-            sum(group.rows for group in groups),
+            int((times * sizes).sum()),
+            int(sizes.sum()),
+            int((times * rows).sum()) - (0 if kept is None else kept.left_out),
+            int(rows.sum()),
             span,
             warnings,
             tuple(self._absent(possible)),
@@ -272,8 +310,44 @@ class _Choice:
             expected,
             bound,
             summed,
-            chosen_groups(groups, np.flatnonzero(edges).tolist()),
+            self.footers.chosen(edges),
+            None if kept is None else kept.by_file,
         )
+
+    def _kept_rows(
+        self,
+        needs: list[NeededEvents],
+        spots: SpotsOf,
+        reading: ReadingCost,
+        blocks: Blocks,
+        groups: Mask,
+    ) -> _KeptRows | None:
+        """What of these row groups is gone on with; None where that is most of it."""
+        if not self.with_rows or not self.stored.has_light:
+            return None
+        of = int(reading.rows[groups].sum())
+        found = reading.rows_of(needs, spots, blocks, MOST_ROWS * of)
+        if found is None:
+            return None
+        by_file, first = {}, 0
+        for file in self.stored.files:
+            rows = sum(file.footer.rows)
+            by_file[file.name] = found.between(first, first + rows)
+            first += rows
+        return _KeptRows(by_file, of - len(found))
+
+    def _looked_up(self) -> set[Symbol] | None:
+        """The symbols that are asked of indexes, where somebody says so."""
+        names = forced_names(self.wanted)
+        if names is None:
+            return None
+        return set().union(*(named_symbols(name, self.needs) for name in names))
+
+    def _not_looked_up(self, offers: ProbeOffers) -> Iterator[str]:
+        offered = {probe.symbol for probe in offers.probes}
+        for name in forced_names(self.wanted) or ():
+            if offered.isdisjoint(named_symbols(name, self.needs)):
+                yield f"access '{self.wanted}': no index can be asked for events of '{name}'"
 
     def _absent(self, possible: PossibleEvents) -> Iterator[str]:
         for needed in self.needs:
@@ -324,10 +398,35 @@ def access_document(
         source = FileSource(path, workload.stream, Faults())
     except EventsError:
         return {}
+    check_forced(wanted, workload.queries)
     return choose_access(source, workload, wanted, solver=solver).document()
 
 
-TABLE_ACCESS = AccessChoice("scan", "Spark reads what it has as a table by its own statistics")
+def table_access(
+    table: TableSource,
+    workload: BoundWorkload,
+    source: EventSource,
+    execution: Execution,
+    monitor: Monitor,
+) -> AccessChoice:
+    """How a table of Spark's is read: as Spark does, or where that is `wanted` by ranges of time.
+
+    To find these, Spark is asked where single events are, which `auto` does not do.
+    """
+    from engines.spark.batch.time_ranges import table_ranges
+
+    wanted = execution.access
+    check_forced(wanted, workload.queries)
+    if wanted in ("auto", "scan"):
+        return AccessChoice("scan", "Spark reads what it has as a table by its own statistics")
+    obstacle = why_all_events(source, execution, monitor)
+    if obstacle is not None:
+        return AccessChoice("scan", obstacle)
+    found = table_ranges(table.events, table.schema, workload, wanted)
+    table.ranges = found.ranges
+    if found.ranges is None:
+        return AccessChoice("scan", found.why)
+    return AccessChoice("index", found.why, ranges=len(found.ranges))
 
 
 def will_read(source: FileSource, workload: BoundWorkload, access: AccessChoice) -> dict[str, int]:
@@ -338,11 +437,9 @@ def will_read(source: FileSource, workload: BoundWorkload, access: AccessChoice)
         if not isinstance(file, ParquetFile):
             found["bytes"] += Path(file.name).stat().st_size
             continue
-        metadata = pq.read_metadata(file.name)
-        places = places_of(metadata, columns)
-        groups = range(metadata.num_row_groups)
-        chosen = groups if access.groups is None else access.groups[file.name]
-        found["bytes"] += sum(bytes_of(metadata, group, places) for group in chosen)
+        sizes = file.footer.parsed.sizes(columns)
+        chosen = range(len(sizes)) if access.groups is None else access.groups[file.name]
+        found["bytes"] += int(sizes[list(chosen)].sum())
         found["row_groups"] += len(chosen)
-        found["of"] += len(groups)
+        found["of"] += len(sizes)
     return found

@@ -2,29 +2,38 @@
 
 The index of `FOLDER/events.parquet` is in `FOLDER/.sheaf-index/`: side files, and a manifest that
 names them and is written last, in one step. So a build that is cut off leaves the index as it was,
-and of two builds at once the last to end wins, each with side files of its own. An index of a file
-that has changed since, or a side file that is not the one that was written, is never used.
+and two builds at once both come in, each with side files of its own. An index of a file that has
+changed since, or a side file that is not the one that was written, is never used.
 """
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import hashlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-VERSION = 2
+from engines.access.bloom_filters import RowGroupFilters, checksums_of
+from engines.input.parquet_footers import ParquetFooter, footer_digest, state_of
+
+VERSION = 3
 FOLDER = ".sheaf-index"
+SHARED = "shared.run"  # the beginning of names of side files of several data files
+_LOCK = "lock"
 _STAMP = b"sheaf.index"  # in a side file's schema: which data file, as it was
-_FOOTER_END = 8  # bytes: the length of the footer, and the mark of Parquet
 
 
 class StaleIndexError(Exception):
@@ -33,11 +42,28 @@ class StaleIndexError(Exception):
 
 @dataclass(frozen=True)
 class SideFile:
-    """A file of an index: its name, how long it is, and how many rows it has."""
+    """A file of an index: its name, how long it is, how many rows it has, a digest of its footer.
+
+    Several data files may share one: this one has the `part` of that number. Where it has filters
+    of values, `filters` is the checksum of their checksums, which are in a file beside it.
+    """
 
     name: str
     size: int
     rows: int
+    footer: str
+    part: int = 0
+    filters: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Its name, and that of the checksums."""
+        return [self.name] if self.filters is None else [self.name, checksums_name(self.name)]
+
+
+def checksums_name(side: str) -> str:
+    """The file that has the checksums of a side file's filters."""
+    return f"{side}.filters"
 
 
 @dataclass(frozen=True)
@@ -77,13 +103,8 @@ class DataFileState:
     @staticmethod
     def of(path: str | Path) -> DataFileState:
         """The state that a Parquet file is in now."""
-        with Path(path).open("rb") as file:
-            found = os.fstat(file.fileno())
-            file.seek(max(0, found.st_size - _FOOTER_END))
-            length = int.from_bytes(file.read(4), "little")
-            file.seek(max(0, found.st_size - _FOOTER_END - length))
-            digest = hashlib.blake2b(file.read(length + _FOOTER_END), digest_size=16).hexdigest()
-        return DataFileState(found.st_size, found.st_mtime_ns, digest)
+        size, modified, _ = state_of(str(path))
+        return DataFileState(size, modified, ParquetFooter(str(path)).parsed.digest)
 
 
 def folder_of(data: str | Path) -> Path:
@@ -107,6 +128,8 @@ def read_manifest(data: str | Path) -> Manifest | None:
     try:
         if found["version"] != VERSION:
             raise StaleIndexError(f"the index '{path}' is of another version of Sheaf")
+        if found.pop("digest") != _digest(found):
+            raise StaleIndexError(f"the index '{path}' is not as it was written")
         light = SideFile(**found.pop("light"))
         on = {str(name): SideFile(**side) for name, side in found.pop("on").items()}
         return Manifest(light=light, on=on, **found)
@@ -133,66 +156,148 @@ def checked_manifest(data: str | Path) -> Manifest | None:
     return found
 
 
+def whole_manifest(data: str | Path) -> Manifest | None:
+    """The same, where the side files' footers are as they were written, too."""
+    found = checked_manifest(data)
+    if found is not None:
+        for side in found.side_files:
+            open_side(data, side, found.footer).close()
+    return found
+
+
 def open_side(data: str | Path, side: SideFile, footer: str) -> pq.ParquetFile:
     """A side file, checked page by page as it is read."""
     path = folder_of(data) / side.name
     try:
+        if footer_digest(path) != side.footer:
+            raise StaleIndexError(f"the index file '{path}' is not as it was written")
         opened = pq.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise StaleIndexError(f"the index file '{path}' cannot be read: {error}") from error
-    stamp = (opened.schema_arrow.metadata or {}).get(_STAMP)
-    if stamp != _stamp(footer) or opened.metadata.num_rows != side.rows:
+    if not is_of(opened, side, footer) or opened.metadata.num_rows != side.rows:
         opened.close()
         raise StaleIndexError(f"the index file '{path}' is of other events")
     return opened
 
 
-def _stamp(footer: str) -> bytes:
-    return f"{VERSION} {footer}".encode()
+def is_of(opened: pq.ParquetFile, side: SideFile, footer: str) -> bool:
+    """Is a part of a side file that of the data file with this digest?"""
+    stamp: list[str] = (opened.schema_arrow.metadata or {}).get(_STAMP, b"").decode().split()
+    return stamp[:1] == [str(VERSION)] and stamp[side.part + 1 : side.part + 2] == [footer]
 
 
 def write_side(
-    data: str | Path, kind: str, table: pa.Table, state: DataFileState, group_rows: int
+    data: str | Path,
+    kind: str,
+    table: pa.Table,
+    state: DataFileState,
+    form: Mapping[str, Any],
 ) -> SideFile:
-    """Write a side file, under a name that no other build has."""
-    folder = folder_of(data)
+    """Write a side file, under a name that no other build has; `form` is for the writer."""
+    return write_shared(folder_of(data), f"{Path(data).name}.{kind}", table, [state.footer], form)
+
+
+def write_shared(
+    folder: Path, name: str, table: pa.Table, footers: Sequence[str], form: Mapping[str, Any]
+) -> SideFile:
+    """Write a side file of data files with these digests, a part for each."""
     folder.mkdir(exist_ok=True)
-    name = f"{Path(data).name}.{kind}-{secrets.token_hex(6)}.parquet"
-    metadata = {**(table.schema.metadata or {}), _STAMP: _stamp(state.footer)}
-    path = folder / name
+    path = folder / f"{name}-{secrets.token_hex(6)}.parquet"
+    stamp = " ".join([str(VERSION), *footers]).encode()
+    schema = {**(table.schema.metadata or {}), _STAMP: stamp}
+    beside = path.with_name(checksums_name(path.name))
+    filters = None
     try:
-        pq.write_table(
-            table.replace_schema_metadata(metadata),
-            path,
-            row_group_size=group_rows,
-            compression="zstd",
-            write_page_checksum=True,
-        )
+        table = table.replace_schema_metadata(schema)
+        pq.write_table(table, path, write_page_checksum=True, **form)
         _synced(path)
+        if form.get("bloom_filter_options"):
+            sums = np.array(checksums_of(path), "<u4").tobytes()
+            beside.write_bytes(sums)
+            _synced(beside)
+            filters = zlib.crc32(sums)
     except BaseException:
-        with suppress(OSError):
-            path.unlink()
+        for each in (path, beside):
+            with suppress(OSError):
+                each.unlink()
         raise
-    return SideFile(name, path.stat().st_size, table.num_rows)
+    size, digest = path.stat().st_size, footer_digest(path)
+    return SideFile(path.name, size, table.num_rows, digest, filters=filters)
 
 
-def write_manifest(data: str | Path, manifest: Manifest) -> None:
-    """Make an index the one that is used, in one step, and clear away what it replaces."""
+def open_filters(
+    data: str | Path, side: SideFile, metadata: pq.FileMetaData
+) -> RowGroupFilters | None:
+    """The filters of a side file; None where it has none, or none that can be trusted."""
+    path = folder_of(data) / side.name
+    if side.filters is None:
+        return None
+    try:
+        sums = path.with_name(checksums_name(side.name)).read_bytes()
+    except OSError:
+        return None
+    if zlib.crc32(sums) != side.filters:
+        return None
+    return RowGroupFilters(path, metadata, np.frombuffer(sums, "<u4").tolist())
+
+
+def write_manifest(data: str | Path, manifest: Manifest) -> Manifest:
+    """Make an index the one that is used, in one step, and clear away what it replaces.
+
+    What another build has indexed of the same events in the meantime stays indexed.
+    """
+    with _locked(data):
+        known = _holding(data)
+        if known is not None and known.footer == manifest.footer:
+            manifest = replace(manifest, on={**manifest.on, **known.on})
+        _write(data, manifest)
+    clear_unused(data)
+    return manifest
+
+
+def replace_run(data: str | Path, footer: str, name: str, side: SideFile) -> None:
+    """Make a side file that of an attribute, if the events are still those with this digest."""
+    with _locked(data):
+        known = _holding(data)
+        if known is not None and known.footer == footer:
+            _write(data, replace(known, on={**known.on, name: side}))
+    clear_unused(data)
+
+
+@contextmanager
+def _locked(data: str | Path) -> Iterator[None]:
+    """Who changes a manifest reads it first; nobody else does in between."""
+    with (folder_of(data) / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed, also by a kill
+        yield
+
+
+def _holding(data: str | Path) -> Manifest | None:
+    try:
+        return whole_manifest(data)
+    except StaleIndexError:
+        return None
+
+
+def _write(data: str | Path, manifest: Manifest) -> None:
     path = manifest_path(data)
     part = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
+    document = asdict(manifest)
+    document["digest"] = _digest(document)
     try:
-        part.write_text(json.dumps(_plain(manifest), indent=2), encoding="utf-8")
+        part.write_text(json.dumps(document, indent=2), encoding="utf-8")
         _synced(part)
         part.replace(path)
     except BaseException:
         with suppress(OSError):
             part.unlink()
         raise
-    clear_unused(data)
 
 
-def _plain(manifest: Manifest) -> dict[str, Any]:
-    return asdict(manifest)
+def _digest(document: Mapping[str, Any]) -> str:
+    """A digest of a manifest, without its own."""
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _synced(path: Path) -> None:
@@ -208,23 +313,42 @@ def clear_unused(data: str | Path, seconds: float = UNUSED_SECONDS) -> None:
 
     Those that an index has just replaced may still be read, and another build may be writing.
     """
-    import time
-
     try:
         found = read_manifest(data)
     except StaleIndexError:
         return
-    used = {side.name for side in found.side_files} if found is not None else set()
+    used = _names([found] if found is not None else [])
     used.add(manifest_path(data).name)
-    for path in folder_of(data).glob(f"{_escaped(Path(data).name)}.*"):
+    _clear(folder_of(data).glob(f"{_escaped(Path(data).name)}.*"), used, seconds)
+
+
+def clear_shared(folder: Path, seconds: float = UNUSED_SECONDS) -> None:
+    """Remove side files of several data files that no manifest names, once they are old."""
+    try:
+        manifests = [read_manifest(data) for data in indexed_files(folder)]
+    except StaleIndexError:
+        return
+    used = _names([manifest for manifest in manifests if manifest is not None])
+    _clear(folder.glob(f"{SHARED}-*"), used, seconds)
+
+
+def indexed_files(folder: Path) -> list[str]:
+    """The data files that have manifests in an index's folder."""
+    return sorted(str(folder.parent / path.stem) for path in folder.glob("*.json"))
+
+
+def _names(manifests: Iterable[Manifest]) -> set[str]:
+    return {name for each in manifests for side in each.side_files for name in side.names}
+
+
+def _clear(paths: Iterable[Path], used: Collection[str], seconds: float) -> None:
+    for path in paths:
         with suppress(OSError):
             if path.name not in used and time.time() - path.stat().st_mtime >= seconds:
                 path.unlink()
 
 
 def _escaped(name: str) -> str:
-    import glob
-
     return glob.escape(name)
 
 
@@ -237,6 +361,8 @@ def remove_index(data: str | Path) -> bool:
     for side in folder_of(data).glob(f"{_escaped(Path(data).name)}.*"):
         with suppress(OSError):
             side.unlink()
+    if not indexed_files(folder_of(data)):
+        _clear([*folder_of(data).glob(f"{SHARED}-*"), folder_of(data) / _LOCK], (), 0.0)
     with suppress(OSError):
         folder_of(data).rmdir()  # only if it is empty
     return was_there

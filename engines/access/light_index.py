@@ -18,14 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from engines.access.blocks import Int64s, Mask
+from engines.access.blocks import Bounds, Int64s, Mask
 from engines.access.exact_parts import StretchSums, joined_parts, stretch_sums
 from engines.access.index_files import Manifest, StaleIndexError, folder_of, open_side
+from engines.access.round_times import round_starts, round_steps
 from workloads.workload import NANOSECONDS
 
 BLOCK_ROWS = 1024
 MAX_VALUES = 64  # of a column whose sets of values are kept
-LIGHT_GROUP_ROWS = 65_536
+# Much of it is read in every run.
+LIGHT_FORM = {"row_group_size": 65_536, "compression": "lz4", "use_dictionary": False}
 _ABOUT = b"sheaf.columns"
 
 
@@ -59,7 +61,7 @@ def kind_of(type_: pa.DataType) -> str | None:
 
 
 def block_starts(rows: int) -> Int64s:
-    """The first row of each block of a row group."""
+    """The first row of each block of a row group, if no time ends one."""
     return np.arange(0, rows, BLOCK_ROWS, dtype=np.int64)
 
 
@@ -146,9 +148,13 @@ def light_table(
     firsts: list[int] = []
     sizes: list[int] = []
     first = 0
+    steps = round_steps(file.metadata, file.schema_arrow, 2 * BLOCK_ROWS)
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         starts = block_starts(rows)
+        for name, own in steps.items():
+            times = file.read_row_group(group, columns=[name]).column(name)
+            starts = np.union1d(starts, round_starts(times, own))
         groups += [group] * len(starts)
         firsts += (starts + first).tolist()
         sizes += np.diff(np.append(starts, rows)).tolist()
@@ -243,67 +249,87 @@ class LightIndex:
         metadata = self._file.schema_arrow.metadata or {}
         self.about: Mapping[str, Mapping[str, Any]] = json.loads(metadata[_ABOUT])
         self._path = folder_of(data) / manifest.light.name
-        frame = self._read(["group", "first", "rows"])
-        self.group: Int64s = frame.column("group").to_numpy().astype(np.int64)
-        self.first: Int64s = frame.column("first").to_numpy()
-        self.rows: Int64s = frame.column("rows").to_numpy().astype(np.int64)
+        self._names: list[str] = self._file.schema_arrow.names
+        self._columns: dict[str, pa.ChunkedArray] = {}
+        self._totals: dict[str, BlockTotals | None] = {}
+        group, first, rows = self._read("group", "first", "rows")
+        self.group: Int64s = group.to_numpy().astype(np.int64)
+        self.first: Int64s = first.to_numpy()
+        self.rows: Int64s = rows.to_numpy().astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def values(self, name: str) -> tuple[list[Any], list[Any], list[int]] | None:
-        """The least and greatest values of a column, and its nulls; None where it has none."""
-        if name not in self.about:
-            return None
-        number = self.about[name]["number"]
-        wanted = [f"min_{number}", f"max_{number}", f"nulls_{number}"]
-        table = self._read(wanted)
-        return tuple(table.column(each).to_pylist() for each in wanted)
-
-    def totals(self, name: str) -> BlockTotals | None:
-        """What a column comes to; None where it has none. Only numbers have sums and extremes."""
+    def bounds(self, name: str) -> Bounds | None:
+        """What is known of a column in each block; None where it has none."""
         if name not in self.about:
             return None
         number, kind = self.about[name]["number"], self.about[name]["kind"]
-        names = self._file.schema_arrow.names
-        parts = [n for n in names if n.startswith(f"sum_{number}_")]
-        counted = f"number_{number}"
-        least, greatest, nulls = f"min_{number}", f"max_{number}", f"nulls_{number}"
-        more = [least, greatest, *parts] if kind in ("int", "float") else []
-        table = self._read([nulls, *more, *([counted] if counted in names else [])])
-        if counted in names:
-            values = table.column(counted).to_numpy()
+        low, high, nulls = self._read(*(f"{what}_{number}" for what in ("min", "max", "nulls")))
+        known: Mask = np.asarray(pc.is_valid(low))
+        number_of: Int64s = nulls.to_numpy()
+        least, greatest = (_filled(column, kind) for column in (low, high))
+        kind = "int" if kind == "time" else kind
+        return Bounds(kind, least, greatest, known, number_of, number_of == self.rows)
+
+    def totals(self, name: str) -> BlockTotals | None:
+        """What a column comes to; None where it has none. Only numbers have sums and extremes."""
+        if name not in self._totals:
+            self._totals[name] = self._summed(name)
+        return self._totals[name]
+
+    def _summed(self, name: str) -> BlockTotals | None:
+        if name not in self.about:
+            return None
+        number, kind = self.about[name]["number"], self.about[name]["kind"]
+        counted = [name for name in self._names if name == f"number_{number}"]
+        summed = [name for name in self._names if name.startswith(f"sum_{number}_")]
+        ends = [f"{what}_{number}" for what in ("min", "max")]
+        self._read(*(counted or [f"nulls_{number}"]), *summed, *ends)
+        if counted:
+            (values,) = (column.to_numpy() for column in self._read(*counted))
         else:
-            values = self.rows - table.column(nulls).to_numpy()
+            values = self.rows - self._read(f"nulls_{number}")[0].to_numpy()
         none = np.zeros(0)
-        if not more:
+        if kind not in ("int", "float"):
             return BlockTotals(values, None, none, none)
-        extremes = [
-            np.asarray(pc.fill_null(table.column(name).cast(pa.float64(), safe=False), empty))
-            for name, empty in ((least, np.inf), (greatest, -np.inf))
-        ]
+        low, high = self._read(*ends)
+        known: Mask = np.asarray(pc.is_valid(low))
+        least = np.where(known, _filled(low, kind).astype(np.float64), np.inf)
+        greatest = np.where(known, _filled(high, kind).astype(np.float64), -np.inf)
+        parts = self._read(*summed)
         sums = None
         if parts:
-            known = np.asarray(pc.is_valid(table.column(parts[0])))
-            whole = [np.asarray(pc.fill_null(table.column(name), 0)) for name in parts]
-            sums = StretchSums(np.array(whole), known)
-        return BlockTotals(values, sums, *extremes)
+            whole = [np.asarray(pc.fill_null(part, 0)) for part in parts]
+            sums = StretchSums(np.array(whole), np.asarray(pc.is_valid(parts[0])))
+        return BlockTotals(values, sums, least, greatest)
 
     def sets(self, name: str) -> tuple[tuple[str, ...], npt.NDArray[np.uint64]] | None:
         """The few texts of a column, and which of them each block has."""
         about = self.about.get(name)
         if about is None or "values" not in about:
             return None
-        place = f"set_{about['number']}"
-        bits = self._read([place]).column(place).to_numpy()
-        return tuple(about["values"]), bits
+        return tuple(about["values"]), self._read(f"set_{about['number']}")[0].to_numpy()
 
-    def _read(self, columns: list[str]) -> pa.Table:
-        try:
-            return self._file.read(columns=columns)
-        except (pa.ArrowException, OSError) as error:
-            why = str(error).splitlines()[0]
-            raise StaleIndexError(f"the index file '{self._path}' cannot be read: {why}") from error
+    def _read(self, *names: str) -> list[pa.ChunkedArray]:
+        """Columns of the index, each of which is read once."""
+        missing = [name for name in names if name not in self._columns]
+        if missing:
+            try:
+                found = self._file.read(columns=missing, use_threads=False)
+            except (pa.ArrowException, OSError) as error:
+                why = str(error).splitlines()[0]
+                said = f"the index file '{self._path}' cannot be read: {why}"
+                raise StaleIndexError(said) from error
+            self._columns |= {name: found.column(name) for name in missing}
+        return [self._columns[name] for name in names]
 
     def close(self) -> None:
         self._file.close()
+
+
+def _filled(column: pa.ChunkedArray, kind: str) -> npt.NDArray[Any]:
+    """The values of a column of the index, with something in place of nulls."""
+    if kind == "string":
+        return np.array(pc.fill_null(column, "").to_pylist(), object)
+    return np.asarray(pc.fill_null(column, False if kind == "bool" else 0))

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engines.access.blocks import Blocks, Int64s, Mask
 from engines.access.chains import Spots, chained, within
 from engines.access.possible import PossibleEvents
+from engines.access.ranks import Ranks
 from optimizer.access.anchors import NeededEvents
 from optimizer.ir.pattern import Symbol
 
 
 @dataclass(frozen=True, eq=False)
 class SymbolSpots:
-    """Where events of a symbol may be, and the row group of each such spot."""
+    """Where events of a symbol may be: of each such spot its row group, and its rows.
+
+    These are from `first` to before `after`, among the rows of all files.
+    """
 
     spots: Spots
     unit: Int64s
+    first: Int64s
+    after: Int64s
 
 
 SpotsOf = Callable[[Symbol], SymbolSpots]
@@ -33,28 +39,101 @@ def spots_in_blocks(blocks: Blocks, possible: PossibleEvents) -> SpotsOf:
         if symbol not in found:
             mask = possible.symbol(symbol)
             spots = Spots(blocks.low[mask], blocks.high[mask])
-            found[symbol] = SymbolSpots(spots, blocks.unit[mask])
+            first = blocks.first[mask]
+            found[symbol] = SymbolSpots(spots, blocks.unit[mask], first, first + blocks.rows[mask])
         return found[symbol]
 
     return spots_of
 
 
-def needed_units(needed: NeededEvents, spots_of: SpotsOf, units: int, tick: int, step: int) -> Mask:
-    """Which of so many row groups a query needs; times are in ticks of so many nanoseconds."""
-    window = -(-needed.window // tick)
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """What windows are measured by: ticks of so many nanoseconds, or the ranks of events.
+
+    An event is before another where it is `step` ticks earlier.
+    """
+
+    tick: int
+    step: int
+    ranks: Ranks
+
+    def window(self, needed: NeededEvents) -> int:
+        """The window of a query, by its clock."""
+        return needed.window if needed.are_ranks else -(-needed.window // self.tick)
+
+    def placed(self, needed: NeededEvents, spots_of: SpotsOf) -> SpotsOf:
+        """Spots by the clock of a query."""
+        if not needed.are_ranks:
+            return spots_of
+
+        def by_ranks(symbol: Symbol) -> SymbolSpots:
+            found = spots_of(symbol)
+            return replace(found, spots=self.ranks.of(found.spots))
+
+        return by_ranks
+
+
+def needed_units(needed: NeededEvents, spots_of: SpotsOf, units: int, clock: Clock) -> Mask:
+    """Which of so many row groups a query needs."""
     found = np.zeros(units, bool)
+    for spots, mask in _needed_spots(needed, spots_of, clock):
+        found[spots.unit[mask]] = True
+    return found
+
+
+def needed_rows(
+    needed: NeededEvents, spots_of: SpotsOf, clock: Clock
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Ranges of the rows that a query needs, which may overlap."""
+    for spots, mask in _needed_spots(needed, spots_of, clock):
+        yield spots.first[mask], spots.after[mask]
+
+
+def come_together(
+    needed: NeededEvents, spots_of: SpotsOf, kept: Mask, clock: Clock, left: Ranks
+) -> bool:
+    """Would events that are more than a window of events apart not be, were `kept` all there is?
+
+    `left` are the ranks among the events of these row groups. Each event of a chain has a window's
+    events around it there, so that it takes one that is in no chain of all events.
+    """
+    whole = clock.placed(needed, spots_of)
+    for reading in needed.readings:
+        stages = [[whole(symbol) for symbol in stage] for stage in reading]
+        inside = [[kept[each.unit] for each in stage] for stage in stages]
+        before = chained(_spots(stages), needed.window, 1)
+        pruned = [
+            [left.of(spots_of(symbol).spots.only(mask)) for symbol, mask in zip(s, m, strict=True)]
+            for s, m in zip(reading, inside, strict=True)
+        ]
+        for masks, own, now in zip(before, inside, chained(pruned, needed.window, 1), strict=True):
+            for mask, some, found in zip(masks, own, now, strict=True):
+                if (found & ~mask[some]).any():
+                    return True
+    return False
+
+
+def _spots(stages: Sequence[Sequence[SymbolSpots]]) -> list[list[Spots]]:
+    return [[each.spots for each in stage] for stage in stages]
+
+
+def _needed_spots(
+    needed: NeededEvents, spots_of: SpotsOf, clock: Clock
+) -> Iterator[tuple[SymbolSpots, Mask]]:
+    """The spots of symbols, and which of them a query needs."""
+    window, step = clock.window(needed), 1 if needed.are_ranks else clock.step
+    spots_of = clock.placed(needed, spots_of)
     hits: list[Spots] = []
     for reading in needed.readings:
         stages = [[spots_of(symbol) for symbol in stage] for stage in reading]
-        masks = chained([[each.spots for each in stage] for stage in stages], window, step)
+        masks = chained(_spots(stages), window, step)
         for stage, own in zip(stages, masks, strict=True):
             for each, mask in zip(stage, own, strict=True):
-                found[each.unit[mask]] = True
-                hits.append(Spots(each.spots.low[mask], each.spots.high[mask]))
+                yield each, mask
+                hits.append(each.spots.only(mask))
     if needed.near and hits:
         low = np.concatenate([spots.low for spots in hits])
         high = np.concatenate([spots.high for spots in hits])
         for symbol in needed.near:
             each = spots_of(symbol)
-            found[each.unit[within(each.spots, Spots(low, high), window)]] = True
-    return found
+            yield each, within(each.spots, Spots(low, high), window)

@@ -14,7 +14,7 @@ import numpy as np
 
 from engines.access.blocks import Blocks, Bounds, Mask
 from optimizer.ir.implication import EXACT
-from optimizer.ir.pattern import Symbol
+from optimizer.ir.pattern import ANY_TYPE, Symbol
 from workloads import expressions as ex
 from workloads.workload import Stream
 
@@ -48,6 +48,8 @@ class PossibleEvents:
     def type(self, name: str) -> Mask:
         """The blocks that may have an event of a type, by its name or by its condition."""
         stream = self._stream
+        if name == ANY_TYPE:
+            return self._all()
         found = np.zeros(len(self._blocks), bool)
         if stream.type is not None:
             named = ex.Comparison("=", ex.Attribute("", stream.type), ex.Literal(name))

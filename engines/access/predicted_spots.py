@@ -44,12 +44,14 @@ def predicted_spots(probe: Probe, may: Mask, blocks: Blocks) -> SymbolSpots | No
     part = (rows - begin + 0.5) / np.maximum(blocks.rows[block], 1)
     low, high = blocks.low[block], blocks.high[block]
     time = low + ((high - low) * part).astype(np.int64)
-    return SymbolSpots(Spots(time, time), blocks.unit[block])
+    row = blocks.first[block] + rows - begin
+    return SymbolSpots(Spots(time, time), blocks.unit[block], row, row + 1)
 
 
 def probe_problem(
     needs: Sequence[NeededEvents],
     offered: Sequence[Probe],
+    prices: Sequence[float],
     by_blocks: SpotsOf,
     predicted: Mapping[Symbol, SymbolSpots],
     reading: ReadingCost,
@@ -70,7 +72,6 @@ def probe_problem(
 
             options.append(ProbeOption(some, reading.units(needed, spots_of)))
         queries.append(options)
-    prices = [reading.costs.entry * probe.expected for probe in offered]
     weights = reading.costs.row * reading.rows.astype(np.float64) + reading.costs.group
     return ProbeProblem(prices, weights, reading.always, queries)
 

@@ -8,6 +8,7 @@ to find (`optimizer/access/joint_choice.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,22 +70,34 @@ class ProbeOffers:
 
     needs: Sequence[NeededEvents]
     probes: Sequence[Probe]
+    prices: Sequence[float]  # nanoseconds
     problem: ProbeProblem
     solver: Solver
 
     @staticmethod
     def of(
-        needs: Sequence[NeededEvents], spots: SpotsByProbes, reading: ReadingCost, solver: Solver
+        needs: Sequence[NeededEvents],
+        spots: SpotsByProbes,
+        reading: ReadingCost,
+        solver: Solver,
+        only: Collection[Symbol] | None = None,
     ) -> ProbeOffers:
-        probes = probes_of(spots.prober, _symbols(needs))
+        """Of all symbols that can be looked up, or of those that are given `only`."""
+        symbols = [each for each in _symbols(needs) if only is None or each in only]
+        probes = probes_of(spots.prober, symbols)
         predicted = spots.predicted(probes)
-        problem = probe_problem(needs, probes, spots.by_blocks, predicted, reading)
-        return ProbeOffers(needs, probes, problem, solver)
+        prices = _prices(probes, reading)
+        problem = probe_problem(needs, probes, prices, spots.by_blocks, predicted, reading)
+        return ProbeOffers(needs, probes, prices, problem, solver)
 
     def chosen(self, without: Collection[str] = ()) -> ProbeSet:
         """The probes that are best for the queries but for some."""
         places = {i for i, needed in enumerate(self.needs) if needed.query not in without}
-        return SOLVERS[self.solver](self.problem.only(places))
+        problem = self.problem.only(places)
+        if not self.probes:  # nothing to choose from
+            cost = problem.cost(frozenset())
+            return ProbeSet(frozenset(), cost, cost)
+        return SOLVERS[self.solver](problem)
 
     def cost(self, without: Collection[str]) -> float:
         """What the queries but for some are expected to cost."""
@@ -118,7 +131,7 @@ def best_probes(
     # Those that are chosen first, and then what may be tried besides.
     for number in [*sorted(chosen.made & rest), *sorted(rest - chosen.made)]:
         probe = offers.probes[number]
-        price = reading.costs.entry * probe.expected
+        price = offers.prices[number]
         helped = {offers.probes[n].symbol for n in rest} - set(spots.probed)
         fixed = [m for n, m in zip(needs, masks, strict=True) if not helped & set(n.symbols)]
         savable = reading.of(kept) - reading.of(kept & reading.union(fixed))
@@ -137,6 +150,16 @@ def best_probes(
     return ProbeChoice(
         told, masks, kept, spent + reading.of(kept), chosen.cost, min(chosen.bound, chosen.cost)
     )
+
+
+def _prices(probes: Sequence[Probe], reading: ReadingCost) -> list[float]:
+    """What each probe costs: entries in the same ranges are read once for all who ask for them."""
+    asked = [tuple(probe.ranges.items()) for probe in probes]
+    alike = Counter(asked)
+    return [
+        reading.costs.entry * probe.expected / alike[ranges]
+        for probe, ranges in zip(probes, asked, strict=True)
+    ]
 
 
 def _symbols(needs: Sequence[NeededEvents]) -> list[Symbol]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from engines.access.blocks import Blocks, Int64s
 from engines.access.chains import Spots
+from engines.access.index_files import folder_of
 from engines.access.needed import SymbolSpots
 from engines.access.possible import PossibleEvents
-from engines.access.sorted_runs import SortedRun, ValueRange, ranges_of
+from engines.access.sorted_runs import RunFile, SortedRun, ranges_of
 from engines.access.stored_blocks import StoredEvents, StoredFile
+from engines.access.value_marks import ValueRange
 from engines.input.batches import FileSource
-from optimizer.ir.pattern import Symbol
+from optimizer.ir.pattern import ANY_TYPE, Symbol
 from workloads import expressions as ex
 from workloads.workload import Stream
 
@@ -37,7 +40,7 @@ class Probe:
     def document(self, entries: int) -> dict[str, Any]:
         """What was looked up, and how many events that are."""
         return {
-            "symbol": str(self.symbol),
+            "symbol": self.symbol.shown,
             "attributes": sorted(self.ranges),
             "entries": entries,
         }
@@ -57,6 +60,7 @@ class Prober:
         self._stored, self.blocks, self.possible = stored, blocks, possible
         self._source, self._stream = source, stream
         self._runs: dict[tuple[str, str], SortedRun] = {}
+        self._files: dict[Path, RunFile] = {}
 
     def probe_of(self, symbol: Symbol) -> Probe | None:
         """What can be looked up of a symbol; None where no index has any of it."""
@@ -67,7 +71,7 @@ class Prober:
                 found[name] = ranges
         if not found:
             return None
-        expected, matching = 0, 0.0
+        expected = matching = 0.0
         for file in self._stored.files:
             opened = [(self._run(file, name), ranges) for name, ranges in found.items()]
             known = [(run, ranges) for run, ranges in opened if run is not None]
@@ -77,31 +81,38 @@ class Prober:
             for run, own in known:
                 part *= min(run.matching(own) / max(rows, 1), 1.0)
             matching += part * rows
-        return Probe(symbol, found, expected, matching)
+        return Probe(symbol, found, round(expected), matching)
 
     def spots(self, probe: Probe) -> tuple[SymbolSpots, int]:
         """Where the events are, and how many were found; blocks of files without an index."""
-        low, high, unit, entries = [], [], [], 0
+        low, high, unit, first, after, entries = [], [], [], [], [], 0
+        blocks = self.blocks
         may = self.possible.symbol(probe.symbol)
         for file in self._stored.files:
             places = slice(file.begin, file.begin + len(file.groups))
             held = may[places]
             found = self._entries(file, probe)
             if found is None:
-                low.append(self.blocks.low[places][held])
-                high.append(self.blocks.high[places][held])
-                unit.append(self.blocks.unit[places][held])
+                low.append(blocks.low[places][held])
+                high.append(blocks.high[places][held])
+                unit.append(blocks.unit[places][held])
+                first.append(blocks.first[places][held])
+                after.append(first[-1] + blocks.rows[places][held])
                 continue
             rows, times = found
             assert file.light is not None
             block = np.searchsorted(file.light.first, rows, "right") - 1
             kept = held[block]
             block, entries = block[kept] + file.begin, entries + int(kept.sum())
-            low.append(self.blocks.low[block] if times is None else times[0][kept])
-            high.append(self.blocks.high[block] if times is None else times[1][kept])
-            unit.append(self.blocks.unit[block])
+            low.append(blocks.low[block] if times is None else times[0][kept])
+            high.append(blocks.high[block] if times is None else times[1][kept])
+            unit.append(blocks.unit[block])
+            begins = blocks.first[places][:1]  # none of a file without rows
+            first.append(rows[kept] + begins if len(begins) else rows[kept])
+            after.append(first[-1] + 1)
         spots = Spots(np.concatenate(low), np.concatenate(high))
-        return SymbolSpots(spots, np.concatenate(unit)), entries
+        places_of = (np.concatenate(unit), np.concatenate(first), np.concatenate(after))
+        return SymbolSpots(spots, *places_of), entries
 
     def _entries(
         self, file: StoredFile, probe: Probe
@@ -132,12 +143,15 @@ class Prober:
             return None
         place = (file.name, name)
         if place not in self._runs:
-            self._runs[place] = SortedRun(file.name, file.manifest, name)
+            path = folder_of(file.name) / file.manifest.on[name].name
+            if path not in self._files:
+                self._files[path] = RunFile(file.name, file.manifest, name)
+            self._runs[place] = self._files[path].part_of(file.manifest)
         return self._runs[place]
 
     def close(self) -> None:
-        for run in self._runs.values():
-            run.close()
+        for opened in self._files.values():
+            opened.close()
 
 
 def symbol_ranges(symbol: Symbol, stream: Stream) -> dict[str, tuple[ValueRange, ...]]:
@@ -155,6 +169,8 @@ def symbol_ranges(symbol: Symbol, stream: Stream) -> dict[str, tuple[ValueRange,
 def _conjuncts(symbol: Symbol, stream: Stream) -> Iterator[ex.Expression]:
     for predicate in symbol.predicates:
         yield from ex.conjuncts(predicate)
+    if symbol.type == ANY_TYPE:
+        return
     condition = stream.types.get(symbol.type)
     if condition is None and stream.type is not None:
         yield ex.Comparison("=", ex.Attribute("", stream.type), ex.Literal(symbol.type))

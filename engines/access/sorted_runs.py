@@ -17,48 +17,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engines.access.blocks import Int64s
-from engines.access.index_files import Manifest, StaleIndexError, folder_of, open_side
+from engines.access.bloom_filters import encoded
+from engines.access.index_files import (
+    Manifest,
+    StaleIndexError,
+    folder_of,
+    is_of,
+    open_filters,
+    open_side,
+)
 from engines.access.light_index import kind_of
+from engines.access.value_marks import ValueMarks, ValueRange, with_marks
 from workloads import expressions as ex
 
-RUN_GROUP_ROWS = 65_536
-TEXT_PART = 0.1  # of the entries of a row group, of which only the first and the last are known
+RUN_FORM: dict[str, Any] = {"row_group_size": 65_536, "compression": "zstd"}
+FEW_VALUES = (
+    64  # of a row group: below, that a value lies between its ends says as much as a filter
+)
+WRONG_PART = 0.05  # of the values that a row group does not have, for which its filter says "maybe"
 INDEXED = ("int", "float", "string", "bool")  # kinds of attributes
 _LAST = "\U0010ffff"
-
-
-@dataclass(frozen=True)
-class ValueRange:
-    """Values from `low` to `high`; None is no bound."""
-
-    low: Any = None
-    high: Any = None
-    has_low: bool = True  # is `low` itself one of them?
-    has_high: bool = True
-
-    def meets(self, least: Any, greatest: Any) -> bool:
-        """Can a value from least to greatest be in it?"""
-        below = self.high is not None and (
-            least > self.high or (least == self.high and not self.has_high)
-        )
-        above = self.low is not None and (
-            greatest < self.low or (greatest == self.low and not self.has_low)
-        )
-        return not below and not above
-
-    def part(self, least: Any, greatest: Any) -> float:
-        """The part of values from least to greatest that is in it, if they lie evenly."""
-        if not self.meets(least, greatest):
-            return 0.0
-        ends = (least, greatest)
-        if any(isinstance(end, bool) or not isinstance(end, int | float) for end in ends):
-            return 1.0 if least == greatest else TEXT_PART
-        if least == greatest:
-            return 1.0
-        low = least if self.low is None else max(self.low, least)
-        high = greatest if self.high is None else min(self.high, greatest)
-        step = 1 if isinstance(least, int) else 0  # a single integer is a value among others
-        return float(min((high - low + step) / (greatest - least + step), 1.0))
 
 
 def ranges_of(condition: ex.Expression, name: str) -> list[ValueRange] | None:
@@ -114,8 +92,10 @@ def run_table(file: pq.ParquetFile, name: str, ordered: Sequence[str]) -> pa.Tab
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
-        column = column.cast(pa.float64())
+        column = pc.add(column.cast(pa.float64()), 0.0)  # which makes of both zeros one
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    elif pa.types.is_integer(column.type):
+        column = column.cast(pa.int64())
     order = np.asarray(pc.sort_indices(column)).astype(np.int64)
     order = order[: len(column) - column.null_count]
     found = {"value": column.take(pa.array(order)), "row": pa.array(order)}
@@ -123,7 +103,20 @@ def run_table(file: pq.ParquetFile, name: str, ordered: Sequence[str]) -> pa.Tab
         times = file.read(columns=[each]).column(each)
         found[f"at_{number}"] = _numbers(times).take(pa.array(order))
     about = {f"at_{number}".encode(): each.encode() for number, each in enumerate(ordered)}
-    return pa.table(found).replace_schema_metadata(about)
+    return with_marks(pa.table(found).replace_schema_metadata(about))
+
+
+def run_form(table: pa.Table) -> dict[str, Any]:
+    """How a run is written: with filters of values where row groups have many different ones."""
+    values = table.column("value")
+    if not len(values) or pa.types.is_boolean(values.type):
+        return RUN_FORM
+    changes = np.asarray(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)))
+    groups = np.arange(len(changes)) // RUN_FORM["row_group_size"]
+    most = int(np.bincount(groups, changes).max(initial=0)) + 1
+    if most < FEW_VALUES:
+        return RUN_FORM
+    return {**RUN_FORM, "bloom_filter_options": {"value": {"ndv": most, "fpp": WRONG_PART}}}
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -140,22 +133,98 @@ class Entries:
     times: Int64s | None
 
 
-class SortedRun:
-    """The sorted run of one attribute of one data file, as it is probed."""
+class RunFile:
+    """A side file with the sorted run of one attribute, of one data file or of several."""
 
     def __init__(self, data: str, manifest: Manifest, name: str) -> None:
-        self._path = folder_of(data) / manifest.on[name].name
-        self._file = open_side(data, manifest.on[name], manifest.footer)
+        side = manifest.on[name]
+        self._path = folder_of(data) / side.name
+        self._file = open_side(data, side, manifest.footer)
+        footer = self._file.metadata
+        self._name = name
+        self._filters = open_filters(data, side, footer)
         metadata = self._file.schema_arrow.metadata or {}
-        self._ordered = {
+        self.ordered = {
             value.decode(): key.decode() for key, value in metadata.items() if key[:3] == b"at_"
         }
         self.kind = kind_of(self._file.schema_arrow.field("value").type)
+        self._marks = ValueMarks.of(metadata, footer.num_rows)
+        self.is_shared = "part" in self._file.schema_arrow.names
+        self.sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self._bounds = []
-        for group in range(self._file.num_row_groups):
-            statistics = self._file.metadata.row_group(group).column(0).statistics
+        for group in range(footer.num_row_groups):
+            statistics = footer.row_group(group).column(0).statistics
             known = statistics is not None and statistics.has_min_max
             self._bounds.append((statistics.min, statistics.max) if known else None)
+        self._groups: dict[tuple[ValueRange, ...], list[int]] = {}
+        self._found: dict[tuple[tuple[ValueRange, ...], str | None], pa.Table] = {}
+
+    def part_of(self, manifest: Manifest) -> SortedRun:
+        """What it has of a data file whose manifest names it."""
+        side = manifest.on[self._name]
+        if not is_of(self._file, side, manifest.footer):
+            raise StaleIndexError(f"the index file '{self._path}' is of other events")
+        share = manifest.rows / max(side.rows, manifest.rows, 1) if self.is_shared else 1.0
+        return SortedRun(self, side.part, share)
+
+    def groups(self, ranges: tuple[ValueRange, ...]) -> list[int]:
+        """The row groups that may have a value in one of the ranges."""
+        if ranges not in self._groups:
+            groups = range(len(self.sizes))
+            self._groups[ranges] = [g for g in groups if any(self._may(g, r) for r in ranges)]
+        return self._groups[ranges]
+
+    def _may(self, group: int, one: ValueRange) -> bool:
+        bounds = self._bounds[group]
+        if bounds is None:
+            return True
+        if not one.meets(*bounds):
+            return False
+        if not one.is_single or self._filters is None:
+            return True
+        stored = encoded(one.low, self.kind)
+        return stored is not None and self._filters.may_have(group, stored)
+
+    def expected(self, ranges: tuple[ValueRange, ...]) -> int:
+        """How many entries a probe reads."""
+        return sum(self.sizes[group] for group in self.groups(ranges))
+
+    def matching(self, ranges: tuple[ValueRange, ...]) -> float:
+        """About how many entries are in one of the ranges; no more than a probe reads."""
+        found = sum(self._marks.entries(each) for each in ranges)
+        return min(found, float(self.expected(ranges)))
+
+    def entries(self, ranges: tuple[ValueRange, ...], time: str) -> pa.Table:
+        """The entries in one of the ranges: `row`, and where they are known `at` and `part`."""
+        at = self.ordered.get(time)
+        if (ranges, at) not in self._found:
+            wanted = ["value", "row", *(["part"] if self.is_shared else []), *([at] if at else [])]
+            try:
+                table = self._file.read_row_groups(self.groups(ranges), columns=wanted)
+            except (pa.ArrowException, OSError) as error:
+                why = str(error).splitlines()[0]
+                said = f"the index file '{self._path}' cannot be read: {why}"
+                raise StaleIndexError(said) from error
+            kept = table.filter(pa.array(values_inside(table.column("value"), ranges)))
+            names = ["at" if name == at else name for name in wanted]
+            self._found[ranges, at] = kept.rename_columns(names).drop_columns("value")
+        return self._found[ranges, at]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRun:
+    """What a side file has of one data file, whose part has some of all of its entries."""
+
+    file: RunFile
+    part: int
+    share: float
+
+    @property
+    def kind(self) -> str | None:
+        return self.file.kind
 
     def fits(self, ranges: Sequence[ValueRange]) -> bool:
         """Are the ranges of values such as it has?"""
@@ -169,45 +238,24 @@ class SortedRun:
             for end in ends
         )
 
-    def expected(self, ranges: Sequence[ValueRange]) -> int:
+    def expected(self, ranges: tuple[ValueRange, ...]) -> float:
         """About how many entries a probe reads."""
-        rows = [self._file.metadata.row_group(g).num_rows for g in self._groups(ranges)]
-        return sum(rows)
+        return self.file.expected(ranges) * self.share
 
-    def matching(self, ranges: Sequence[ValueRange]) -> float:
-        """About how many entries are in one of the ranges, as if values lay evenly."""
-        found = 0.0
-        for group in self._groups(ranges):
-            rows, bounds = self._file.metadata.row_group(group).num_rows, self._bounds[group]
-            part = 1.0 if bounds is None else sum(each.part(*bounds) for each in ranges)
-            found += rows * min(part, 1.0)
-        return found
+    def matching(self, ranges: tuple[ValueRange, ...]) -> float:
+        """About how many entries are in one of the ranges."""
+        return self.file.matching(ranges) * self.share
 
-    def _groups(self, ranges: Sequence[ValueRange]) -> list[int]:
-        return [
-            group
-            for group, bounds in enumerate(self._bounds)
-            if bounds is None or any(each.meets(*bounds) for each in ranges)
-        ]
-
-    def probe(self, ranges: Sequence[ValueRange], time: str) -> Entries:
+    def probe(self, ranges: tuple[ValueRange, ...], time: str) -> Entries:
         """The entries whose values are in one of the ranges."""
-        at = self._ordered.get(time)
-        wanted = ["value", "row", *([] if at is None else [at])]
-        groups = self._groups(ranges)
-        try:
-            table = self._file.read_row_groups(groups, columns=wanted)
-        except (pa.ArrowException, OSError) as error:
-            why = str(error).splitlines()[0]
-            raise StaleIndexError(f"the index file '{self._path}' cannot be read: {why}") from error
-        keep = values_inside(table.column("value"), ranges)
-        rows = table.column("row").to_numpy()[keep]
+        table = self.file.entries(ranges, time)
+        if self.file.is_shared:
+            table = table.filter(pc.equal(table.column("part"), self.part))
+        rows = table.column("row").to_numpy()
         order = np.argsort(rows, kind="stable")
-        times = None if at is None else table.column(at).to_numpy()[keep][order]
+        has_times = "at" in table.column_names
+        times = table.column("at").to_numpy()[order] if has_times else None
         return Entries(rows[order], times)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def values_inside(column: pa.ChunkedArray, ranges: Sequence[ValueRange]) -> npt.NDArray[np.bool_]:

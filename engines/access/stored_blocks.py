@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engines.access.blocks import Blocks, Bounds, Int64s, bounds_of
+from engines.access.blocks import Blocks, Bounds, Int64s, bounds_of, joined_bounds
 from engines.access.footers import FileFooter, Footers, group_times
 from engines.access.index_files import Manifest, StaleIndexError, checked_manifest
 from engines.access.light_index import MAX_VALUES, LightIndex
@@ -43,26 +43,26 @@ class StoredFile:
     def sizes(self) -> Int64s:
         return np.array(self.footer.rows, np.int64) if self.light is None else self.light.rows
 
-    def column(self, name: str) -> tuple[list[Any], list[Any], list[int], list[bool]] | None:
-        """The least, the greatest, how many nulls, and whether there is nothing else."""
+    def bounds(self, name: str) -> Bounds | None:
+        """What is known of a column in each block."""
         if self.light is not None and name in self.light.about:
-            if self.light.about[name]["kind"] == "time":
-                return None
-            found = self.light.values(name)
-            assert found is not None
-            least, greatest, nulls = found
-            empty = [n == rows for n, rows in zip(nulls, self.light.rows.tolist(), strict=True)]
-            return least, greatest, nulls, empty
+            return None if self.light.about[name]["kind"] == "time" else self.light.bounds(name)
         column = self.footer.column(name)
         if column is None:
             return None
-        groups = self.groups.tolist()
-        return (
-            [column.least[g] for g in groups],
-            [column.greatest[g] for g in groups],
+        nulls, empty = np.array(column.nulls, np.int64), np.array(column.empty, bool)
+        found = bounds_of(column.least, column.greatest, nulls, empty, True)
+        if found is None or self.light is None:
+            return found
+        groups = self.groups
+        return Bounds(
+            found.kind,
+            found.least[groups],
+            found.greatest[groups],
+            found.known[groups],
             # Of a block it is only known whether its row group has nulls.
-            [column.nulls[g] if self.light is None or column.nulls[g] == 0 else -1 for g in groups],
-            [column.empty[g] for g in groups],
+            np.where(nulls == 0, 0, -1)[groups],
+            empty[groups],
         )
 
 
@@ -93,9 +93,8 @@ class StoredEvents:
             file.begin, file.first_unit = begin, first
             times = group_times(file.footer, source, stream)
             groups = file.groups
-            begins = np.array([each[0] for each in times], np.int64)[groups]
-            ends = np.array([each[1] for each in times], np.int64)[groups]
-            kept = np.array([each[2] for each in times], bool)[groups]
+            begins, ends = times.low[groups], times.high[groups]
+            kept = times.always[groups]
             _refine(file, source, stream, begins, ends, kept)
             low.append(begins)
             high.append(ends)
@@ -121,24 +120,18 @@ class StoredEvents:
         )
 
     def _bounds(self, source: FileSource, name: str) -> Bounds | None:
-        least: list[Any] = []
-        greatest: list[Any] = []
-        nulls: list[int] = []
-        empty: list[bool] = []
-        lists: tuple[list[Any], ...] = (least, greatest, nulls, empty)
+        parts = []
         for file in self.files:
-            column = file.column(name)
-            if column is None:
+            own = file.bounds(name)
+            if own is None:
                 return None
-            stored: Iterable[Any] = column
-            for into, values in zip(lists, stored, strict=True):
-                into.extend(values)
+            parts.append(own)
+        found = joined_bounds(parts)
+        if found is None:
+            return None
         kind = source.schema.field(name).type if name in source.schema.names else None
         is_exact = kind is not None and pa.types.is_signed_integer(kind)
-        found = bounds_of(
-            least, greatest, np.array(nulls, np.int64), np.array(empty, bool), is_exact
-        )
-        return None if found is None else self._with_sets(found, name)
+        return self._with_sets(replace(found, is_exact=is_exact), name)
 
     def _with_sets(self, bounds: Bounds, name: str) -> Bounds:
         """With the values that blocks have, where all files know them and they are few."""
@@ -157,10 +150,7 @@ class StoredEvents:
                 has = (bits >> np.uint64(number)) & np.uint64(1)
                 moved |= has << np.uint64(place[value])
             parts.append(moved)
-        return Bounds(
-            bounds.kind, bounds.least, bounds.greatest, bounds.known, bounds.nulls, bounds.empty,
-            bounds.is_exact, values, np.concatenate(parts),
-        )  # fmt: skip
+        return replace(bounds, values=values, sets=np.concatenate(parts))
 
     def close(self) -> None:
         for file in self.files:
@@ -181,13 +171,13 @@ def _refine(
     if file.light is None or unit is None or stream.time not in file.light.about:
         return
     unit = file.light.about[stream.time]["unit"] or unit
-    found = file.light.values(stream.time)
+    found = file.light.bounds(stream.time)
     assert found is not None
-    tick = source.tick
-    for place, (least, greatest) in enumerate(zip(*found[:2], strict=True)):
-        if least is not None and not always[place]:
-            low[place] = least * unit // tick
-            high[place] = -(-greatest * unit // tick)
+    shared = math.gcd(unit, source.tick)
+    up, down = unit // shared, source.tick // shared
+    own = found.known & ~always
+    low[own] = found.least[own] * up // down
+    high[own] = -(-found.greatest[own] * up // down)
 
 
 def open_stored(footers: Footers, with_indexes: bool = True) -> StoredEvents:

@@ -30,9 +30,11 @@ from optimizer.cost.counting import (
     product,
 )
 from optimizer.cost.folds import folds
+from optimizer.cost.runs import runs
 from optimizer.cost.starts import sem
 from optimizer.cost.unit_costs import DEFAULTS, NAMES, STAGES, Operations, UnitCosts, nanoseconds
 from optimizer.engines import folds as folds_engine
+from optimizer.engines import runs as runs_engine
 from optimizer.engines import sem as sem_engine
 from optimizer.engines import takes
 
@@ -145,6 +147,17 @@ def _trials() -> Iterator[Trial]:
             {"A": 3.0, "B": 1.0},
             seed=4,
         )
+    for long_ones in (2, 40):
+        yield Trial(
+            f"{long_ones} runs",
+            tuple(
+                f"QUERY q{i} PATTERN SEQ({types[i % 8]} a, : {types[i * 3 % 7]} b, "
+                f": {types[i * 5 % 6]} c) AGG COUNT(*) WITHIN 100 ms"
+                for i in range(long_ones)
+            ),
+            even,
+            seed=long_ones,
+        )
     for width, slide, many in ((1_000, 100, 5), (4_000, 40, 3), (60, 20, 8)):
         yield Trial(
             f"panes of {slide} events in {width}",
@@ -174,7 +187,7 @@ def measurements(trial: Trial, enough: float) -> list[Measurement]:
         "pretree": pretree(group),
         "chopconnect": chopconnect(group, trial.lengths),
     }
-    for engine, work in ((sem_engine, sem), (folds_engine, _folds)):
+    for engine, work in ((sem_engine, sem), (folds_engine, _folds), (runs_engine, runs)):
         if takes(engine, group.queries):
             expected[engine.NAME] = work(group)
     if group.arrivals.slide and events_per_pane(group.queries, longest.statistics) >= FEWEST:
@@ -226,4 +239,4 @@ def fitted(measured: Sequence[Measurement], prior: UnitCosts = DEFAULTS) -> Unit
 
 
 def _row(operations: Operations) -> Floats:
-    return np.array([getattr(operations, name) for name in NAMES])
+    return np.array(operations)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -178,7 +177,7 @@ def _measured(
                 continue
             visited = operations.output_events
             operations = operations.times(long.rows_out[operator.id] / wanted)
-            operations = replace(operations, output_events=visited)
+            operations = operations._replace(output_events=visited)
         elif operator.kind in CONSTRUCTING:
             touched = (operator.cost / DEFAULTS.each.joined) * seconds
             taken = sum(_rows_of(by_id[source], long, rows, seconds) for source in operator.inputs)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engines.columns.columns import Columns
 from engines.columns.layout import Layout, arrange
-from engines.counting import aseq, chopconnect, panes, pretree, product, sem
+from engines.counting import aseq, chopconnect, panes, pretree, product, runs, sem
 from engines.counting.folds import count_folds
 from engines.counting.letters import (
     CountingPlan,
@@ -108,6 +108,8 @@ class Ready:
         elif engine == "folds":
             windows = sem.window_spans(self.spans)
             found = count_folds(self.plan.queries, *common[1:], windows, False)
+        elif engine == "runs":
+            found = runs.count(*common, *span)
         elif engine == "chopconnect":
             found = chopconnect.count(*common, *span, lengths=self.trial.lengths)
         elif engine == "product":
@@ -125,6 +127,7 @@ class Ready:
             return None
         bits = bits_of_counts(self.plan, prepared, self.spans)
         begun, since = product.from_the_beginning(prepared.groups)
+        room = product.room_for(self.plan, prepared, since, self.spans, self.compiled)
         start, rows = product.run_product(
             self.plan,
             prepared,
@@ -133,6 +136,7 @@ class Ready:
             since,
             self.spans,
             bits,
+            room,
             self.compiled,
         )
         return counted_by_query(prepared, self.layout, start, rows, product.needs_floats(bits))

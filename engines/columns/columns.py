@@ -254,15 +254,20 @@ class Columns:
             return codes[rows], sets
         with self._account.charge(self._operator):
             indexed = any(self._index_of(symbol) is not None for symbol in symbols)
-            known = None if indexed else self._found(symbols).only(symbols)
+            whole = None if indexed else self._found(symbols)
+            known = None if whole is None else whole.only(symbols)
             found = known or self._numbered_sets(symbols)
-            if any(symbol not in self.counts for symbol in symbols):
-                numbers = np.bincount(found[0], minlength=len(found[1])).tolist()
-                for symbol in symbols:
-                    self.counts[symbol] = sum(
-                        number for has, number in zip(found[1], numbers, strict=True)
-                        if symbol in has
-                    )  # fmt: skip
+            if whole is not None and known is not None:
+                self.counts |= {symbol: whole.number(symbol) for symbol in symbols}
+            elif any(symbol not in self.counts for symbol in symbols):
+                numbers = [len(found[0])]
+                if len(found[1]) != 1:  # none where there are no events
+                    numbers = np.bincount(found[0], minlength=len(found[1])).tolist()
+                counts = dict.fromkeys(symbols, 0)
+                for has, number in zip(found[1], numbers, strict=True):
+                    for symbol in has:
+                        counts[symbol] += number
+                self.counts |= counts
         return found
 
     def _found(self, symbols: Sequence[ir.Symbol]) -> SymbolSets:

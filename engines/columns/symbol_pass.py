@@ -52,6 +52,8 @@ class SymbolPass:
         condition = self._stream.types.get(name)
         if condition is None:
             self._types.setdefault(name, []).append(place)
+        elif condition == ex.Literal(True):
+            return  # every event is of it, and no type column need be looked at for that
         elif self._stream.type is not None and name in self._type_codes()[1]:
             self._others.setdefault(name, []).append(place)
         else:
@@ -114,15 +116,25 @@ class SymbolPass:
         texts = [name.encode() for name in named]
         offsets = np.cumsum([0, *map(len, texts)])
         data = np.frombuffer(b"".join(texts), np.uint8)
-        found = np.empty(len(column), np.int64)
-        done = 0
-        for chunk in column.chunks:
-            part = found[done : done + len(chunk)]
-            number_texts(*_bytes_of(chunk), offsets, data, np.arange(1, len(texts) + 1), part)
-            if chunk.null_count:
-                part[np.asarray(pc.is_null(chunk))] = 0
-            done += len(chunk)
-        return found.astype(np.int32)
+        # Where all events have one type, the same piece of memory comes again and again.
+        known: dict[tuple[object, ...], Int32s] = {}
+        parts = []
+        for chunk in filter(len, column.chunks):
+            where = (None if each is None else each.address for each in chunk.buffers())
+            place = (*where, chunk.offset, len(chunk))
+            if place not in known:
+                part = known[place] = np.empty(len(chunk), np.int32)
+                number_texts(*_bytes_of(chunk), offsets, data, np.arange(1, len(texts) + 1), part)
+                if chunk.null_count:
+                    part[np.asarray(pc.is_null(chunk))] = 0
+            parts.append(known[place])
+        if len(known) < len(parts):
+            ends = {int(end) for part in known.values() for end in (part.min(), part.max())}
+            if len(ends) == 1:
+                return np.broadcast_to(np.int32(ends.pop()), len(column))
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
     def _type_codes(self) -> tuple[Int32s, list[str | None]]:
         assert self._stream.type is not None

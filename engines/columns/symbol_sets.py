@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,10 +23,12 @@ from workloads import expressions as ex
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
 _MOST_PAIRS = 1 << 22  # of a set and an interval, that are told apart at once
 _MOST_SETS = 1 << 16
+_REMEMBERED = 1 << 14  # bits of tables whose distinct rows are remembered: batches have few others
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
@@ -48,10 +51,15 @@ class SymbolSets:
     codes: Int32s | None
     sets: Mask  # (set, symbol)
     words: Words  # (64 symbols, event), where there are too many sets
+    counts: Int64s  # by set: its events
     places: dict[Symbol, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.places = {symbol: i for i, symbol in enumerate(self.symbols)}
+
+    def number(self, symbol: Symbol) -> int:
+        """How many events are instances of a symbol, where events have numbers of sets."""
+        return int(self.counts[self.sets[:, self.places[symbol]]].sum())
 
     def instances(self, symbol: Symbol) -> Mask:
         """Which events are instances of a symbol."""
@@ -70,7 +78,10 @@ class SymbolSets:
             return None
         kept = self.sets[:, [self.places[symbol] for symbol in symbols]]
         firsts, numbers = _distinct_rows(kept)
-        sets = [frozenset(symbols[i] for i in np.flatnonzero(row).tolist()) for row in kept[firsts]]
+        sets = [
+            frozenset([symbols[i] for i, has in enumerate(row) if has])
+            for row in kept[firsts].tolist()
+        ]
         if len(firsts) == len(kept):
             return self.codes, [sets[number] for number in numbers.tolist()]
         return numbers.astype(np.int32)[self.codes], sets
@@ -81,23 +92,31 @@ def joined(symbols: Sequence[Symbol], known: Iterable[AttributeClasses], events:
     attributes = list(known)
     sets = np.ones((1, len(symbols)), bool)
     codes, merged = np.zeros(events, np.int32), np.zeros(1, np.int32)
+    numbers_of = np.array([events])
     for attribute in attributes:
+        if events and attribute.numbers.strides == (0,):  # all events have the one value
+            sets = sets & attribute.allowed[attribute.numbers[0]]
+            continue
         firsts, classes = _distinct_rows(attribute.allowed)
         width = len(firsts)
         if len(sets) * width > _MOST_PAIRS:
             return _by_words(symbols, attributes, events)
-        present = np.zeros(len(sets) * width, np.uint8)
+        counts = np.zeros(len(sets) * width, np.int64)
         classes = classes.astype(np.int32)
-        join_sets(codes, merged, attribute.numbers, classes, width, present)
-        pairs = np.flatnonzero(present)
+        join_sets(codes, merged, attribute.numbers, classes, width, counts)
+        pairs = np.flatnonzero(counts)
         sets = sets[pairs // width] & attribute.allowed[firsts][pairs % width]
         firsts, numbers = _distinct_rows(sets)
         if len(firsts) > _MOST_SETS:
             return _by_words(symbols, attributes, events)
         sets = sets[firsts]
-        merged = np.zeros(len(present), np.int32)
+        merged = np.zeros(len(counts), np.int32)
         merged[pairs] = numbers
-    return SymbolSets(symbols, merged[codes], sets, np.zeros((0, 0), np.uint64))
+        numbers_of = np.zeros(len(sets), np.int64)
+        np.add.at(numbers_of, numbers, counts[pairs])
+    if not np.array_equal(merged, np.arange(len(merged))):
+        codes = merged[codes]
+    return SymbolSets(symbols, codes, sets, np.zeros((0, 0), np.uint64), numbers_of)
 
 
 def _by_words(
@@ -106,7 +125,8 @@ def _by_words(
     words = np.full((-(-len(symbols) // 64), events), ~np.uint64(0))
     for attribute in attributes:
         and_words(words, attribute.numbers, np.ascontiguousarray(_words(attribute.allowed).T))
-    return SymbolSets(symbols, None, np.zeros((0, len(symbols)), bool), words)
+    none = np.zeros((0, len(symbols)), bool)
+    return SymbolSets(symbols, None, none, words, np.zeros(0, np.int64))
 
 
 def _words(rows: Mask) -> Words:
@@ -120,6 +140,21 @@ def _distinct_rows(rows: Mask) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     """Where each distinct row first stands, and the number of each row's."""
     if not rows.shape[1]:
         return np.zeros(min(1, len(rows)), np.int64), np.zeros(len(rows), np.int64)
+    if rows.size <= _REMEMBERED:
+        return _distinct_of(rows.tobytes(), rows.shape[1])
+    return _told_apart(rows)
+
+
+@lru_cache(maxsize=256)
+def _distinct_of(content: bytes, width: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The same of rows as bytes; nobody is to write into the arrays."""
+    found = _told_apart(np.frombuffer(content, np.bool_).reshape(-1, width))
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+def _told_apart(rows: Mask) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     packed = _words(rows)
     if packed.shape[1] > 1:
         packed = packed.view(f"V{8 * packed.shape[1]}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import ipaddress
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ from workloads.texts import lower, upper
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
+_ANY_TEXT = {"%": ".*", "_": "."}  # of LIKE, as regular expressions
 _NUMBER = r"^[+-]?(\d{1,300}(\.\d*)?|\.\d+)$"
 
 
@@ -99,6 +101,8 @@ def apply(name: str, constants: Sequence[int], values: pa.Array) -> pa.Array:
         case "text":
             return values if is_text else _as_texts(values)
         case "number":
+            if pa.types.is_boolean(kind):
+                return pa.nulls(len(values), pa.int64())
             return _as_numbers(values) if is_text else values
         case "length":
             return pc.utf8_length(values).cast(pa.int64())
@@ -115,6 +119,11 @@ def apply(name: str, constants: Sequence[int], values: pa.Array) -> pa.Array:
 def _as_texts(values: pa.Array) -> pa.Array:
     if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
         return values.cast(pa.string())
+    if pa.types.is_floating(values.type):  # a whole number, whatever type its column has
+        numbers = np.asarray(values.cast(pa.float64()))
+        whole = (np.abs(numbers) < 2**53) & (np.trunc(numbers) == numbers)
+        digits = np.where(whole, numbers, 0).astype(np.int64)
+        return pa.array(digits, mask=~whole).cast(pa.string())
     return pa.nulls(len(values), pa.string())
 
 
@@ -176,13 +185,20 @@ def _one(operator: str, pattern: str, texts: pa.Array) -> Mask:
 
 
 def _like(texts: pa.Array, pattern: str) -> pa.Array:
-    """Arrow's own takes a backslash as an escape, and none of a pattern's is one here."""
-    return pc.match_like(texts, pattern.replace("\\", "\\\\"))
+    """Arrow's own takes a backslash as an escape, but not everywhere, and here none is one."""
+    if "\\" not in pattern:
+        return pc.match_like(texts, pattern)
+    parts = (_ANY_TEXT.get(c) or re.escape(c) for c in pattern)
+    return pc.match_substring_regex(texts, rf"(?s)\A{''.join(parts)}\z")
 
 
 def _matches(texts: pa.Array, pattern: str) -> Mask:
-    search = regex(pattern).search
-    return np.array([t is not None and search(t) is not None for t in texts.to_pylist()], bool)
+    """Arrow has RE2, too, and goes through many texts sooner; perhaps an older one."""
+    try:
+        return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False))
+    except pa.ArrowInvalid:
+        search = regex(pattern).search
+        return np.array([t is not None and search(t) is not None for t in texts.to_pylist()], bool)
 
 
 @lru_cache(4096)
@@ -242,6 +258,8 @@ def of_several(name: str, given: Sequence[Any]) -> str | int | None:
 def _spelling(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
     return str(value) if isinstance(value, int | str) else None
 
 

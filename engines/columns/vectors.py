@@ -395,7 +395,7 @@ def _function(name: str, constants: tuple[int, ...], operand: Vector, texts: Tex
         given = texts.texts(distinct_values)
     elif operand.kind == "text":
         numbers, given = np.arange(len(flat)), pa.array(flat, pa.string())
-    elif operand.kind in ("int", "bool") and name == "text":
+    elif operand.kind in ("int", "bool", "float") and name == "text":
         distinct_values, numbers = np.unique(flat, return_inverse=True)
         given = pa.array(distinct_values)
     elif name in ("text", "number"):

@@ -6,7 +6,6 @@ import graphlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal as OneOf
 from typing import NamedTuple
 
 import numpy as np
@@ -15,25 +14,26 @@ import numpy.typing as npt
 from engines.counting.tables import (
     ANY,
     NOTHING,
+    CounterPairs,
+    Direction,
     Edge,
     ExploredMachine,
+    Int64s,
     Letters,
     Sums,
     explore,
     pointers,
     refine,
 )
+from engines.counting.word_counters import WordCounters
 from kernels.product import cpu as kernel
 from kernels.reversible.cpu import Steps
 from kernels.values import MAX, MIN, NUMBER, SUM
-from optimizer.ir.automaton import Machine, UncountableError
+from optimizer.ir.automaton import Machine, Symbols, UncountableError
 from optimizer.ir.pattern import Symbol
 
+BOTH: tuple[Direction, Direction] = ("append", "prepend")
 _START_VALUES = {SUM: 0.0, NUMBER: 0.0, MIN: np.inf, MAX: -np.inf}
-
-Int64s = npt.NDArray[np.int64]
-CounterPairs = npt.NDArray[np.int64]  # (rows, 2): the counter that changes, the one summed into it
-Direction = OneOf["append", "prepend"]
 
 
 class Value(NamedTuple):
@@ -95,53 +95,55 @@ def compile_steps(
     `window` is the number of each query's window; each has counters of its own.
     """
     window = window or [0] * len(terms)
-    explored = explore_all(terms, letters)
-    several, starts, level = [], [0], [np.zeros(0, np.int64)]
+    every = [machine for term in terms for machine in term.machines]
+    explored = None if all(machine.word for machine in every) else explore_all(terms, letters)
+    several: list[Counters | WordCounters] = []
     for w in range(max(window) + 1):
-        mine = {id(m): explored[id(m)] for t, at in zip(terms, window, strict=True)
-                for m in t.machines if at == w}  # fmt: skip
-        counters = Counters(mine, {}, ("append", "prepend"))
-        several.append(counters)
-        starts.append(starts[-1] + len(counters.shown))
-        level.append(np.array([counters.counts.start[e][1] for e in counters.shown], np.int64))
+        mine = [m for t, at in zip(terms, window, strict=True) for m in t.machines if at == w]
+        if explored is None:
+            several.append(WordCounters(mine))
+        else:
+            some = {id(machine): explored[id(machine)] for machine in mine}
+            several.append(Counters(some, {}, BOTH))
+    starts = np.cumsum([0, *(len(counters.begun) for counters in several)]).tolist()
     finals = [
-        [
-            color + starts[w]
-            for machine in term.machines
-            for f in explored[id(machine)].finals
-            if (color := several[w].count(id(machine), 0, f)) is not None
-        ]
+        [color + starts[w] for machine in term.machines for color in several[w].ends(machine)]
         for term, w in zip(terms, window, strict=True)
     ]
-    ranks = np.concatenate(level)
+    begun = np.concatenate([counters.begun for counters in several])
+    ranks = begun[:, 1]
     levels = int(ranks.max(initial=0)) + 1
     arriving, leaving = (
         [
-            [pairs + first for pairs in _by_letter(letters, c.rows(direction, c.counts))]
+            [pairs + first for pairs in _by_letter(letters, c.changes(direction))]
             for c, first in zip(several, starts[:-1], strict=True)
         ]
-        for direction in ("append", "prepend")
+        for direction in BOTH
     )
     return Steps(
-        np.array([c.counts.start[e][0] for c in several for e in c.shown], np.uint64),
+        begun[:, 0].astype(np.uint64),
         np.array(starts, np.int64),
         levels,
         *_by_level(map(np.concatenate, zip(*arriving, strict=True)), levels - 1 - ranks, levels),
         *_by_level((pairs for each in leaving for pairs in each), ranks, levels),
-        *(array.astype(np.uint64) for array in pointers(triggered(terms, letters))),
+        *(array.astype(np.uint64) for array in pointers(_triggered(terms, letters))),
         *(array.astype(np.uint64) for array in pointers(finals)),
     )
 
 
-def triggered(terms: Sequence[Term], letters: Letters) -> list[list[int]]:
-    """By move letter, the queries that an event triggers."""
+def triggered(triggers: Iterable[Symbols], letters: Letters) -> list[list[int]]:
+    """By move letter, the queries that an event triggers: by query, the symbols that do."""
     by_symbol: dict[Symbol, list[int]] = defaultdict(list)
-    for q, term in enumerate(terms):
-        for symbol in term.triggers:
+    for q, symbols in enumerate(triggers):
+        for symbol in symbols:
             by_symbol[symbol].append(q)
     return [
         sorted({q for s in symbols for q in by_symbol.get(s, ())}) for symbols, _ in letters.moves
     ]
+
+
+def _triggered(terms: Sequence[Term], letters: Letters) -> list[list[int]]:
+    return triggered((term.triggers for term in terms), letters)
 
 
 def explore_all(terms: Sequence[Term], letters: Letters) -> dict[int, ExploredMachine]:
@@ -165,6 +167,7 @@ class Counters:
         only_from_start: bool = False,
     ) -> None:
         self._directions, self._only_from_start = directions, only_from_start
+        self._finals = {key: machine.finals for key, machine in explored.items()}
         self._labels: dict[tuple[Direction, Symbol | None, int], int] = {}
         self.counts, self.values, self.tags = Sums(), Sums(), Sums()
         self._count_entry: dict[tuple[int, int, int], int] = {}
@@ -175,6 +178,22 @@ class Counters:
         self.value_color = refine(self.values, self.tags, self.color)
         self.shown = np.unique(self.color, return_index=True)[1]
         self.value_shown = np.unique(self.value_color, return_index=True)[1]
+
+    @property
+    def begun(self) -> Int64s:
+        """By counter, what it begins with, and its level."""
+        start = self.counts.start
+        return np.array([start[e] for e in self.shown], np.int64).reshape(-1, 2)
+
+    def changes(self, direction: Direction) -> dict[tuple[Symbol | None, int], CounterPairs]:
+        """`rows` of counts."""
+        return self.rows(direction, self.counts)
+
+    def ends(self, machine: Machine) -> list[int]:
+        """The counters whose sum is a machine's count."""
+        key = id(machine)
+        found = (self.count(key, 0, final) for final in self._finals[key])
+        return [color for color in found if color is not None]
 
     def count(self, key: int, i: int, j: int) -> int | None:
         """The counter of the ways from state i to state j of a machine, if there are any."""
@@ -538,7 +557,7 @@ def _readings(
         *_records(pairs, 2),
         *_records(kinds, 1),
         *_records(value_pairs, 4),
-        *_records(triggered(terms, letters), 1),
+        *_records(_triggered(terms, letters), 1),
     )
 
 

@@ -20,36 +20,48 @@ from engines.results.tables import aggregate_schema, coded_schema, one_text
 from optimizer.ir.query import Aggregation, Query
 
 
-def joint_tables(
-    queries: Sequence[Query],
-    counted: CountResult,
-    places: ResultColumns,
-    account: Account,
-    outputs: Mapping[str, str] | None = None,
-) -> Iterator[tuple[tuple[Query, ...], pa.Table]]:
+class JointTables:
     """The result rows of queries; those that do nothing but count matches have one table."""
-    operators = [(outputs or {}).get(query.name, query.name) for query in queries]
-    sizes, ends = np.diff(counted.ends).tolist(), counted.ends.tolist()
-    alike: dict[tuple[str, bool], list[int]] = {}
-    for q, query in enumerate(queries):
-        if (text := _count_alone(query)) is None:
-            found = query_tables(
-                query, ends[q], ends[q + 1], counted, places, account, operators[q]
-            )
-            yield from (((query,), table) for table in found)
-            continue
-        account.count(operators[q], sizes[q], sizes[q])
-        if sizes[q]:
-            alike.setdefault((text, query.slide is None), []).append(q)
-    for (text, _), given in alike.items():
-        begun = time.thread_time_ns()
-        with account.charge(operators[given[0]]):
-            table = _table([queries[q] for q in given], text, counted, given, places)
-            spent = time.thread_time_ns() - begun
-        for q in given:  # each its share
-            account.spend(operators[q], spent * sizes[q] // table.num_rows)
-        account.spend(operators[given[0]], -spent)
-        yield tuple(queries[q] for q in given), table
+
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self._queries = queries
+        self._alike: dict[tuple[str, bool], list[int]] = {}  # queries by what they count
+        self._others: list[int] = []
+        for q, query in enumerate(queries):
+            if (text := _count_alone(query)) is None:
+                self._others.append(q)
+            else:
+                self._alike.setdefault((text, query.slide is None), []).append(q)
+
+    def tables(
+        self,
+        counted: CountResult,
+        places: ResultColumns,
+        account: Account,
+        outputs: Mapping[str, str] | None = None,
+    ) -> Iterator[tuple[tuple[Query, ...], pa.Table]]:
+        """The rows of some results of the queries, and whose they are."""
+        queries, ends = self._queries, counted.ends.tolist()
+        operators = [(outputs or {}).get(query.name, query.name) for query in queries]
+        for q in self._others:
+            first, end = ends[q], ends[q + 1]
+            found = query_tables(queries[q], first, end, counted, places, account, operators[q])
+            yield from (((queries[q],), table) for table in found)
+        sizes = np.diff(counted.ends)
+        for (text, _), members in self._alike.items():
+            own = sizes[members].tolist()
+            account.count_each((operators[q] for q in members), own)
+            given = [q for q, size in zip(members, own, strict=True) if size]
+            if not given:
+                continue
+            begun = time.thread_time_ns()
+            with account.charge(operators[given[0]]):
+                table = _table([queries[q] for q in given], text, counted, given, places)
+                spent = time.thread_time_ns() - begun
+            for q in given:  # each its share
+                account.spend(operators[q], spent * (ends[q + 1] - ends[q]) // table.num_rows)
+            account.spend(operators[given[0]], -spent)
+            yield tuple(queries[q] for q in given), table
 
 
 def _count_alone(query: Query) -> str | None:

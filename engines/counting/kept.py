@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow as pa
 from engines.account import Account
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
-from engines.counting.kept_queue import GroupQueue, QueueLetters
+from engines.counting.kept_queue import GroupQueue, NewGroups, QueueLetters
 from engines.counting.kept_units import KeptPart, LetteredUnit
 from engines.counting.letters import CountingPlan, CountResult, RelevantEvents
 from engines.counting.product import CompiledTables
@@ -26,11 +26,12 @@ from engines.counting.rows import Selected
 from engines.program import CountingUnit
 from engines.results.json_text import KeyTexts
 from kernels.groups import Spans
-from kernels.kept.cpu import BOUNDARY, END, HEAD, NEXT, PROGRESS, ROWS, KeptRows, TimedGroups
+from kernels.kept.cpu import BASE, BOUNDARY, END, HEAD, NEXT, PROGRESS, ROWS, KeptRows, TimedGroups
 from optimizer.ir.automaton import Symbols
 from optimizer.ir.query import Query
 
 Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
 
 # Counters are kept where they are not many more than the events they are of: of many keys with few
 # events each they are counted anew, which is quick. Keys that never come back are left out then.
@@ -47,6 +48,7 @@ class TimedState:
     position: Int64s
     sizes: Int64s
     codes: Int64s
+    inputs: Float64s  # (attribute, event)
     sets: tuple[Symbols, ...]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> TimedState:
@@ -58,6 +60,7 @@ class TimedState:
             position=self.position[mask],
             sizes=self.sizes[mask],
             codes=self.codes[events],
+            inputs=self.inputs[:, events],
         )
 
 
@@ -102,7 +105,7 @@ class KeptCounters:
     def __init__(self, units: Sequence[KeptUnit]) -> None:
         self._units = [LetteredUnit(*unit) for unit in units]
         self._width = max(unit.spans.widest for unit in units)
-        self._queue = GroupQueue(len(units))
+        self._queue = GroupQueue(len(units), len(units[0].plan.inputs))
         self._runs: dict[str | None, int] = {}
         self._keys = pa.array([], pa.string())
         self._sets: list[Symbols] = []
@@ -118,12 +121,13 @@ class KeptCounters:
         kept._runs = {key: run for run, key in enumerate(state.keys.to_pylist())}
         event = np.append(0, np.cumsum(state.sizes))
         codes = kept._coded(state.codes, state.sets)
-        if not kept._arrive(state.run, state.position, event, codes, _PER_EVENT // 2):
+        arrived = NewGroups(state.run, state.position, event, codes, state.inputs)
+        if not kept._arrive(arrived, _PER_EVENT // 2):
             return None
         for unit, letters in zip(kept._units, kept._queue.letters, strict=True):
             for part in unit.parts:
                 groups, progress = kept._given(part, letters)
-                part.advance(groups, progress, since, True, _rows(len(unit.plan.queries)))
+                part.advance(groups, progress, since, True, _rows(len(unit.plan.queries), 0))
                 part.head = kept._queue.base + int(progress[HEAD])
         kept._let_go(since)
         return kept
@@ -162,6 +166,7 @@ class KeptCounters:
             queue.position[groups].copy(),
             np.diff(event),
             codes.copy(),
+            queue.inputs[:, event[0] : event[-1]].copy(),
             tuple(self._sets),
         )
 
@@ -180,16 +185,21 @@ class KeptCounters:
         order = np.argsort(new.position, kind="stable") if key else np.arange(len(new.position))
         sizes = np.diff(new.event)[order]
         event = np.append(0, np.cumsum(sizes))
+        inputs = new.inputs
         if key:
-            starts = np.repeat(new.event[:-1][order] - event[:-1], sizes)
-            codes = codes[starts + np.arange(len(codes))]
-        if not self._arrive(runs[order], new.position[order], event, codes, _PER_EVENT):
+            events = np.repeat(new.event[:-1][order] - event[:-1], sizes) + np.arange(len(codes))
+            codes, inputs = codes[events], inputs[:, events]
+        arrived = NewGroups(runs[order], new.position[order], event, codes, inputs)
+        if not self._arrive(arrived, _PER_EVENT):
             return None
         last = arranged.layout.order[new.used[new.event[1:] - 1][order]]
         found = []
         for unit, letters in zip(self._units, self._queue.letters, strict=True):
             with account.charge(unit.unit.operator):
-                rows = [self._advanced(part, letters, since, limit, last) for part in unit.parts]
+                rows = [
+                    self._advanced(part, unit.plan.most_values, letters, since, limit, last)
+                    for part in unit.parts
+                ]
                 found.append(self._result(unit, rows, arranged.columns))
         self._let_go(limit)
         return found
@@ -201,9 +211,10 @@ class KeptCounters:
         self._by_run -= np.bincount(run, minlength=len(self._by_run))
 
     def _advanced(
-        self, part: KeptPart, letters: QueueLetters, since: int, limit: int, last: Int64s
-    ) -> list[npt.NDArray[np.int64]]:
-        """The query, run, tick, last row, boundary and count of each row of a part."""
+        self, part: KeptPart, values: int, letters: QueueLetters, since: int, limit: int,
+        last: Int64s,
+    ) -> list[npt.NDArray[Any]]:  # fmt: skip
+        """The query, run, tick, last row, boundary, count and values of each row of a part."""
         queue = self._queue
         groups, progress = self._given(part, letters)
         if part.slide:
@@ -212,7 +223,7 @@ class KeptCounters:
         room = max(_ROWS_AT_ONCE, 2 * part.most_rows(len(self._keys)))
         done = False
         while not done:
-            out = _rows(room)
+            out = _rows(room, values)
             done = part.advance(groups, progress, limit, False, out)
             made.append(KeptRows(*(column[: progress[ROWS]] for column in out)))
         part.head = queue.base + int(progress[HEAD])
@@ -221,14 +232,16 @@ class KeptCounters:
             rows = KeptRows(*(np.concatenate(columns) for columns in zip(*made, strict=True)))
         if part.slide:
             none = np.full(len(rows.place), -1, np.int64)
-            return [rows.query, rows.place, rows.boundary, none, rows.boundary, rows.counts]
+            return [rows.query, rows.place, rows.boundary, none, rows.boundary, rows.counts,
+                    rows.values]  # fmt: skip
         place = rows.place
         ticks = queue.position[place]
         own = last[place - queue.fresh]
-        return [rows.query, queue.run[place], ticks, own, rows.boundary, rows.counts]
+        return [rows.query, queue.run[place], ticks, own, rows.boundary, rows.counts,
+                rows.values]  # fmt: skip
 
     def _result(
-        self, unit: LetteredUnit, parts: list[list[npt.NDArray[np.int64]]], columns: Columns
+        self, unit: LetteredUnit, parts: list[list[npt.NDArray[Any]]], columns: Columns
     ) -> tuple[CountResult, KeptPlaces]:
         rows = parts[0]
         if len(parts) > 1:
@@ -239,7 +252,7 @@ class KeptCounters:
             order = np.argsort(rows[0].astype(np.uint16 if many < 2**16 else np.int64),
                                kind="stable")  # fmt: skip
             rows = [column[order] for column in rows]
-        _, run, ticks, last, boundary, numbers = rows
+        _, run, ticks, last, boundary, numbers, values = rows
         counts = numbers.view(np.uint64)
         result = CountResult(
             ends,
@@ -249,7 +262,7 @@ class KeptCounters:
             counts,
             counts.astype(np.float64),
             np.ones(len(counts), bool),
-            np.empty((len(counts), unit.plan.most_values)),
+            values,
         )
         return result, KeptPlaces(columns, self._keys, run, ticks, last)
 
@@ -257,18 +270,20 @@ class KeptCounters:
         queue, progress = self._queue, np.zeros(PROGRESS, np.int64)
         head = max(part.head - queue.base, queue.start)
         progress[HEAD], progress[NEXT], progress[END] = head, queue.fresh, queue.stop
-        groups = TimedGroups(queue.run, queue.position, queue.event, letters.stay, letters.move)
+        progress[BASE] = queue.base
+        groups = TimedGroups(
+            queue.run, queue.position, queue.event, letters.stay, letters.move, queue.inputs
+        )
         return groups, progress
 
-    def _arrive(
-        self, run: Int64s, position: Int64s, event: Int64s, codes: Int64s, most_counters: int
-    ) -> bool:
+    def _arrive(self, new: NewGroups, most_counters: int) -> bool:
         """Put groups behind those that are there; False where that cannot be, or does not pay."""
+        codes, event = new.codes, new.event
         self._held += np.bincount(codes, minlength=len(self._sets))
         grown = np.zeros(len(self._keys), np.int64)
         grown[: len(self._by_run)] = self._by_run
         self._by_run = grown
-        self._by_run += np.bincount(np.repeat(run, np.diff(event)), minlength=len(grown))
+        self._by_run += np.bincount(np.repeat(new.run, np.diff(event)), minlength=len(grown))
         most = int(self._by_run.max(initial=0))
         letters = []
         for unit in self._units:
@@ -283,8 +298,8 @@ class KeptCounters:
         if not self._pays(len(codes), most_counters):
             return False
         for part in (part for unit in self._units for part in unit.parts):
-            part.make_room(len(self._keys), len(position))
-        self._queue.append(run, position, event, codes, letters)
+            part.make_room(len(self._keys), len(new.position))
+        self._queue.append(new, letters)
         return True
 
     def _coded(self, codes: Int64s, sets: Sequence[Symbols]) -> Int64s:
@@ -329,10 +344,11 @@ class KeptCounters:
         return by_group
 
 
-def _rows(room: int) -> KeptRows:
+def _rows(room: int, values: int) -> KeptRows:
     return KeptRows(
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.uint64),
+        np.empty((room, values)),
     )

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+
+
+class NewGroups(NamedTuple):
+    """Groups that come behind those that are there."""
+
+    run: Int64s
+    position: Int64s
+    event: Int64s  # row pointers by group
+    codes: Int64s  # by event
+    inputs: Float64s  # (attribute, event)
 
 
 @dataclass
@@ -23,16 +34,16 @@ class QueueLetters:
 class GroupQueue:
     """Groups from `start` to before `stop`, those from `fresh` on new; arrays have more room.
 
-    `event` are row pointers into `codes` and into the move letters. `base` is how many groups stood
-    before the first place of the arrays, since there are any: a place and it make a number that
-    stays the group's.
+    `event` are row pointers into `codes`, `inputs` and the move letters. `base` is how many groups
+    stood before the first place of the arrays, since there are any: a place and it make a number
+    that stays the group's.
     """
 
-    def __init__(self, units: int) -> None:
+    def __init__(self, units: int, inputs: int) -> None:
         none = np.zeros(0, np.int64)
         self.start = self.fresh = self.stop = self.base = 0
         self.run, self.position, self.event = none, none, np.zeros(1, np.int64)
-        self.codes = none
+        self.codes, self.inputs = none, np.zeros((inputs, 0))
         self.letters = [QueueLetters(none, none) for _ in range(units)]
 
     @property
@@ -44,23 +55,21 @@ class GroupQueue:
     def nbytes(self) -> int:
         """How many bytes its arrays take."""
         letters = sum(own.stay.nbytes + own.move.nbytes for own in self.letters)
-        arrays = (self.run, self.position, self.event, self.codes)
+        arrays = (self.run, self.position, self.event, self.codes, self.inputs)
         return letters + sum(array.nbytes for array in arrays)
 
-    def append(
-        self, run: Int64s, position: Int64s, event: Int64s, codes: Int64s,
-        letters: Sequence[tuple[Int64s, Int64s]],
-    ) -> None:  # fmt: skip
-        """Groups that come behind those that are there, with the letters of each unit."""
-        many, events = len(run), len(codes)
+    def append(self, new: NewGroups, letters: Sequence[tuple[Int64s, Int64s]]) -> None:
+        """Put groups behind those that are there, with the letters of each unit."""
+        many, events = len(new.run), len(new.codes)
         self._make_room(many, events)
         groups = slice(self.stop, self.stop + many)
         first = int(self.event[self.stop])
-        self.run[groups], self.position[groups] = run, position
-        self.event[self.stop + 1 : self.stop + many + 1] = event[1:] + first
-        self.codes[first : first + events] = codes
+        own_events = slice(first, first + events)
+        self.run[groups], self.position[groups] = new.run, new.position
+        self.event[self.stop + 1 : self.stop + many + 1] = new.event[1:] + first
+        self.codes[own_events], self.inputs[:, own_events] = new.codes, new.inputs
         for own, (stay, move) in zip(self.letters, letters, strict=True):
-            own.stay[groups], own.move[first : first + events] = stay, move
+            own.stay[groups], own.move[own_events] = stay, move
         self.stop += many
 
     def arrived(self, horizon: int) -> tuple[Int64s, Int64s]:
@@ -96,6 +105,7 @@ class GroupQueue:
             room = _room(len(self.codes), held_events + events)
             own_events = slice(first, first + held_events)
             self.codes = _moved(self.codes[own_events], room)
+            self.inputs = _moved(self.inputs[:, own_events], room)
             for own in self.letters:
                 own.move = _moved(own.move[own_events], room)
             self.event[self.start : self.stop + 1] -= first
@@ -106,6 +116,6 @@ def _room(now: int, wanted: int) -> int:
 
 
 def _moved(values: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    found = np.zeros(room, values.dtype)
-    found[: len(values)] = values
+    found = np.zeros((*values.shape[:-1], room), values.dtype)
+    found[..., : values.shape[-1]] = values
     return found

@@ -1,7 +1,7 @@
 """What units of counted queries keep between the batches of a live stream, engine by engine.
 
-A unit whose engine, or whose queries, have no such form is counted over the whole window. Queries
-of a unit with different windows or slides are kept apart.
+Queries that no engine of these has such a form for, with `E+`, are counted over the whole window.
+Queries of a unit with different windows or slides are kept apart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from engines.counting.kept_product import KeptProduct
 from engines.counting.letters import ONE_WORD, CountBounds, CountingPlan, with_letters
 from engines.counting.pretree import Member, by_start, members_by_tree, tree_of
 from engines.counting.product import CompiledTables
@@ -30,17 +31,22 @@ Int64s = npt.NDArray[np.int64]
 _TREES = ("pretree", "chopconnect")  # whose queries share the prefixes they begin with
 
 
-def can_keep(plan: CountingPlan, unit: CountingUnit) -> bool:
-    """Has the unit's engine a form that goes on from batch to batch, for its queries?"""
-    match unit.engine:
-        case "product" | "panes":
-            return plan.is_lasting and all(term.reversible for term in plan.terms)
-        case "aseq" | "pretree" | "sem" | "chopconnect":
-            chains = [chain_of(query) for query in plan.queries]
-            plain = all(isinstance(chain, Chain) and not chain.gate for chain in chains)
-            return plain and not plan.inputs
-        case _:
-            return False
+def can_keep(plan: CountingPlan) -> bool:
+    """Are there counters that go on from batch to batch for a plan's queries?
+
+    Those of `E+` are soon past what one number holds.
+    """
+    machines = (machine for term in plan.terms for machine in term.machines)
+    return plan.is_lasting and not any(machine.has_plus for machine in machines)
+
+
+def _by_prefixes(plan: CountingPlan, unit: CountingUnit) -> bool:
+    """Are a unit's queries counted by the STARTs of their windows?"""
+    if unit.engine in ("product", "panes", "runs"):
+        return False
+    chains = [chain_of(query) for query in plan.queries]
+    plain = all(isinstance(chain, Chain) and not chain.gate for chain in chains)
+    return plain and not any(term.values for term in plan.terms)
 
 
 class KeptPart(Protocol):
@@ -280,11 +286,14 @@ def _parts(
     plan: CountingPlan, unit: CountingUnit, spans: Spans, compiled: CompiledTables
 ) -> Iterator[KeptPart]:
     pairs = [(int(w), int(s)) for w, s in zip(spans.width, spans.slide, strict=True)]
-    if unit.engine in ("product", "panes"):
-        for pair in dict.fromkeys(pairs):
-            queries = np.array([q for q, own in enumerate(pairs) if own == pair], np.int64)
-            yield _Reversible(plan, queries, *pair, compiled)
+    if _by_prefixes(plan, unit):
+        for members in members_by_tree(plan, by_start if unit.engine in _TREES else None):
+            for pair in dict.fromkeys(pairs[member.query] for member in members):
+                yield _Prefixes([m for m in members if pairs[m.query] == pair], *pair)
         return
-    for members in members_by_tree(plan, by_start if unit.engine in _TREES else None):
-        for pair in dict.fromkeys(pairs[member.query] for member in members):
-            yield _Prefixes([m for m in members if pairs[m.query] == pair], *pair)
+    back = [term.reversible for term in plan.terms]
+    for pair, reversible in dict.fromkeys(zip(pairs, back, strict=True)):
+        own = zip(pairs, back, strict=True)
+        queries = np.array([q for q, o in enumerate(own) if o == (pair, reversible)], np.int64)
+        kind = _Reversible if reversible else KeptProduct
+        yield kind(plan, queries, *pair, compiled)

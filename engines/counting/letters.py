@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from optimizer.ir.pattern import (
     last_events,
     positive_events,
 )
+from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Aggregation, Query, whole_ticks
 from workloads.syntax import Plus
 
@@ -55,23 +57,41 @@ def spans_of(queries: Sequence[Query], tick: int) -> Spans:
 
 
 class CountingPlan:
-    """The machines of queries of one key that are counted together."""
+    """The machines of queries of one key that are counted together.
 
-    def __init__(self, queries: Sequence[Query]) -> None:
+    `inputs`: the numbers of columns that are aggregated, by these queries and by others.
+    """
+
+    def __init__(
+        self, queries: Sequence[Query], inputs: Mapping[InputColumn, int] | None = None
+    ) -> None:
         self.queries = tuple(queries)
         self.choices = [counted_readings(query.pattern) for query in self.queries]
+        self.inputs: dict[InputColumn, int] = dict(inputs or {})
+        self.triggers = [_triggers(query) for query in self.queries]
+        self._asked = [self._values(query) for query in self.queries]
+        self.most_values = max(map(len, self._asked))
+        distinct_choices = dict.fromkeys(itertools.chain.from_iterable(self.choices))
+        self.symbols = sorted({e.symbol for c in distinct_choices for e in components(c)}, key=str)
+
+    @cached_property
+    def machines(self) -> list[tuple[Machine, ...]]:
+        """Those of each query: equal patterns have one."""
         shared: dict[Pattern, Machine] = {}
         for choice in itertools.chain.from_iterable(self.choices):
             if choice not in shared:
                 shared[choice] = Machine(choice)
-        self.machines = [tuple(shared[choice] for choice in choices) for choices in self.choices]
-        self.inputs: dict[InputColumn, int] = {}
-        self.terms = [
-            Term(machines, self._values(query), _triggers(query))
-            for query, machines in zip(self.queries, self.machines, strict=True)
-        ]
-        self.most_values = max(len(term.values) for term in self.terms)
-        self.symbols = sorted({s for ms in self.machines for m in ms for s in m.symbols}, key=str)
+        return [tuple(shared[choice] for choice in choices) for choices in self.choices]
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """What tables are compiled from, by query."""
+        return list(map(Term, self.machines, self._asked, self.triggers))
+
+    @cached_property
+    def reversible(self) -> npt.NDArray[np.bool_]:
+        """By query: can all of its events be taken back?"""
+        return np.array([term.reversible for term in self.terms], np.bool_)
 
     def _values(self, query: Query) -> tuple[Value, ...]:
         return tuple(
@@ -200,6 +220,17 @@ def spoken(plan: CountingPlan, columns: Columns, layout: Layout) -> RelevantEven
     codes, sets = columns.symbol_sets(plan.symbols)
     codes = layout.taken(codes)
     speaks = np.array([bool(symbols) for symbols in sets])
+    if speaks.all() and layout.known_after is None:  # each row is a group
+        every, inputs = np.arange(len(codes) + 1), _inputs(plan, columns, layout.order)
+        return RelevantEvents(
+            every[:-1],
+            every,
+            layout.partition,
+            layout.position,
+            codes.astype(np.int64),
+            sets,
+            inputs,
+        )
     used = np.arange(len(codes)) if speaks.all() else np.flatnonzero(speaks[codes])
     blocks = layout.block[used]
     new_group = np.ones(len(used), np.bool_)
@@ -226,21 +257,34 @@ def prepare(
     """
     found = spoken(plan, columns, layout)
     named = with_letters(plan, found.codes, found.sets, found.event)
-    if named is None:
-        return None
-    letters, stay_letter, move_letter = named
+    return None if named is None else _grouped(plan, found, layout, width, is_count, *named)
+
+
+def spoken_groups(
+    plan: CountingPlan, columns: Columns, layout: Layout, width: int, is_count: bool
+) -> LetterGroups:
+    """The same for what does not look at groups as a whole: a letter is a set of symbols."""
+    found = spoken(plan, columns, layout)
+    letters = Letters([(symbols, 0) for symbols in found.sets], [frozenset()])
+    none = np.zeros(0, np.int64)
+    return _grouped(plan, found, layout, width, is_count, letters, none, found.codes)
+
+
+def _grouped(
+    plan: CountingPlan,
+    found: RelevantEvents,
+    layout: Layout,
+    width: int,
+    is_count: bool,
+    letters: Letters,
+    stay_letter: Int64s,
+    move_letter: Int64s,
+) -> LetterGroups:
     run = _runs(found.partition)
     # A window counted in events ends with the stream; one in time is looked at until it is empty.
     ends = layout.position[layout.starts[found.partition[run[:-1]] + 1] - 1]
-    groups = Groups(
-        run=run,
-        limit=ends if is_count else ends + width,
-        position=found.position,
-        stay_letter=stay_letter,
-        event=found.event,
-        move_letter=move_letter,
-        inputs=found.inputs,
-    )
+    limit = ends if is_count else ends + width
+    groups = Groups(run, limit, found.position, stay_letter, found.event, move_letter, found.inputs)
     return LetterGroups(len(plan.queries), found.used, groups, letters)
 
 

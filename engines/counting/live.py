@@ -13,7 +13,7 @@ makes the counters of the keys that a batch brings news of anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.columns.layout import ArrangedEvents
+from engines.counting import runs
 from engines.counting.chopconnect import connected_rows
-from engines.counting.joint_tables import joint_tables
+from engines.counting.joint_tables import JointTables
 from engines.counting.kept import KeptCounters, KeptPlaces, KeptUnit
 from engines.counting.kept_units import can_keep
 from engines.counting.letters import (
@@ -40,7 +41,16 @@ from engines.counting.letters import (
     spoken,
     with_letters,
 )
-from engines.counting.live_state import NEVER, LiveCounterState, by_key, by_time
+from engines.counting.live_state import (
+    NEVER,
+    LiveCounterState,
+    by_key,
+    by_time,
+    int32,
+    lists,
+    small,
+    strings,
+)
 from engines.counting.panes import pane_counts
 from engines.counting.pretree import tree_rows
 from engines.counting.product import (
@@ -74,10 +84,10 @@ class _Counter:
 
     def __init__(self, unit: CountingUnit, inputs: Mapping[InputColumn, int], tick: int) -> None:
         self.spans = spans_of(unit.queries, tick)
-        self.unit, self.plan, self.compiled = unit, CountingPlan(unit.queries), CompiledTables()
+        self.unit, self.compiled = unit, CompiledTables()
+        self.plan = CountingPlan(unit.queries, inputs)
         self._bounds, self.symbols = CountBounds(self.plan), frozenset(self.plan.symbols)
-        # Where its values stand among those of all units.
-        self.inputs = np.array([inputs[column] for column in self.plan.inputs], np.int64)
+        self.joint = JointTables(unit.queries)
 
     def read(self, new: RelevantEvents) -> int:
         """How many events of a batch it speaks of."""
@@ -90,7 +100,10 @@ class _Counter:
         bits = self._bounds.of_groups(prepared, spans)
         dual = needs_floats(bits)
         match unit.engine:
-            case "product":
+            case "runs" if runs.fits(plan, prepared):
+                begun, since = batch.begun, batch.since
+                return runs.counted_runs(plan, prepared, None, begun, since, spans, False)
+            case "product" | "runs":
                 return self._product(prepared, batch, bits, device)
             case "panes":
                 return self._panes(prepared, batch)
@@ -127,7 +140,8 @@ class _Counter:
     ) -> CountResult:
         plan, kernels, dual = self.plan, DeviceKernels(device), needs_floats(bits)
         found = []
-        for part in parts_of(room_for(plan, prepared, batch.since, self.spans)):
+        room = room_for(plan, prepared, batch.since, self.spans, self.compiled)
+        for part in parts_of(room):
             start, rows = run_product(
                 plan,
                 prepared,
@@ -136,6 +150,7 @@ class _Counter:
                 batch.since,
                 self.spans,
                 bits,
+                room,
                 self.compiled,
                 kernels,
             )
@@ -166,7 +181,7 @@ class LiveCounter:
         self._context = context or RunContext()
         self._keeping, self._others = self._counters[:0], self._counters
         if not self._is_count:
-            self._keeping = [c for c in self._counters if can_keep(c.plan, c.unit)]
+            self._keeping = [c for c in self._counters if can_keep(c.plan)]
             self._others = [c for c in self._counters if c not in self._keeping]
         pairs = {tuple(pair) for c in self._keeping for pair in np.stack(c.spans, 1).tolist()}
         self._windows = len(pairs)  # with slides: what is kept by itself
@@ -182,6 +197,11 @@ class LiveCounter:
         inputs = np.zeros((len(self._plan.inputs), 0))
         keys = pa.array([], pa.string())
         self._state = LiveCounterState(keys, none, none, none, start, none, start, none, inputs, ())
+
+    @property
+    def inputs(self) -> Iterable[InputColumn]:
+        """What its queries aggregate."""
+        return self._plan.inputs
 
     @property
     def state(self) -> LiveCounterState:
@@ -258,11 +278,12 @@ class LiveCounter:
         is_limited = self._context.options.row_limit is not None
         for counter, rows, places in found:
             account.count(counter.unit.operator, counter.read(new), len(rows.group))
-            given = (counter.unit.queries, rows, places, account, outputs)
+            given = (rows, places, account, outputs)
             if is_limited:
-                tables += (((query,), table) for query, table in result_tables(*given))
+                found_rows = result_tables(counter.unit.queries, *given)
+                tables += (((query,), table) for query, table in found_rows)
             else:
-                tables += joint_tables(*given)
+                tables += counter.joint.tables(*given)
         return tables
 
     def _going_on(
@@ -312,7 +333,7 @@ class LiveCounter:
     def save(self) -> pa.Table:
         """The state, a row for each key."""
         s = self.state
-        runs, events = _int32(s.run), _int32(s.event[s.run])
+        runs, events = int32(s.run), int32(s.event[s.run])
         inputs = {
             f"input_{i}": pa.ListArray.from_arrays(events, pa.array(values))
             for i, values in enumerate(s.inputs)
@@ -326,9 +347,9 @@ class LiveCounter:
             "code": s.codes,
         }
         least = {name: int(values.min()) if len(values) else 0 for name, values in numbers.items()}
-        small = {name: _small(values, least[name]) for name, values in numbers.items()}
+        columns = {name: small(values, least[name]) for name, values in numbers.items()}
         for name, pointers in (("position", runs), ("size", runs), ("code", events)):
-            small[name] = pa.ListArray.from_arrays(pointers, small[name])
+            columns[name] = pa.ListArray.from_arrays(pointers, columns[name])
         names = [sorted(map(str, symbols)) for symbols in s.sets]
         about = {
             "version": STATE_VERSION,
@@ -336,7 +357,7 @@ class LiveCounter:
             "inputs": json.dumps(self._inputs),
             "least": json.dumps(least),
         }
-        return pa.table({"key": s.keys, **small, **inputs}).replace_schema_metadata(about)
+        return pa.table({"key": s.keys, **columns, **inputs}).replace_schema_metadata(about)
 
     def restore(self, table: pa.Table) -> None:
         """Go on with a saved state, of these queries or of others over the same key and window.
@@ -362,7 +383,7 @@ class LiveCounter:
             return values
 
         def flat(column: str) -> Int64s:
-            values: Int64s = _lists(table, column).flatten().to_numpy().astype(np.int64)
+            values: Int64s = lists(table, column).flatten().to_numpy().astype(np.int64)
             values += least[column]
             return values
 
@@ -372,14 +393,14 @@ class LiveCounter:
         inputs = np.full((len(self._inputs), len(codes)), np.nan)
         for i, name in enumerate(self._inputs):
             if name in kept:
-                inputs[i] = _lists(table, f"input_{kept.index(name)}").flatten().to_numpy()
+                inputs[i] = lists(table, f"input_{kept.index(name)}").flatten().to_numpy()
         self.clear()
         self._state = LiveCounterState(
-            _strings(table.column("key")),
+            strings(table.column("key")),
             whole("events"),
             whole("last"),
             whole("since"),
-            _lists(table, "position").offsets.to_numpy().astype(np.int64),
+            lists(table, "position").offsets.to_numpy().astype(np.int64),
             flat("position"),
             np.append(0, np.cumsum(sizes)),
             codes,
@@ -409,7 +430,7 @@ class LiveCounter:
             stay_letter=stay_letter,
             event=batch.event,
             move_letter=move_letter,
-            inputs=batch.inputs[counter.inputs],
+            inputs=batch.inputs,
         )
         prepared = LetterGroups(len(plan.queries), batch.last_row, groups, letters)
         if not len(groups.position):
@@ -444,7 +465,7 @@ class _Arrived:
         layout = arranged.layout
         self.arranged, self._is_count = arranged, is_count
         # Ranks count all events of a key; for times, only keys that queries speak of matter.
-        partitions = np.arange(len(layout.starts) - 1) if is_count else np.unique(new.partition)
+        partitions = np.arange(len(layout.starts) - 1) if is_count else _distinct(new.partition)
         texts = KeyTexts(arranged.columns.events, layout, key).of(partitions)
         place = _places(state.keys, texts)
         fresh = place < 0
@@ -476,7 +497,9 @@ class _Arrived:
     def _append(self, state: LiveCounterState, new: RelevantEvents, position: Int64s) -> None:
         old_run = np.repeat(np.arange(len(state)), np.diff(state.run))
         run = np.append(old_run, self.partition_run[new.partition])
-        order = np.argsort(run, kind="stable")
+        # Numbers of 16 bits are sorted by their bits.
+        is_short = len(self.keys) < 2**16
+        order = np.argsort(run.astype(np.uint16) if is_short else run, kind="stable")
         sizes = np.append(np.diff(state.event), np.diff(new.event))[order]
         starts = np.append(state.event[:-1], new.event[:-1] + len(state.codes))[order]
         self.event = np.append(0, np.cumsum(sizes))
@@ -557,6 +580,12 @@ class _Places:
         return pa.array(sequence[self._batch.arranged.layout.order[self._counted.last[group]]])
 
 
+def _distinct(ordered: Int64s) -> Int64s:
+    """Each number of those that are in order, once."""
+    found: Int64s = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
 def _places(known: pa.Array, keys: pa.Array) -> Int64s:
     """Where each key stands among the known ones; -1 where it does not."""
     if pa.types.is_string(keys.type) and keys.null_count:  # the one run of a stream without a key
@@ -564,25 +593,3 @@ def _places(known: pa.Array, keys: pa.Array) -> Int64s:
     found = pc.fill_null(pc.index_in(keys, value_set=known), -1)
     places: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return places
-
-
-def _small(values: Int64s, least: int) -> pa.Array:
-    """How much more numbers are than the least of them, in as few bytes as hold it.
-
-    From `NEVER` to a time far ahead is more than a number holds: it wraps, and back when read.
-    """
-    above = (values - least).view(np.uint64)
-    return pa.array(above.astype(np.min_scalar_type(int(above.max(initial=0)))))
-
-
-def _int32(pointers: Int64s) -> pa.Array:
-    return pa.array(pointers.astype(np.int32))
-
-
-def _lists(table: pa.Table, column: str) -> pa.ListArray:
-    chunks = table.column(column)
-    return chunks.chunk(0) if chunks.num_chunks else pa.array([], chunks.type)
-
-
-def _strings(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks().cast(pa.string())

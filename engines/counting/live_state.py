@@ -41,15 +41,16 @@ def by_time(state: LiveCounterState) -> TimedState:
     event = np.append(0, np.cumsum(sizes))
     events = np.repeat(state.event[:-1][order] - event[:-1], sizes) + np.arange(int(event[-1]))
     run = np.repeat(np.arange(len(state)), np.diff(state.run))[order]
-    codes = state.codes[events]
-    return TimedState(state.keys, run, state.position[order], sizes, codes, state.sets)
+    codes, inputs = state.codes[events], state.inputs[:, events]
+    return TimedState(state.keys, run, state.position[order], sizes, codes, inputs, state.sets)
 
 
 def by_key(state: TimedState, since: int) -> LiveCounterState:
-    """The same groups key by key; keys without any are left out, and there are no values."""
+    """The same groups key by key; keys without any are left out."""
     held = np.bincount(state.run, minlength=len(state.keys))
     used = held > 0
-    order = np.argsort(state.run, kind="stable")
+    run = state.run.astype(np.uint16) if len(held) < 2**16 else state.run  # sorted by its bits
+    order = np.argsort(run, kind="stable")
     sizes = state.sizes[order]
     starts = (np.cumsum(state.sizes) - state.sizes)[order]
     event = np.append(0, np.cumsum(sizes))
@@ -64,6 +65,31 @@ def by_key(state: TimedState, since: int) -> LiveCounterState:
         state.position[order],
         event,
         state.codes[events],
-        np.zeros((0, len(state.codes))),
+        state.inputs[:, events],
         state.sets,
     )
+
+
+def small(values: Int64s, least: int) -> pa.Array:
+    """How much more numbers are than the least of them, in as few bytes as hold it.
+
+    From `NEVER` to a time far ahead is more than a number holds: it wraps, and back when read.
+    """
+    above = (values - least).view(np.uint64)
+    return pa.array(above.astype(np.min_scalar_type(int(above.max(initial=0)))))
+
+
+def int32(pointers: Int64s) -> pa.Array:
+    """Numbers in half the bytes."""
+    return pa.array(pointers.astype(np.int32))
+
+
+def lists(table: pa.Table, column: str) -> pa.ListArray:
+    """A column of lists, all of it."""
+    chunks = table.column(column)
+    return chunks.chunk(0) if chunks.num_chunks else pa.array([], chunks.type)
+
+
+def strings(column: pa.ChunkedArray) -> pa.Array:
+    """A column of texts, all of it."""
+    return column.combine_chunks().cast(pa.string())

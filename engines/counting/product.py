@@ -1,16 +1,14 @@
 """Aggregate queries of one key, counted together by the sliding product.
 
-Runs of single events, each directly behind the one before, are followed by the bits of a word
-(`kernels.runs.cpu`). Queries whose events can all be taken back go through the reversible kernel,
-which does half the work and all windows in one visit of the events; the others through the two
-stacks of `kernels.product.cpu`, once for each width. A device takes each window and slide by
-itself.
+Queries whose events can all be taken back go through the reversible kernel, which does half the
+work and all windows in one visit of the events; the others through the two stacks of
+`kernels.product.cpu`, once for each width. A device takes each window and slide by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +35,11 @@ from engines.devices import DeviceRequest
 from kernels.groups import Groups, RowSegments, Spans
 from kernels.reversible.cpu import Steps
 from kernels.windows.cpu import boundaries
-from optimizer.ir.pattern import Run, run_of
 
 __all__ = ["CountResult", "CountingPlan", "count", "value_columns"]
 
 Int64s = npt.NDArray[np.int64]
+Made = TypeVar("Made")
 
 ON_CPU = DeviceRequest()
 MAX_ROWS_AT_ONCE = 50_000_000  # that are made room for at once
@@ -71,12 +69,13 @@ def count(
     bits = bits_of_counts(plan, prepared, spans)
     dual = needs_floats(bits)
     begun, since = from_the_beginning(prepared.groups)
-    parts = list(parts_of(room_for(plan, prepared, since, spans)))
-
+    room = room_for(plan, prepared, since, spans)
     kernels = DeviceKernels(request)
     found = []
-    for part in parts:
-        start, rows = run_product(plan, prepared, part, begun, since, spans, bits, kernels=kernels)
+    for part in parts_of(room):
+        start, rows = run_product(
+            plan, prepared, part, begun, since, spans, bits, room, kernels=kernels
+        )
         found.append(counted_by_query(prepared, layout, start, rows, dual, by_rank[part]))
     return found[0] if len(found) == 1 else joined_queries(found)
 
@@ -105,17 +104,17 @@ def run_product(
     since: Int64s,
     spans: Spans,
     bits: npt.NDArray[np.float64],
+    room: Int64s,
     compiled: CompiledTables | None = None,
     kernels: DeviceKernels = CPU,
 ) -> tuple[Int64s, RowSegments]:
     """Where the rows of each query of a part of the plan start, and the rows.
 
     `begun` and `since` as `kernels.product.cpu.slide_product` has them; `bits` are those that the
-    counts of each query may have.
+    counts of each query may have, `room` how many rows each can give (`room_for`).
     """
     groups, dual = prepared.groups, needs_floats(bits)
-    room = room_for(plan, prepared, since, spans)[part]
-    mine, bits = spans.of(part), bits[part]
+    mine, bits, room = spans.of(part), bits[part], room[part]
     start = np.cumsum(room) - room
     rows = int(room.sum())
     out = RowSegments(
@@ -128,20 +127,8 @@ def run_product(
         np.empty((rows, plan.most_values), np.float64),
     )
     compiled = compiled or CompiledTables()
-    back = np.array([plan.terms[q].reversible for q in part]) & (bits < TWO_WORDS)
-    runs = _runs(plan, prepared, part, mine, kernels)
-    followed = np.array([run is not None for run in runs], np.bool_)
-    if followed.any():
-        chosen = np.flatnonzero(followed)
-        own = out._replace(end=out.end[chosen], room=out.room[chosen])
-        masks, length = _places([runs[i] or () for i in chosen], prepared.letters)
-        fits = kernels.runs(groups, begun, masks, length, mine.width[chosen], dual, own)
-        assert fits, "a run gave more rows than it has triggers"
-        out.end[chosen] = own.end
+    back = plan.reversible[part] & (bits < TWO_WORDS)
     for chosen in _calls(mine, back, kernels.on_device):
-        chosen = chosen[~followed[chosen]]
-        if not len(chosen):
-            continue
         queries = tuple(part[chosen].tolist())
         own = out._replace(end=out.end[chosen], room=out.room[chosen])
         some = mine.of(chosen)
@@ -157,33 +144,14 @@ def run_product(
     return start, out
 
 
-def _runs(
-    plan: CountingPlan, prepared: LetterGroups, part: Int64s, spans: Spans, kernels: DeviceKernels
-) -> list[Run | None]:
-    """The symbols of each query that asks for a run and is read at its triggers; else None."""
-    if prepared.has_ties or kernels.on_device:
-        return [None] * len(part)
-    return [
-        run_of(plan.choices[q]) if not slide and not plan.terms[q].values else None
-        for q, slide in zip(part.tolist(), spans.slide.tolist(), strict=True)
-    ]
-
-
-def _places(runs: Sequence[Run], letters: Letters) -> tuple[npt.NDArray[np.uint64], Int64s]:
-    """At which places of each run each letter may stand, as bits; and how long the runs are."""
-    masks = np.zeros((len(runs), len(letters.moves)), np.uint64)
-    for q, run in enumerate(runs):
-        for number, (symbols, _) in enumerate(letters.moves):
-            places = (1 << j for j, symbol in enumerate(run) if symbol in symbols)
-            masks[q, number] = sum(places)
-    return masks, np.array([len(run) for run in runs], np.int64)
-
-
 def _calls(spans: Spans, back: npt.NDArray[np.bool_], on_device: bool) -> Iterator[Int64s]:
     """The queries that one call of a kernel takes, by whether their events can be taken back."""
     one = np.zeros(len(back), np.int64)
     width = spans.width if on_device else np.where(back, 0, spans.width)
     kinds = np.stack([~back, width, spans.slide if on_device else one], axis=1)
+    if (kinds == kinds[:1]).all():
+        yield np.arange(len(kinds))
+        return
     _, number = np.unique(kinds, axis=0, return_inverse=True)
     number = number.reshape(-1)
     for i in range(int(number.max(initial=-1)) + 1):
@@ -210,32 +178,36 @@ class CompiledTables:
         letters: Letters,
         window: tuple[int, ...],
     ) -> Steps:
-        found: Steps = self._kept(compile_steps, plan, queries, letters, window)
-        return found
+        def made() -> Steps:
+            return compile_steps([plan.terms[q] for q in queries], letters, window)
+
+        return self._kept(letters, ("steps", queries, window), made)
 
     def tables(self, plan: CountingPlan, queries: tuple[int, ...], letters: Letters) -> Tables:
-        found: Tables = self._kept(compile_tables, plan, queries, letters)
-        return found
+        def made() -> Tables:
+            return compile_tables([plan.terms[q] for q in queries], letters)
 
-    def _kept(
-        self,
-        compile_terms: Callable[..., Any],
-        plan: CountingPlan,
-        queries: tuple[int, ...],
-        letters: Letters,
-        *more: Hashable,
-    ) -> Any:
+        return self._kept(letters, ("tables", queries), made)
+
+    def triggered(self, plan: CountingPlan, letters: Letters) -> list[Int64s]:
+        """By letter, the queries of the plan that an event triggers."""
+
+        def made() -> list[Int64s]:
+            return [np.array(own, np.int64) for own in triggered(plan.triggers, letters)]
+
+        return self._kept(letters, "triggered", made)
+
+    def _kept(self, letters: Letters, what: Hashable, made: Callable[[], Made]) -> Made:
         place = next((i for i, (own, _) in enumerate(self._known) if own == letters), None)
         # As they are now: letters may grow.
         own = Letters(list(letters.moves), list(letters.stays)), dict[Hashable, Any]()
         known = own if place is None else self._known.pop(place)
         self._known = [known, *self._known[: _LETTERINGS - 1]]
         _, found = known
-        key = (compile_terms, queries, *more)
-        if key not in found:
-            terms = [plan.terms[q] for q in queries]
-            found[key] = compile_terms(terms, letters, *more)
-        return found[key]
+        if what not in found:
+            found[what] = made()
+        kept: Made = found[what]
+        return kept
 
 
 def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:
@@ -244,13 +216,20 @@ def from_the_beginning(groups: Groups) -> tuple[Int64s, Int64s]:
     return np.zeros(runs, np.int64), np.full(runs, -(2**62), np.int64)
 
 
-def room_for(plan: CountingPlan, prepared: LetterGroups, since: Int64s, spans: Spans) -> Int64s:
+def room_for(
+    plan: CountingPlan,
+    prepared: LetterGroups,
+    since: Int64s,
+    spans: Spans,
+    compiled: CompiledTables | None = None,
+) -> Int64s:
     """How many rows each query can give: one for each time that it is evaluated."""
     groups, letters = prepared.groups, prepared.letters
     room = np.zeros(len(plan.queries), np.int64)
     if not spans.slide.all():
         events = np.bincount(groups.move_letter, minlength=len(letters.moves))
-        for number, queries in zip(events.tolist(), triggered(plan.terms, letters), strict=True):
+        asked = (compiled or CompiledTables()).triggered(plan, letters)
+        for number, queries in zip(events.tolist(), asked, strict=True):
             room[queries] += number
     marks = spans.marks
     for m, (width, slide) in enumerate(zip(marks.width, marks.slide, strict=True)):

@@ -15,7 +15,7 @@ from engines.columns.aggregate_inputs import PartResults, combined, counts_of
 from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
 from engines.columns.vectors import Vector, evaluate, truth
-from engines.counting import aseq, chopconnect, fenwick, pretree, sem
+from engines.counting import aseq, chopconnect, fenwick, pretree, runs, sem
 from engines.counting.folds import count_folds
 from engines.counting.letters import spans_of
 from engines.counting.panes import count_panes
@@ -23,7 +23,13 @@ from engines.counting.product import CountingPlan, CountResult, count, value_col
 from engines.devices import DeviceRequest
 from engines.program import CountingUnit
 from engines.results.json_text import KeyTexts, encoded, with_fixed
-from engines.results.tables import aggregate_schema, coded_schema, one_text
+from engines.results.tables import (
+    aggregate_schema,
+    coded_schema,
+    no_numbers,
+    no_text,
+    one_text,
+)
 from kernels.groups import Spans
 from optimizer.ir.aggregates import COUNTS, AggregatePart
 from optimizer.ir.query import Aggregation, Query
@@ -121,6 +127,12 @@ def _fenwick(
     return fenwick.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
 
 
+def _runs(
+    unit: CountingUnit, plan: CountingPlan, arranged: ArrangedEvents, device: DeviceRequest
+) -> CountResult | None:
+    return runs.count(plan, arranged.columns, arranged.layout, *_spans(unit, arranged))
+
+
 RUNNERS: Mapping[str, Runner] = {
     "product": _product,
     "aseq": _aseq,
@@ -130,6 +142,7 @@ RUNNERS: Mapping[str, Runner] = {
     "folds": _folds,
     "sem": _sem,
     "fenwick": _fenwick,
+    "runs": _runs,
 }
 
 
@@ -151,9 +164,14 @@ def result_tables(
     outputs: Mapping[str, str] | None = None,
     most: int = ALL_EVALUATIONS,
 ) -> Iterator[tuple[Query, pa.Table]]:
-    """The result rows of each query, in tables of at most so many evaluations."""
+    """The result rows of each query, in tables of at most so many evaluations.
+
+    Queries come in the order of their names, as rows are sorted.
+    """
     account, outputs = account or Account(), outputs or {}
-    for query, (first, end) in zip(queries, itertools.pairwise(counted.ends.tolist()), strict=True):
+    ends = itertools.pairwise(counted.ends.tolist())
+    named = sorted(zip(queries, ends, strict=True), key=lambda found: found[0].name)
+    for query, (first, end) in named:
         output = outputs.get(query.name, query.name)
         tables = query_tables(query, first, end, counted, places, account, output, most)
         yield from ((query, table) for table in tables)
@@ -193,7 +211,7 @@ class _Batch:
     def key(self, rows: Selected) -> pa.Array:
         group = self._counted.group[rows]
         if self._keys is None:
-            return pa.nulls(len(group), pa.string())
+            return no_text(len(group))
         return self._keys.codes(self._layout.partition[self._counted.last[group]])
 
     def time(self, rows: Selected, query: Query) -> pa.Array:
@@ -204,7 +222,7 @@ class _Batch:
     def seq(self, rows: Selected, query: Query) -> pa.Array:
         group = self._counted.group[rows]
         if query.slide is not None or self._events.sequence is None:
-            return pa.nulls(len(group), pa.int64())
+            return no_numbers(len(group), pa.int64())
         return pa.array(self._events.sequence[self._layout.order[self._counted.last[group]]])
 
 
@@ -251,7 +269,6 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
     schema = coded_schema(aggregate_schema(places.columns.events.time_type))
     parts = []
     for item in output.items:
-        sure = pa.repeat(pa.scalar(True), size)
         if item.operand is None:
             value = pa.array(counted.approximate[rows])
             whole = pa.array(counted.counts[rows].view(np.int64), mask=mask)
@@ -259,24 +276,12 @@ def _table(query: Query, counted: CountResult, rows: Selected, places: ResultCol
         else:
             found = result(item.function, item.operand)
             value = pa.array(found.values.astype(np.float64), mask=found.nulls)
-            whole = pa.nulls(size, pa.int64())
+            whole, sure = pa.nulls(size, pa.int64()), pa.repeat(pa.scalar(True), size)
             if item.function in COUNTS:
                 whole, sure = counts_of(found)
-        parts.append(
-            pa.table(
-                {
-                    "query": one_text(query.name, size),
-                    "key": key,
-                    "time": time,
-                    "seq": seq,
-                    "aggregate": one_text(item.text, size),
-                    "value": value,
-                    "count": whole,
-                    "exact": sure,
-                },
-                schema=schema,
-            )
-        )
+        name, text = one_text(query.name, size), one_text(item.text, size)
+        made = [name, key, time, seq, text, value, whole, sure]
+        parts.append(pa.Table.from_arrays(made, schema=schema))
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 

@@ -102,7 +102,7 @@ def compile_starts(
     }
     readings = StartReadings(
         np.array([bool(symbols & begins) for symbols, _ in letters.moves], np.bool_),
-        *pointers(triggered(terms, letters)),
+        *pointers(triggered((term.triggers for term in terms), letters)),
         ints(span.width for span in spans),
         ints(span.slide for span in spans),
         *pointers(finals),

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Literal as OneOf
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from optimizer.ir.automaton import Machine, Position, Symbols
 from optimizer.ir.pattern import Symbol
 
 Int64s = npt.NDArray[np.int64]
+CounterPairs = npt.NDArray[np.int64]  # (rows, 2): the counter that changes, the one summed into it
+Direction = OneOf["append", "prepend"]
 
 
 def ints(numbers: Iterable[int]) -> Int64s:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from engines.input.event_files import (
     EventFile,
+    OpenedParquet,
     ParquetFile,
     ParsedRows,
     open_lines,
@@ -27,11 +28,13 @@ from engines.input.event_table import (
     Faults,
     OnError,
     column_kinds,
+    find_files,
     format_of,
     from_table,
     is_list,
-    list_files,
 )
+from engines.input.lake_tables import EventFiles
+from engines.input.row_ranges import RowRanges
 from engines.input.source_files import (
     SourceFile,
     as_stored,
@@ -212,7 +215,8 @@ class FileSource:
 
     Raises `EventsError` where a file as a whole is no stream of events; what is wrong with single
     rows goes to `faults`. `progress` hears how much has been read, from 0 to 1. Where a `schema` is
-    given, columns are read as it says, whatever they look like here.
+    given, columns are read as it says, whatever they look like here. Files that are `like` those of
+    another source are not looked into again.
     """
 
     def __init__(
@@ -223,16 +227,18 @@ class FileSource:
         batch_rows: int = BATCH_ROWS,
         progress: Callable[[float], None] = lambda part: None,
         schema: pa.Schema | None = None,
+        like: FileSource | None = None,
     ) -> None:
         self.place, self.path = path, shown_path(path)
+        self._parquet: dict[str, OpenedParquet] = {} if like is None else dict(like._parquet)
         self._stream, self.faults = stream, faults
         self._batch_rows, self._told = batch_rows, progress
         if stream.sources:
             places = paths_by_source(path, stream.sources)
         else:
             places = {"": one_path(path)}
-        listed = {name: list_files(place) for name, place in places.items()}
-        files = [file for each in listed.values() for file in each]
+        listed = {name: find_files(place) for name, place in places.items()}
+        files = [file for each in listed.values() for file in each.names]
         sizes = np.array([Path(file).stat().st_size for file in files], np.float64)
         before = np.cumsum(sizes) - sizes
         total = max(float(sizes.sum()), 1.0)
@@ -246,22 +252,23 @@ class FileSource:
                 for name, each in listed.items()
             ]
         else:
-            self._by_source = [[*self._opened(places[""], files, stream)]]
+            self._by_source = [[*self._opened(places[""], listed[""], stream)]]
         self._files = [file for each in self._by_source for file in each]
         self._stored = list(map(as_stored, self._files))
         self.schema = self._unified() if schema is None else schema
 
-    def _opened(self, place: str, files: list[str], stream: Stream) -> list[EventFile]:
+    def _opened(self, place: str, found: EventFiles, stream: Stream) -> list[EventFile]:
         base = place if Path(place).is_dir() else None
-        parquet = open_parquet([f for f in files if format_of(f) == "parquet"], base)
+        if any(format_of(file) == "parquet" and file not in self._parquet for file in found.names):
+            self._parquet |= open_parquet(found, base)
         return [
-            ParquetFile(file, *parquet[file], self._progress, stream)
-            if file in parquet
+            ParquetFile(file, *self._parquet[file], self._progress, stream)
+            if file in self._parquet
             else open_lines(file, stream, self._progress)
-            for file in files
+            for file in found.names
         ]
 
-    def _of_source(self, name: str, place: str, files: list[str], check: bool) -> list[StreamFile]:
+    def _of_source(self, name: str, place: str, files: EventFiles, check: bool) -> list[StreamFile]:
         """The files of one of several sources."""
         own = self._stream.sources[name].stream
         stored = self._opened(place, files, own)
@@ -360,11 +367,17 @@ class FileSource:
             pieces = file.read(schema, self._batch_rows)
             yield from checked(pieces, file.name, self._stream, self.faults, self._batch_rows)
 
-    def only(self, groups: Mapping[str, Sequence[int]]) -> None:
-        """Read only these row groups of Parquet files, which are given by the names of files."""
+    def only(
+        self, groups: Mapping[str, Sequence[int]], rows: Mapping[str, RowRanges] | None = None
+    ) -> None:
+        """Read only these row groups of Parquet files, and give only these rows of them.
+
+        Both are given by the names of files.
+        """
         for file in self._files:
             if isinstance(file, ParquetFile) and file.name in groups:
                 file.chosen = tuple(groups[file.name])
+                file.chosen_rows = None if rows is None else rows[file.name]
 
     @property
     def read(self) -> dict[str, int]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +16,10 @@ import pyarrow.parquet as pq
 
 from engines.input.column_types import SpoiltColumn
 from engines.input.event_table import Fault, format_of
+from engines.input.lake_tables import EventFiles
 from engines.input.line_files import CsvFile, JsonFile
+from engines.input.parquet_footers import ParquetFooter, ParsedFooter
+from engines.input.row_ranges import RowRanges
 from engines.input.text_bytes import ReadProgress, untold
 from engines.input.time_texts import time_reader, time_type
 from engines.limits import EventsError
@@ -67,10 +69,11 @@ class ParquetFile:
         name: str,
         schema: pa.Schema,
         keys: ParsedKeys,
+        footer: ParquetFooter,
         progress: ReadProgress,
         stream: Stream,
     ) -> None:
-        self.name = name
+        self.name, self.footer = name, footer
         self.schema = schema = pa.schema([(f.name, _flat_type(f.type)) for f in schema])
         place = schema.get_field_index(stream.time)
         if place >= 0:
@@ -79,6 +82,7 @@ class ParquetFile:
         self.keys, self._progress, self._stream = keys, progress, stream
         self.spent = 0  # nanoseconds of CPU, of the thread that reads ahead
         self.chosen: tuple[int, ...] | None = None  # row groups that are to be read; None for all
+        self.chosen_rows: RowRanges | None = None  # of these row groups; None for all
         self.row_groups = self.all_groups = self.bytes = 0  # that have been read, and are there
 
     def __getstate__(self) -> dict[str, Any]:
@@ -94,35 +98,83 @@ class ParquetFile:
         done = 0
         try:
             # Page by page: a scan of a dataset would take a whole row group into memory.
-            with pq.ParquetFile(self.name, buffer_size=2**20, pre_buffer=False) as file:
-                metadata = file.metadata
+            footer = self.footer.parsed
+            metadata = footer.metadata
+            opened = pq.ParquetFile(
+                self.name, metadata=metadata, buffer_size=2**20, pre_buffer=False
+            )
+            with opened as file:
                 self.all_groups = file.num_row_groups
                 groups = list(range(*(part or (0, self.all_groups))))
                 if part is None and self.chosen is not None:
                     groups = list(self.chosen)
                 self.row_groups += len(groups)
-                places = places_of(metadata, inside)
-                self.bytes += sum(bytes_of(metadata, group, places) for group in groups)
-                starts = _starts(metadata, groups)
-                rows = max(sum(metadata.row_group(group).num_rows for group in groups), 1)
-                for run, start in _runs(groups, starts):
-                    given = 0
-                    # In one thread, whose time is known: there is another for what is done with it.
-                    coming = file.iter_batches(batch_rows, run, inside, use_threads=False)
-                    for batch in _ahead(coming, self._spend):
-                        table = self._with_keys(pa.Table.from_batches([batch]))
-                        table, rows_, faults = self._timed(table, schema)
-                        # Rows are numbered as in the file, whatever of it is left out.
-                        left_out = 0 if part is not None else start + given - done
-                        faults = [replace(fault, row=fault.row + left_out) for fault in faults]
-                        given += batch.num_rows
-                        done += batch.num_rows
-                        self._progress(self.name, done / rows)
-                        yield _cast(table, schema), rows_ + left_out, faults
+                self.bytes += int(footer.sizes(inside)[groups].sum())
+                ends, moved = _moved(footer.rows, groups)
+                if part is not None:
+                    moved[:] = 0  # rows of a part are numbered by themselves
+                wanted = None if part is not None else self._wanted(ends, moved)
+                left_out = 0  # of the rows that were read
+                # In one thread, whose time is known: there is another for what is done with it.
+                alike = self._alike(footer, inside, groups, batch_rows)
+                inside = [name for name in inside if name not in alike]
+                coming = file.iter_batches(batch_rows, groups, inside, use_threads=False)
+                for batch in _ahead(coming, self._spend) if groups else ():
+                    table = self._with_keys(pa.Table.from_batches([batch]))
+                    for name, texts in alike.items():
+                        table = table.append_column(name, texts.slice(0, len(table)))
+                    own = None
+                    if wanted is not None:
+                        own = wanted.between(done, done + len(table)).rows()
+                        table = table.take(pa.array(own))
+                    table, rows, faults = self._timed(table, schema)
+                    if own is not None:
+                        faults = [replace(f, row=int(own[f.row - 1]) + 1) for f in faults]
+                        rows = own[rows]
+                    # Rows are numbered as in the file, whatever of it is left out.
+                    rows = _numbered(rows, done, ends, moved) + left_out
+                    at = np.array([done + fault.row - 1 for fault in faults], np.int64)
+                    before = moved[np.searchsorted(ends, at, "right")].tolist()
+                    faults = [
+                        replace(fault, row=fault.row + left_out + rows_before)
+                        for fault, rows_before in zip(faults, before, strict=True)
+                    ]
+                    done += batch.num_rows
+                    left_out += 0 if own is None else batch.num_rows - len(own)
+                    self._progress(self.name, done / max(int(ends[-1]), 1))
+                    if len(table) or faults or own is None:
+                        yield _cast(table, schema), rows, faults
                 if not groups:
                     self._progress(self.name, 1.0)
         except UNREADABLE as error:
             raise _unreadable(self.name, error, " as Parquet") from error
+
+    def _wanted(self, ends: Int64s, moved: Int64s) -> RowRanges | None:
+        """The rows that are given, by their places among those that are read."""
+        if self.chosen_rows is None or not len(ends):
+            return None
+        breaks = np.flatnonzero(np.diff(moved))  # where row groups are left out in between
+        begins = [0, *ends[breaks].tolist()]
+        parts = []
+        for first, after, before in zip(
+            begins, [*begins[1:], int(ends[-1])], moved[np.append(breaks, -1)].tolist(), strict=True
+        ):
+            found = self.chosen_rows.between(first + before, after + before)
+            parts.append((found.begin + first, found.end + first))
+        return RowRanges.union(parts)
+
+    def _alike(
+        self, footer: ParsedFooter, columns: Sequence[str], groups: Sequence[int], rows: int
+    ) -> dict[str, pa.Array]:
+        """Types that need not be read, as all of these row groups have the one: so many of it."""
+        name = self._stream.type
+        if name is None or name not in columns or len(columns) < 2 or footer.paths.count(name) != 1:
+            return {}
+        kind = self.schema.field(name).type
+        text = footer.only_text(footer.paths.index(name), groups)
+        if text is None or not pa.types.is_string(kind):
+            return {}
+        return {name: pa.repeat(pa.scalar(text, kind), rows)}
 
     def _timed(self, table: pa.Table, schema: pa.Schema) -> ParsedRows:
         """The rows whose times can be read, where they are stored as something else."""
@@ -150,44 +202,22 @@ class ParquetFile:
         return table
 
 
-def places_of(metadata: pq.FileMetaData, columns: Collection[str]) -> list[int]:
-    """The places that columns have in a file, with all that is inside of them."""
-    paths = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
-    return [
-        place
-        for place, path in enumerate(paths)
-        if path in columns or path.split(".")[0] in columns
-    ]
+def _moved(rows: Sequence[int], groups: Sequence[int]) -> tuple[Int64s, Int64s]:
+    """Of row groups that are read one after the other: where each ends, and the rows left out."""
+    sizes = np.array(rows, np.int64)
+    chosen = np.array(groups, np.int64)
+    ends = np.cumsum(sizes[chosen])
+    return ends, np.cumsum(sizes)[chosen] - ends
 
 
-def bytes_of(metadata: pq.FileMetaData, group: int, places: Iterable[int]) -> int:
-    """The bytes that the columns at some places have in a row group."""
-    found = metadata.row_group(group)
-    return sum(found.column(place).total_compressed_size for place in places)
-
-
-def _starts(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[int]:
-    """The number of rows before each row group."""
-    if not groups:
-        return []
-    before = list(
-        accumulate((metadata.row_group(g).num_rows for g in range(max(groups))), initial=0)
-    )
-    return [before[group] for group in groups]
-
-
-def _runs(groups: Sequence[int], starts: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """Row groups that follow each other, and the first row of each such run."""
-    run: list[int] = []
-    first = 0
-    for group, start in zip(groups, starts, strict=True):
-        if run and group != run[-1] + 1:
-            yield run, first
-            run = []
-        first = first if run else start
-        run.append(group)
-    if run:
-        yield run, first
+def _numbered(rows: Int64s, done: int, ends: Int64s, moved: Int64s) -> Int64s:
+    """Rows of a batch, in order, by their numbers in the file; so many were read before."""
+    if not len(rows) or not moved.any():
+        return rows
+    first, last = np.searchsorted(ends, rows[[0, -1]] + done, "right")
+    cuts = np.searchsorted(rows, ends[first:last] - done)
+    each = np.diff(np.concatenate([[0], cuts, [len(rows)]]))
+    return rows + np.repeat(moved[first : last + 1], each)
 
 
 def _flat_type(kind: pa.DataType) -> pa.DataType:
@@ -200,7 +230,7 @@ def _flat_type(kind: pa.DataType) -> pa.DataType:
 def _ahead(
     batches: Iterator[pa.RecordBatch], spend: Callable[[int], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The same batches, each read by a thread while the one before it is worked on.
+    """The batches, each read by a thread while the one before it is worked on.
 
     `spend` gets the nanoseconds of CPU that the thread took for each.
     """
@@ -245,16 +275,30 @@ def open_lines(file: str, stream: Stream, progress: ReadProgress) -> LinesFile:
         raise _unreadable(file, error) from error
 
 
-def open_parquet(files: list[str], base: str | None) -> dict[str, tuple[pa.Schema, ParsedKeys]]:
-    """Each file's columns, and the values of those that are in the names of its folders."""
-    opened: dict[str, tuple[pa.Schema, ParsedKeys]] = {}
+OpenedParquet = tuple[pa.Schema, ParsedKeys, ParquetFooter]
+
+
+def open_parquet(found: EventFiles, base: str | None = None) -> dict[str, OpenedParquet]:
+    """Each Parquet file's columns, the values of those that it does not hold, and its footer.
+
+    Such values are in the names of its folders, or of a table in its log.
+    """
+    files = [file for file in found.names if format_of(file) == "parquet"]
+    opened: dict[str, OpenedParquet] = {}
     if not files:
         return opened
     file = files[0]
     try:
+        if found.columns is not None:
+            for file in files:
+                footer = ParquetFooter(file)
+                stored = footer.metadata.schema.to_arrow_schema()
+                opened[file] = (*found.readable(file, stored), footer)
+            return opened
         if not any("=" in folder for file in files for folder in Path(file).parent.parts):
             for file in files:
-                opened[file] = (pq.read_schema(file), {})
+                footer = ParquetFooter(file)
+                opened[file] = (footer.metadata.schema.to_arrow_schema(), {}, footer)
             return opened
         from pyarrow import dataset  # which brings pandas along: half a second
 
@@ -263,11 +307,11 @@ def open_parquet(files: list[str], base: str | None) -> dict[str, tuple[pa.Schem
         )
         for file, fragment in zip(files, data.get_fragments(), strict=True):
             schema = fragment.physical_schema
-            found = dataset.get_partition_keys(fragment.partition_expression)
-            keys = {name: value for name, value in found.items() if name not in schema.names}
+            named = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {name: value for name, value in named.items() if name not in schema.names}
             for name in keys:
                 schema = schema.append(data.schema.field(name))
-            opened[file] = (schema, keys)
+            opened[file] = (schema, keys, ParquetFooter(file))
     except UNREADABLE as error:
         raise _unreadable(file, error, " as Parquet") from error
     return opened

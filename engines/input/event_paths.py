@@ -10,6 +10,8 @@ from workloads.errors import did_you_mean
 
 EventPath: TypeAlias = str | Mapping[str, str]
 
+CONNECTION = "connection:"  # before a name that whoever runs Sheaf has given a source elsewhere
+
 
 def shown_path(path: EventPath) -> str:
     """Where events are, for people."""

@@ -58,6 +58,9 @@ def ticks_of(column: pa.ChunkedArray) -> tuple[Int64s, npt.NDArray[np.bool_]]:
         column = pc.fill_null(column, 0)
     values = np.asarray(column)
     low, high = tick_range(kind)
+    ends = pc.min_max(column).as_py()
+    if ends["min"] is not None and low < ends["min"] <= ends["max"] < high:
+        return values.astype(np.int64, copy=False), bad
     outside = (values >= high) | (values <= low)
     if outside.any():
         values = np.where(outside, 0, values)

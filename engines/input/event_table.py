@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.input.lake_tables import EventFiles, check_no_table, table_files, table_kind
 from engines.input.text_bytes import PACKED
 from engines.input.time_texts import time_reader, time_type
 from engines.limits import BadRowError, EventsError
@@ -102,10 +103,19 @@ _OTHER_ENDINGS += (".xlsx", ".xls", ".orc", ".avro")
 
 
 def list_files(path: str) -> list[str]:
-    """The files of events that a path stands for, in the order of their names."""
+    """The files of events that a path stands for."""
+    return find_files(path).names
+
+
+def find_files(path: str) -> EventFiles:
+    """The files of events that a path stands for, in the order of their names.
+
+    The folder of a table stands for those that are its rows now.
+    """
     target = Path(path)
     if target.is_dir():
-        return _files_under(target, path)
+        kind = table_kind(target)
+        return EventFiles(_files_under(target, path)) if kind is None else table_files(target, kind)
     # Only then a pattern: a file's name may well have brackets in it. (`Path.glob` takes no
     # absolute ones.)
     if target.is_file():
@@ -122,7 +132,7 @@ def list_files(path: str) -> list[str]:
             raise EventsError(
                 f"'{file}' does not end in {_SHOWN_ENDINGS}, by which its format is known"
             )
-    return found
+    return EventFiles(found)
 
 
 def _files_under(folder: Path, path: str) -> list[str]:
@@ -149,29 +159,6 @@ def _files_under(folder: Path, path: str) -> list[str]:
     if not found:
         raise EventsError(f"the folder '{path}' has no file ending in {_SHOWN_ENDINGS}")
     return found
-
-
-# What is in the folder of a table, and its kind: which files are its rows, only its log tells.
-TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
-
-
-def check_no_table(folder: Path) -> None:
-    """Refuse a folder whose files are not all rows of a table, or of an older version of it."""
-    kind = next((kind for log, kind in TABLE_LOGS.items() if (folder / log).is_dir()), None)
-    if next((folder / "metadata").glob("*.metadata.json"), None) is not None:
-        kind = "Iceberg"
-    if folder.parent != folder and "=" in folder.name:  # of a partition
-        check_no_table(folder.parent)
-    if kind is not None:
-        raise table_folder(str(folder), kind)
-
-
-def table_folder(path: str, kind: str) -> EventsError:
-    """That a table is to be read by its name."""
-    return EventsError(
-        f"'{path}' is the folder of a table ({kind}), in which files stay that are no longer part "
-        "of it; read it by the name that Spark has for it: --engine spark --events table:NAME"
-    )
 
 
 def format_of(file: str) -> str | None:
@@ -253,7 +240,7 @@ class Events:
         return pc.unique(pc.list_flatten(column))
 
     def whole(self, name: str) -> pa.Array:
-        """The same in one piece: rows are taken from that without putting it together each time."""
+        """A column in one piece: rows are taken from that without putting it together each time."""
         if self._part_of is not None:
             events, first = self._part_of
             return events.whole(name).slice(first, len(self))
@@ -265,7 +252,7 @@ class Events:
         return self._whole[name]
 
     def codes(self, name: str) -> ColumnCodes:
-        """The same as numbers of its distinct values; zeros of both signs are one value."""
+        """A column as numbers of its distinct values; zeros of both signs are one value."""
         if self._part_of is not None:
             events, first = self._part_of
             known = events.codes(name)

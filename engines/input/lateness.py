@@ -34,6 +34,11 @@ class Lateness:
 
     def on_time(self, batch: Batch) -> Batch:
         """The events of the next batch that are not too late."""
+        ticks = batch.ticks
+        follows = len(ticks) > 0 and (self.latest is None or self.latest <= ticks[0])
+        if follows and (ticks[1:] >= ticks[:-1]).all():
+            self.latest = int(ticks[-1])
+            return batch
         before = batch.ticks[:1] if self.latest is None else np.array([self.latest])
         latest = np.maximum.accumulate(np.concatenate([before, batch.ticks]))
         self.latest = int(latest[-1])
@@ -73,7 +78,7 @@ class Lateness:
 
 
 class LatenessBySource(Lateness):
-    """The same for several sources, each with a bound of its own and by its own events alone.
+    """Lateness of several sources, each with a bound of its own and by its own events alone.
 
     All events have come up to where the source is that is furthest behind.
     """

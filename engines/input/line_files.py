@@ -30,8 +30,9 @@ from engines.input.column_types import (
 from engines.input.csv_records import count_fields, header_names, split_header, split_records
 from engines.input.event_table import Fault
 from engines.input.json_values import MAX_DEPTH, arrow_takes, is_deep
+from engines.input.late_fields import lines_of_late_fields
 from engines.input.text_bytes import ReadProgress, arrow_reader, bad_byte, untold
-from engines.input.time_texts import TimeReader, cast_texts, time_reader, time_type
+from engines.input.time_texts import TimeReader, cast_moments, cast_texts, time_reader, time_type
 from engines.limits import EventsError
 from workloads.workload import Stream
 
@@ -235,7 +236,10 @@ class JsonFile:
         self._stored: pa.DataType | None = None  # of the times, where they are read as another
         self.schema = pa.schema([])
         if sample.strip():
-            self.schema = self._declared(self._guess(sample))
+            guessed = self._guess(sample)
+            if not self._whole and (late := lines_of_late_fields(file, guessed, stream.words)):
+                guessed = self._guess(sample + b"\n" + late)
+            self.schema = self._declared(guessed)
 
     def _guess(self, sample: bytes) -> pa.Schema:
         if arrow_takes(sample):
@@ -471,7 +475,7 @@ def _build(values: list[Any], kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[
     """JSON values in a type, null where they have another, and where that is."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         texts = [v if isinstance(v, str) else None for v in values]
-        array, bad = cast_texts(pa.array(texts, pa.string()), kind)
+        array, bad = cast_moments(pa.array(texts, pa.string()), kind)
         others = np.array([v is not None and not isinstance(v, str) for v in values], bool)
         return array, bad | others
     bad = np.array([v is not None and not _fits(v, kind) for v in values], bool)

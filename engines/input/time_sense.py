@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from workloads.workload import NANOSECONDS, Stream
+
+if TYPE_CHECKING:
+    from engines.input.event_table import Faults
 
 _YEAR = 31_556_952 * 10**9  # nanoseconds
 _FIRST_YEAR, _LAST_YEAR = 1900, 2200  # of times that make sense
@@ -113,3 +117,11 @@ class TimeSpan:
         if not self.events:
             return []
         return notes_about_times(self.first, self.last, self.events, kind, stream)
+
+
+def notes_about_events(path: str, events: int, odd: list[str], faults: Faults) -> list[str]:
+    """What is odd about the events of a run: that there are none, or what is odd about times."""
+    if events:
+        return odd
+    left_out = f": all {faults.total:,} rows were left out" if faults.total else ""
+    return [f"'{path}' has no events{left_out}"]

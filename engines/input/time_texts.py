@@ -147,6 +147,19 @@ def cast_texts(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Bools]:
     return pa.concat_arrays(parts), bad
 
 
+def cast_moments(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Bools]:
+    """Times and dates out of JSON: those with a zone are times without one too, as Arrow has it."""
+    if pa.types.is_date(kind) or kind.tz is not None:
+        return cast_texts(texts, kind)
+    zoned = pc.match_substring_regex(texts, r"(Z|[+-]\d\d(:?\d\d)?)\s*$")
+    nothing = pa.scalar(None, pa.string())
+    there, wrong_there = cast_texts(
+        pc.if_else(zoned, texts, nothing), pa.timestamp(kind.unit, "UTC")
+    )
+    here, wrong_here = cast_texts(pc.if_else(zoned, nothing, texts), kind)
+    return pc.coalesce(there.cast(kind), here), wrong_there | wrong_here
+
+
 # --- formats -------------------------------------------------------------------------------------
 
 

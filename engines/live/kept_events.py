@@ -16,10 +16,13 @@ import pyarrow as pa
 
 from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
+from engines.live.query_digest import state_name
+from engines.live.suppression import Suppression, unsuppressed
 from engines.local.news import of_symbols
-from engines.local.run import SlicedRun
+from engines.local.run import SlicedRun, within_limit
 from engines.local.slices import Slice, appended, between, reach_of
 from engines.program import Program, RunContext
+from engines.results.chunks import collected
 from engines.results.tables import Results, empty_results
 from optimizer.ir.pattern import events as components
 from optimizer.ir.produced import chained_names, is_chain_sliced
@@ -32,7 +35,7 @@ from optimizer.ir.query import (
 from workloads.errors import UnsupportedError
 
 _PIECES = 4  # of a table
-_CHAINED, _CARRIED = "chained", "carried/"
+_CHAINED, _CARRIED, _OPEN = "chained", "carried/", "open/"
 
 
 def by_wait(program: Program, tick: int, context: RunContext) -> dict[str, KeptEvents]:
@@ -59,7 +62,11 @@ class KeptEvents:
     """Queries over the events that they can still reach, from batch to batch."""
 
     def __init__(self, program: Program, tick: int, context: RunContext) -> None:
+        self._suppression = Suppression(program.workload.queries, tick)
+        self._names = {q.name: state_name(q) for q in program.workload.queries if q.skips_past}
+        program = unsuppressed(program)
         self._workload, self._tick, self._context = program.workload, tick, context
+        self._outputs = program.outputs
         asked = program.workload.of_stream
         self._asked = program.over(asked)
         self._symbols = {e.symbol for q in asked.queries for e in components(q.pattern)}
@@ -82,7 +89,8 @@ class KeptEvents:
     @property
     def nbytes(self) -> int:
         """How many bytes these take, about."""
-        return sum(int(events.table.nbytes) for events in self._all_kept())
+        tables = [events.table for events in self._all_kept()]
+        return sum(int(table.nbytes) for table in [*tables, *self._suppression.held.values()])
 
     def _all_kept(self) -> list[Events]:
         held = [*self._sliced.carried_events().values()]
@@ -91,7 +99,8 @@ class KeptEvents:
     @property
     def is_empty(self) -> bool:
         """Nothing is held, so that going on is the same as starting afresh."""
-        return not self._kept and not self._sliced.carried_events()
+        held = self._sliced.carried_events() or self._suppression.held
+        return not self._kept and not held
 
     def add(self, events: Events, until: int | None) -> Results:
         """The rows that are certain once all events up to `until` have come; None: no more will."""
@@ -101,20 +110,29 @@ class KeptEvents:
         reach = self._sliced.reach
         if until is None:
             self._kept = None
-            return self._sliced.run(Slice(kept, self._start, None))
+            return self._given(Slice(kept, self._start, None))
         stop = until + 1 - reach.ahead
         if self._start is not None and stop <= self._start:
             self._kept = kept
             return empty_results(events.time_type)
-        found = self._sliced.run(Slice(between(kept, None, stop + reach.ahead), self._start, stop))
+        found = self._given(Slice(between(kept, None, stop + reach.ahead), self._start, stop))
         self._start = stop
         self._kept = _in_few_pieces(between(kept, stop - reach.back + 1, None))
         return found
+
+    def _given(self, piece: Slice) -> Results:
+        """The rows of a slice that are certain."""
+        context = self._context
+        found = self._sliced.apart(self._sliced.job(piece).chunks(context), piece)
+        found = self._suppression.given(found, piece.stop, context.account, self._outputs)
+        return collected(within_limit(found, context), piece.events.time_type)
 
     @property
     def due(self) -> int | None:
         """The first time that may give rows, or let go of state, if no further event comes."""
         times = [self._kept_due()]
+        if (certain := self._suppression.due) is not None:
+            times.append(certain + self._sliced.reach.ahead - 1)
         if self._start is not None:
             times.append(self._sliced.due(self._start))
         return min((time for time in times if time is not None), default=None)
@@ -143,35 +161,43 @@ class KeptEvents:
             tables["kept"] = self._kept.table
         about: dict[str, Any] = {"start": self._start}
         if self._sliced.ends:
-            about["ends"] = self._sliced.ends
-        return {name: self._trimmed(table) for name, table in tables.items()}, about
+            about["ends"] = {self._names[n]: by_key for n, by_key in self._sliced.ends.items()}
+        tables = {name: self._trimmed(table) for name, table in tables.items()}
+        return tables | {f"{_OPEN}{n}": t for n, t in self._suppression.held.items()}, about
 
     def restore(self, tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> None:
         """Go on with what `save` gave."""
         stream = self._workload.stream
         self._start = about["start"]
+        ends = about.get("ends", {})
         self._sliced.ends = {
-            query: {key: (time, sequence) for key, (time, sequence) in ends.items()}
-            for query, ends in about.get("ends", {}).items()
+            query: {key: (time, sequence) for key, (time, sequence) in ends[name].items()}
+            for query, name in self._names.items()
+            if name in ends
         }
-        held = {name: from_table(table, stream) for name, table in tables.items()}
+        given = {n.removeprefix(_OPEN): t for n, t in tables.items() if n.startswith(_OPEN)}
+        self._suppression.hold(given)
+        held = {n: from_table(t, stream) for n, t in tables.items() if not n.startswith(_OPEN)}
         self._kept = held.pop("kept", None)
         self._sliced.carry({name.removeprefix(_CARRIED): each for name, each in held.items()})
 
     def memory(self) -> tuple[Any, ...]:
         """All that it holds, for `recall` in the same process."""
         ends = deepcopy(self._sliced.ends)
-        return self._start, self._kept, self._sliced.carried_events(), ends
+        carried, matches = self._sliced.carried_events(), self._suppression.held
+        return self._start, self._kept, carried, ends, matches
 
     def recall(self, memory: tuple[Any, ...]) -> None:
         """Go on with what `memory` gave."""
-        self._start, self._kept, carried, self._sliced.ends = memory
+        self._start, self._kept, carried, self._sliced.ends, matches = memory
         self._sliced.carry(carried)
+        self._suppression.hold(matches)
 
     def clear(self) -> None:
         """Start afresh."""
         self._start, self._kept, self._sliced.ends = None, None, {}
         self._sliced.carry({})
+        self._suppression.hold({})
 
     def _trimmed(self, table: pa.Table) -> pa.Table:
         return table.select(needed_columns(self._workload, table.column_names))

@@ -5,7 +5,7 @@ leaves.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from engines.program import DEFAULT_OPTIONS, CountingUnit, Program, RunContext, 
 from engines.results.chunks import AggregateChunk, RowChunk, collected
 from engines.results.tables import Results, empty_results, joined_results
 from engines.statistics.running import RunningStatistics
+from optimizer.ir.aggregates import InputColumn
 from optimizer.ir.produced import chained_names
 from optimizer.ir.query import Query
 from workloads.errors import UnsupportedError
@@ -61,7 +62,7 @@ class LiveRun:
         since: int | None = None,
         gathered: RunningStatistics | None = None,
     ) -> None:
-        self._program, self._tick, self._since = program, tick, since
+        self._tick, self._since = tick, since
         self._workload, self.context = program.workload, context or RunContext()
         self._gathered = gathered
         groups: dict[Hashable, list[CountingUnit]] = {}
@@ -70,7 +71,9 @@ class LiveRun:
         unchained = [q.name for q in program.workload.queries if q.name not in chained]
         # Who makes events for others, or reads such, keeps the events of the stream instead.
         rest += program.of_queries(chained).units
-        for unit in program.of_queries(unchained).units if chained else program.units:
+        # What counts reads the stream's own events, which lack what others make.
+        self._program = program.of_queries(unchained) if chained else program
+        for unit in self._program.units:
             if isinstance(unit, CountingUnit) and continues(unit):
                 first = unit.queries[0]
                 groups.setdefault((first.key, first.window.is_count), []).append(unit)
@@ -110,7 +113,7 @@ class LiveRun:
                 first = group.queries[0]
                 if first.name not in names:
                     continue
-                _check_finite(group.queries, columns)
+                _check_finite(group, columns)
                 place = (first.key, first.window.is_count)
                 if place not in layouts:
                     operator = program.ids.partition(*place)
@@ -231,19 +234,21 @@ def _name(query: Query) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _check_finite(queries: Sequence[Query], columns: Columns) -> None:
-    for query in queries:
-        for part in wanted_values(query):
-            vector = columns.input(part.column)
-            if vector.kind not in ("int", "bool", "null", "float"):
-                raise UnsupportedError(
-                    f"query {query.name} aggregates '{part.column}', which is not a number"
-                )
-            if vector.kind == "float" and np.isinf(vector.values).any():
-                raise UnsupportedError(
-                    f"query {query.name} aggregates '{part.column}', which has an infinite value; "
-                    "leave such events out by a condition"
-                )
+def _check_finite(group: LiveCounter, columns: Columns) -> None:
+    for column in group.inputs:
+        vector = columns.input(column)
+        if vector.kind not in ("int", "bool", "null", "float"):
+            raise UnsupportedError(f"{_aggregating(group, column)}, which is not a number")
+        if vector.kind == "float" and np.isinf(vector.values).any():
+            raise UnsupportedError(
+                f"{_aggregating(group, column)}, which has an infinite value; "
+                "leave such events out by a condition"
+            )
+
+
+def _aggregating(group: LiveCounter, column: InputColumn) -> str:
+    query = next(q for q in group.queries if any(p.column == column for p in wanted_values(q)))
+    return f"query {query.name} aggregates '{column}'"
 
 
 class LiveGenerations:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engines.limits import StateError
 
-_MAGIC = b"sheaf-state-4\n"
+_MAGIC = b"sheaf-state-5\n"
 _JOINED = b"sheaf-states-2\n"
 _DIGEST = 16  # bytes
 _LENGTH = 4  # bytes that say how long the header is

@@ -31,6 +31,8 @@ from optimizer.ir.query import Query
 from workloads.errors import TooLargeError, UnsupportedError
 from workloads.syntax import Exactly, One, Plus
 
+# Whole numbers that lie so close are looked up in a table, which takes a fifth of the time.
+_LARGEST_TABLE = 1 << 20
 LITTLE = 0.25  # of a slice: if no more of it is new, keys that have nothing new are left out
 
 
@@ -115,9 +117,25 @@ def _of_keys(events: Events, some: Events, key: tuple[str, ...]) -> Events:
         values, found = some.whole(name), events.whole(name)
         if pa.types.is_floating(values.type):  # of which 0.0 and -0.0 are one key
             continue
-        own = np.asarray(pc.is_in(found, value_set=pc.unique(values)))
+        own = _among(found, values)
         mask = own if mask is None else mask & own
     return events if mask is None else _where(events, mask)
+
+
+def _among(found: pa.Array, values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which of what was found is among some values."""
+    is_whole = pa.types.is_int64(found.type) and pa.types.is_int64(values.type)
+    if is_whole and len(values) and not found.null_count and not values.null_count:
+        wanted: npt.NDArray[np.int64] = values.to_numpy()
+        low, high = int(wanted.min()), int(wanted.max())
+        if high - low < _LARGEST_TABLE:
+            table = np.zeros(high - low + 1, bool)
+            table[wanted - low] = True
+            numbers: npt.NDArray[np.int64] = found.to_numpy()
+            places = (numbers - low).view(np.uint64)  # what is below is far above
+            inside = table[np.minimum(places, np.uint64(high - low)).view(np.int64)]
+            return inside & (places <= np.uint64(high - low))
+    return np.asarray(pc.is_in(found, value_set=pc.unique(values)))
 
 
 def _where(events: Events, mask: npt.NDArray[np.bool_]) -> Events:

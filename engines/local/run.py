@@ -457,8 +457,11 @@ class SlicedRun:
 
     def given(self, found: Iterator[RowChunk], piece: Slice) -> Iterator[RowChunk]:
         """Of the rows that were found in a slice those that are given; the slices come in order."""
-        kept = apart(self._program, found, self.context, self.ends, piece.stop)
-        return within_limit(kept, self.context)
+        return within_limit(self.apart(found, piece), self.context)
+
+    def apart(self, found: Iterator[RowChunk], piece: Slice) -> Iterator[RowChunk]:
+        """The same, however many rows a query may give."""
+        return apart(self._program, found, self.context, self.ends, piece.stop)
 
     def job(self, piece: Slice) -> SliceJob:
         """What is to be run for a slice; the slices come in order, and may run in any."""

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from engines.counting.folds import keeps_table_order
 from engines.input.batches import Batch, FileSource, named_columns, needed_columns
 from engines.input.event_table import Events, from_table
 from engines.input.lateness import Lateness, allowed_lateness
+from engines.program import CountingUnit, Program
 from optimizer.cost.stages import SLICE_EVENTS
 from optimizer.ir.query import BoundWorkload, Query, waits_for_window
 from workloads.workload import Stream
 
 if TYPE_CHECKING:
     from engines.execution import EventSource, Execution
-    from engines.program import Program
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU library
 
@@ -73,6 +74,8 @@ class Slice:
 # Half as many as the cost of slices is figured with, whatever the number of threads: two that run
 # at once hold as much as one of that size, and sums of doubles are the same in their last digit.
 RUN_SLICE_EVENTS = SLICE_EVENTS // 2
+# Of folds alone, which hold little more than the columns that they read; their sums are exact.
+FOLDED_SLICE_EVENTS = 2 * SLICE_EVENTS
 
 
 @dataclass(frozen=True)
@@ -267,6 +270,16 @@ def _concatenated(first: Events, second: Events) -> pa.Table:
     return pa.concat_tables([first.table, second.table], promote_options="permissive")
 
 
+def folds_only(program: Program) -> bool:
+    """Does a program fold columns, and nothing else, without putting events in order?"""
+    return all(
+        isinstance(unit, CountingUnit)
+        and unit.engine == "folds"
+        and keeps_table_order(unit.queries)
+        for unit in program.units
+    )
+
+
 def slices_of(
     events: FileSource,
     program: Program,
@@ -280,7 +293,8 @@ def slices_of(
     columns = needed_columns(read, events.schema.names)
     lateness = allowed_lateness(events, stream, source.disorder)
     schema = events.schema.empty_table().select(columns).schema
-    slicing = SliceSize(execution.slice_rows or RUN_SLICE_EVENTS)
+    usual = FOLDED_SLICE_EVENTS if folds_only(program) else RUN_SLICE_EVENTS
+    slicing = SliceSize(execution.slice_rows or usual)
 
     def slices(run: Any) -> Iterator[Any]:
         batches = events.batches(columns)

@@ -21,6 +21,9 @@ def latest_matches(query: Query, matcher: Matcher) -> Iterator[tuple[Key, Bindin
     """The matches among the events of a partition, with the values of keys by component."""
     parts = latest_parts(query.pattern)
     stages = parts.stages
+    if parts.together:
+        yield from _first_together(query, matcher, stages)
+        return
     waiting: dict[tuple[int, Key], list[Row]] = {}
     offered: dict[Key, Row] = {}
     for event in matcher.events:
@@ -48,6 +51,30 @@ def latest_matches(query: Query, matcher: Matcher) -> Iterator[tuple[Key, Bindin
                 _check_order(query, offered, key, event)
                 for place in range(len(stages)):
                     waiting.pop((place, key), None)
+
+
+def _first_together(
+    query: Query, matcher: Matcher, stages: Sequence[Event]
+) -> Iterator[tuple[Key, Binding]]:
+    """Of each key the match that is complete first; of several the one whose events come first,
+    that of the first stage before that of the next.
+    """
+    offered: dict[Key, Row] = {}
+    candidates: dict[Key, list[list[Row]]] = {}
+    found: dict[Key, Binding] = {}
+    for event in matcher.events:
+        for place, stage in enumerate(stages):
+            for key in _keys(query, matcher, stage, event):
+                _check_order(query, offered, key, event)
+                candidates.setdefault(key, [[] for _ in stages])[place].append(event)
+        for key, rows in candidates.items():
+            if key in found:
+                continue
+            for chosen in product(*rows):
+                if len(set(chosen)) == len(stages):
+                    found[key] = {s.alias: (r,) for s, r in zip(stages, chosen, strict=True)}
+                    break
+    yield from found.items()
 
 
 def _tied(query: Query, stages: Sequence[Event], bound: list[Row]) -> bool:

@@ -467,7 +467,8 @@ def _first(limit: MatchLimit, matches: list[Binding], rows: list[Result]) -> lis
 
 def _returned(query: Query, output: Construction, match: Binding, columns: set[str]) -> Result:
     single = {e.alias for e in positive_events(query.pattern) if isinstance(e.quantifier, One)}
-    match = dict.fromkeys(output.empty_groups, ()) | match
+    bound = match.keys()
+    match = {g.alias: () for g in output.empty_groups if g.is_empty(bound)} | match
     result: Result = {}
     for item in output.items:
         match item:

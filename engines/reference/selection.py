@@ -27,7 +27,7 @@ def counting_matches(
             case "strict":
                 counts = _is_consecutive(match, matcher) and _agrees_with_previous(query, match)
             case "next":
-                counts = _is_next(list(positive_events(query.pattern)), match, matcher)
+                counts = _is_next(query, match, matcher)
             case _:
                 counts = True
         if counts:
@@ -61,8 +61,9 @@ def _agrees_with_previous(query: Query, match: Binding) -> bool:
     )
 
 
-def _is_next(components: list[Event], match: Binding, matcher: Matcher) -> bool:
+def _is_next(query: Query, match: Binding, matcher: Matcher) -> bool:
     """Is no event left out, between two of the match, that it could have taken there?"""
+    components = [query.passed_over(event) for event in positive_events(query.pattern)]
     return not any(True for _ in skipped_events(components, match, matcher))
 
 

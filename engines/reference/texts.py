@@ -76,6 +76,8 @@ def _text(value: Any) -> str | None:
     """A whole number in digits, a truth value as a word; null for what has no one spelling."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
     return str(value) if isinstance(value, int | str) else None
 
 

@@ -202,13 +202,21 @@ def _float_sum(values: list[float]) -> float:
 
 
 def _spread(function: str, known: list[Any]) -> float | None:
-    """The variance of a sample, or with `_pop` of all there are, or its root."""
+    """The variance of a sample, or with `_pop` of all there are, or its root.
+
+    It is no number where a value is infinite, or where it is beyond the doubles itself.
+    """
     number = len(known) if function.endswith("_pop") else len(known) - 1
     if number == 0:
         return None
+    if not all(map(math.isfinite, known)):
+        return math.nan
     exact = list(map(Fraction, known))
     mean = sum(exact, Fraction(0)) / len(exact)
-    variance = float(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / number)
+    try:
+        variance = float(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / number)
+    except OverflowError:
+        return math.nan
     return math.sqrt(variance) if function.startswith("stddev") else variance
 
 

@@ -30,7 +30,7 @@ class AlertsByDay:
     aggregates: Mapping[str, int] = field(default_factory=dict)
     rows: Counter[tuple[str, int]] = field(default_factory=Counter)
 
-    def add(self, rows: pa.Table) -> None:
+    def add(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Count rows."""
         if not rows.num_rows:
             return
@@ -40,7 +40,7 @@ class AlertsByDay:
         for row in grouped.aggregate([([], "count_all")]).to_pylist():
             self.rows[row["query"], row["day"]] += row["count_all"]
 
-    def _days(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
+    def _days(self, times: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
         kind = times.type
         if pa.types.is_date(kind):
             return times.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 from typing import Literal as OneOf
 
 import numpy as np
@@ -21,29 +21,35 @@ from engines.results.json_text import (
     BoundAliases,
     RowNumbers,
     distinct_rows,
-    match_texts,
+    match_pieces,
     parts,
     with_fixed,
 )
+from engines.results.kept_texts import KeptTexts
+from engines.results.row_texts import NumberedTexts, moved, order_of_ties, put_together
 from engines.results.tables import (
     AGGREGATE_ORDER,
     Results,
     coded_schema,
     combined_ranks,
     empty_results,
+    joined_tables,
     least_places,
     least_rows,
     match_schema,
+    no_text,
     one_text,
     plain,
     sorted_places,
-    with_structs,
+    with_matches,
 )
 from optimizer.ir.produced import ENDED, STARTED
 from optimizer.ir.query import Construction, Query, SituationPattern
 
 if TYPE_CHECKING:
     from engines.results.structs import MatchStructs
+
+    MatchForm: TypeAlias = MatchStructs | KeptTexts
 
 RowKind = OneOf["aggregates", "matches"]
 ROW_KINDS: tuple[RowKind, RowKind] = ("aggregates", "matches")
@@ -69,10 +75,12 @@ class RowChunk(ABC):
         """
 
     @abstractmethod
-    def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
+    def tables(self, form: MatchForm | None = None, is_ordered: bool = False) -> Iterator[pa.Table]:
         """All rows, in tables of bounded size; texts that repeat may be dictionaries.
 
-        Matches are JSON texts, or the structs of their query.
+        Matches are JSON texts, or the structs of their query, or numbers of kept texts. With
+        `is_ordered` rows are in the order of results, but for those of two tables that tie by key
+        and times.
         """
 
     @abstractmethod
@@ -125,7 +133,7 @@ class TableChunk(RowChunk):
         ticks: Rows = times.cast(pa.int64()).to_numpy()
         return ticks
 
-    def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
+    def tables(self, form: MatchForm | None = None, is_ordered: bool = False) -> Iterator[pa.Table]:
         yield self.rows
 
 
@@ -219,9 +227,13 @@ class MatchChunk(RowChunk):
                 start[filled] = np.minimum(start[filled], least)
         return start, end, time
 
+    def pieces(self, kept: KeptTexts | None = None) -> list[str | NumberedTexts]:
+        """What the JSON of matches is put together of; events may be numbers of kept texts."""
+        return match_pieces(self._output, self.matched(), self._columns, kept)
+
     def texts(self) -> pa.Array:
         """Each match as JSON."""
-        return match_texts(self._output, self.matched(), self._columns)
+        return put_together(self.pieces(), len(self))
 
     def aliases(self) -> Mapping[str, RowNumbers | EventGroups]:
         """The table's row of each match's event, or its group of them, by alias."""
@@ -232,11 +244,12 @@ class MatchChunk(RowChunk):
         assert isinstance(self.of.output, Construction)
         return self.of.output
 
-    def tables(self, structs: MatchStructs | None = None) -> Iterator[pa.Table]:
-        size = len(self)
-        for rows in parts(size, *self.bound()):
+    def tables(self, form: MatchForm | None = None, is_ordered: bool = False) -> Iterator[pa.Table]:
+        size, found = len(self), self.in_order() if is_ordered else self
+        for rows in parts(size, *found.bound()):
             with self._account.charge(self._operator):
-                table = (self if len(rows) == size else self.take(rows)).table(structs)
+                part = found if len(rows) == size else found.take(rows)
+                table = part.table(form, is_ordered)
             yield table
 
     def first(self, number: int) -> pa.Table:
@@ -252,28 +265,43 @@ class MatchChunk(RowChunk):
         """Each match as the struct of its query."""
         return structs.column(self.query, self._output, self.matched(), self._columns)
 
-    def table(self, structs: MatchStructs | None = None) -> pa.Table:
-        """All rows at once."""
+    def table(self, form: MatchForm | None = None, is_ordered: bool = False) -> pa.Table:
+        """All rows at once; those that tie by key and times are put in order if others are."""
         schema, start, end, time = match_schema(self._events.time_type), *self.spans()
-        if structs is None:
-            found = self.texts()
-        else:
-            found = self.struct_column(structs)
-            schema = with_structs(schema, found.type)
         columns = {
             "query": one_text(self.query, len(self)),
             "key": self.keys(),
             "start": self._events.times(start),
             "end": self._events.times(end),
             "time": self._events.times(time),
-            "match": found,
         }
+        if form is not None and not isinstance(form, KeptTexts):
+            columns["match"] = self.struct_column(form)
+            schema = with_matches(schema, columns["match"].type)
+            return pa.table(columns, schema=coded_schema(schema))
+        pieces = self.pieces(form)
+        if is_ordered and len(self) > 1:
+            partitions = self.partitions()
+            same = [start, end, time, *(() if partitions is None else (partitions[0],))]
+            ties = np.logical_and.reduce([rank[1:] == rank[:-1] for rank in same])
+            ordered = order_of_ties if form is None else form.order_of_ties
+            places = ordered(pieces, ties)
+            if places is not None:
+                pieces = moved(pieces, places)
+                columns = {name: column.take(pa.array(places)) for name, column in columns.items()}
+        if form is None:
+            columns["match"] = put_together(pieces, len(self))
+        else:
+            columns["match"] = form.rows(pieces, len(self))
+            schema = with_matches(schema, columns["match"].type)
         return pa.table(columns, schema=coded_schema(schema))
 
     def keys(self) -> pa.DictionaryArray:
         """Each match's key as rows have it."""
         partitions = self.partitions()
         if partitions is None:
+            if not self.of.fixed_key:
+                return no_text(len(self))
             return with_fixed(pa.nulls(len(self), pa.string()), self.of).dictionary_encode()
         used, (place,) = distinct_rows([partitions[0]], partitions[1])
         texts = with_fixed(self.key_texts(used), self.of)
@@ -313,4 +341,4 @@ def collected(chunks: Iterable[RowChunk], time_type: pa.DataType) -> Results:
     }
     for chunk in chunks:
         tables[chunk.kind] += map(plain, chunk.tables())
-    return Results(pa.concat_tables(tables["aggregates"]), pa.concat_tables(tables["matches"]))
+    return Results(joined_tables(tables["aggregates"]), joined_tables(tables["matches"]))

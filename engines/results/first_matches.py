@@ -14,6 +14,7 @@ from engines.account import Account
 from engines.columns.groups import EventGroups
 from engines.input.event_table import Events
 from engines.results.chunks import MatchChunk, RowChunk
+from engines.results.counted_matches import CountedMatches
 from engines.results.tables import ranked_codes
 from optimizer.ir.query import Construction, MatchLimit, Query
 
@@ -149,12 +150,12 @@ def _settled(
 def read_texts(
     chunks: list[MatchChunk], rows: npt.NDArray[np.int64], texts: dict[int, str]
 ) -> None:
-    """Add the texts of some rows of all chunks."""
+    """Add the texts of some rows of all chunks; matches are not left out for others yet."""
     start = 0
     for chunk in chunks:
         own = rows[(rows >= start) & (rows < start + len(chunk))]
         if len(own):
-            written = chunk.take(own - start).texts().to_pylist()
+            written = CountedMatches(chunk.take(own - start)).texts().to_pylist()
             texts.update(zip(own.tolist(), written, strict=True))
         start += len(chunk)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.results.json_text import distinct_texts, encoded, json_text
+from engines.results.kept_texts import KeptTexts
 from engines.results.row_texts import NumberedTexts, Piece, WholeNumbers, put_together
 
 _LEAST_ROUNDED = 1e15  # whole numbers below are written with all their digits
@@ -20,12 +21,19 @@ def json_rows(
     before: str = "{",
     after: str = "}",
     ready: Sequence[str] = ("key", "match"),
+    kept: KeptTexts | None = None,
 ) -> pa.Array:
-    """Each row as a JSON object; columns that are `ready` are JSON already."""
+    """Each row as a JSON object; columns that are `ready` are JSON already.
+
+    With `kept` matches are numbers of texts there.
+    """
     pieces: list[Piece] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         pieces.append(f"{',' if pieces else before}{json_text(name)}:")
-        pieces += _pieces(column, name in ready)
+        if kept is not None and name == "match":
+            pieces += kept.pieces(column)
+        else:
+            pieces += _pieces(column, name in ready)
     return put_together([*pieces, after], batch.num_rows)
 
 

@@ -6,7 +6,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from engines.columns.groups import EventGroups
 from engines.columns.layout import Layout, Rows
 from engines.columns.vectors import Vector, broadcast
 from engines.input.event_table import Events
-from engines.results.row_texts import NumberedTexts, Piece, put_together
+from engines.results.row_texts import NumberedTexts
 from optimizer.ir.keys import is_added, key_name
 from optimizer.ir.query import (
     Construction,
@@ -30,7 +30,10 @@ from optimizer.ir.query import (
 )
 from workloads import expressions as ex
 
-_ESCAPED = r'["\\\x00-\x1f]'
+if TYPE_CHECKING:
+    from engines.results.kept_texts import KeptTexts
+
+_ESCAPED, _CONTROL = r'["\\]', r"[\x00-\x1f]"
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -148,8 +151,12 @@ def _numbers(values: pa.Array) -> pa.Array:
 
 def _strings(values: pa.Array) -> pa.Array:
     """Strings in quotes; only those that something has to be escaped in are looked at."""
-    texts = joined('"', values, '"')
-    special = pc.fill_null(pc.match_substring_regex(values, _ESCAPED), False)
+    texts = values
+    if pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
+        for character in ("\\", '"'):  # the backslash first, as it is what escapes
+            texts = pc.replace_substring(texts, character, "\\" + character)
+    texts = joined('"', texts, '"')
+    special = pc.fill_null(pc.match_substring_regex(values, _CONTROL), False)
     if not pc.any(special).as_py():
         return texts
     others = [json_text(v) for v in values.filter(special).to_pylist()]
@@ -212,7 +219,7 @@ class KeyTexts:
         return codes.dictionary.take(codes.indices)
 
     def codes(self, partitions: Rows) -> pa.DictionaryArray:
-        """The same keys as numbers in a dictionary."""
+        """The keys of given partitions, as numbers in a dictionary."""
         if not self._key:
             none = pa.nulls(len(partitions), pa.int32())
             return pa.DictionaryArray.from_arrays(none, pa.array([], pa.string()))
@@ -280,11 +287,15 @@ RowNumbers = npt.NDArray[Any]
 
 
 class BoundAliases(NamedTuple):
-    """Matches: for each alias the table's row of its event, or a group of them."""
+    """Matches: for each alias the table's row of its event, or a group of them.
+
+    Components that only have to exist may have no column; `matched` has the names of all.
+    """
 
     size: int
     columns: Mapping[str, RowNumbers | EventGroups]
     value: Callable[[ex.Expression], Vector]  # of an expression over bound aliases
+    matched: frozenset[str] = frozenset()
 
 
 class ReturnedEvents(NamedTuple):
@@ -339,7 +350,8 @@ def with_lists(output: Construction, bound: BoundAliases) -> BoundAliases:
 
 
 def _with_empty_groups(output: Construction, bound: BoundAliases) -> BoundAliases:
-    absent = [alias for alias in output.empty_groups if alias not in bound.columns]
+    matched = bound.matched | bound.columns.keys()
+    absent = [group.alias for group in output.empty_groups if group.is_empty(matched)]
     if not absent:
         return bound
     empty = EventGroups(np.zeros(bound.size + 1, np.int64), np.zeros(0, np.int64))
@@ -347,11 +359,16 @@ def _with_empty_groups(output: Construction, bound: BoundAliases) -> BoundAliase
     def value(expression: ex.Expression) -> Vector:
         return bound.value(ex.without_groups(expression, absent))
 
-    return BoundAliases(bound.size, {**bound.columns, **dict.fromkeys(absent, empty)}, value)
+    return bound._replace(columns={**bound.columns, **dict.fromkeys(absent, empty)}, value=value)
 
 
-def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> pa.Array:
-    """The returned items of each match; those of absent aliases left out."""
+def match_pieces(
+    output: Construction, bound: BoundAliases, columns: Columns, kept: KeptTexts | None = None
+) -> list[str | NumberedTexts]:
+    """What the JSON of matches is put together of; items of absent aliases are left out.
+
+    With `kept` events are numbers of texts there.
+    """
     bound = with_lists(output, bound)
     items = {
         name: item
@@ -359,19 +376,20 @@ def match_texts(output: Construction, bound: BoundAliases, columns: Columns) -> 
         if not isinstance(item, ReturnedEvents) or item.alias in bound.columns
     }
     objects = _texts(
-        [i for i in items.values() if isinstance(i, ReturnedEvents)], bound, columns.events
+        [i for i in items.values() if isinstance(i, ReturnedEvents)], bound, columns.events, kept
     )
-    pieces: list[Piece] = []
+    pieces: list[str | NumberedTexts] = []
     for name, wanted in items.items():
         pieces.append(("," if pieces else "{") + json_text(name) + ":")
         if isinstance(wanted, ReturnedEvents):
             pieces.append(objects.pop(0))
         else:
-            pieces.append(_in_turn(value_texts(wanted, bound, columns)))
-    return put_together([*pieces, "}"] if pieces else ["{}"], bound.size)
+            pieces.append(in_turn(value_texts(wanted, bound, columns)))
+    return [*pieces, "}"] if pieces else ["{}"]
 
 
-def _in_turn(texts: pa.Array) -> NumberedTexts:
+def in_turn(texts: pa.Array) -> NumberedTexts:
+    """Each row's own text."""
     return NumberedTexts(texts, np.arange(len(texts), dtype=np.int32))
 
 
@@ -409,7 +427,7 @@ def object_texts(rows: RowNumbers, names: Sequence[str], events: Events) -> pa.A
 
 
 def _texts(
-    wanted: list[ReturnedEvents], bound: BoundAliases, events: Events
+    wanted: list[ReturnedEvents], bound: BoundAliases, events: Events, kept: KeptTexts | None
 ) -> list[NumberedTexts]:
     """Events as objects, groups of them as lists; an event is written once for all that want it."""
     found: dict[int, NumberedTexts] = {}
@@ -419,13 +437,18 @@ def _texts(
         if i in found:
             continue
         alike = [j for j, other in enumerate(wanted) if other.names == one.names]
+        if kept is not None:
+            single = [j for j in alike if not isinstance(columns[j], EventGroups)]
+            numbers = kept.objects([rows[j] for j in single], one.names, events)
+            found |= zip(single, numbers, strict=True)
+            alike = [j for j in alike if j not in found]
         written = _written([rows[j] for j in alike], one.names, events)
         for j, objects in zip(alike, written, strict=True):
             column = columns[j]
             if isinstance(column, EventGroups):
                 texts = objects.texts.take(pa.array(objects.numbers))
                 lists = pa.ListArray.from_arrays(pa.array(column.offsets, pa.int32()), texts)
-                objects = _in_turn(joined("[", pc.binary_join(lists, ","), "]"))
+                objects = in_turn(joined("[", pc.binary_join(lists, ","), "]"))
             found[j] = objects
     return [found[i] for i in range(len(wanted))]
 
@@ -435,7 +458,7 @@ def _written(
 ) -> list[NumberedTexts]:
     """Rows as objects, column by column."""
     if sum(map(len, columns)) <= HANDFUL:
-        return [_in_turn(object_texts(column, names, events)) for column in columns]
+        return [in_turn(object_texts(column, names, events)) for column in columns]
     used, numbers = distinct_rows(columns, len(events))
     texts = object_texts(used, names, events)
     return [NumberedTexts(texts, number) for number in numbers]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, total_ordering
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from engines.limits import ResultsError
-from engines.results.tables import Dictionaries, ordered_places, rank_numbers
+from engines.results.tables import Dictionaries, gathered, ordered_places, rank_numbers, with_places
 
 BATCH_ROWS = 16_384  # of each run that a merge holds in memory, at most
 BATCH_BYTES = 2 * 2**20  # and about as many bytes
@@ -53,7 +54,7 @@ def write_run(rows: pa.RecordBatchReader, path: Path) -> None:
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     try:
         with pa.ipc.new_file(path, rows.schema, options=options) as out:
-            for batch in _of_size(rows):
+            for batch in of_size(rows):
                 out.write_batch(batch)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
@@ -62,22 +63,29 @@ def write_run(rows: pa.RecordBatchReader, path: Path) -> None:
         ) from error
 
 
-def _of_size(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that a merge can hold of many runs."""
-    for batch in rows:
+def of_size(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that a merge can hold of many runs, and no smaller than need be."""
+    tables = (table.combine_chunks() for table in gathered(rows, BATCH_ROWS))
+    for batch in (batch for table in tables for batch in table.to_batches()):
         each = max(1, min(BATCH_ROWS, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes)))
         for start in range(0, batch.num_rows, each):
             yield batch.slice(start, each)
 
 
-def merged(runs: Sequence[Run], schema: pa.Schema, order: tuple[str, ...]) -> pa.RecordBatchReader:
+def merged(
+    runs: Sequence[Run],
+    schema: pa.Schema,
+    order: tuple[str, ...],
+    texts_of: Callable[[pa.Array], pa.Array] | None = None,
+) -> pa.RecordBatchReader:
     """Sorted runs as one: again and again, all rows up to the least last row of any batch held.
 
     The dictionaries of all runs become one, in order. Where one run alone has rows up to there, as
-    where runs follow each other, these are as they are.
+    where runs follow each other, these are as they are, and nothing is looked up. `texts_of` gives
+    the texts of matches that are something else.
     """
     coded_columns = [f.name for f in schema if pa.types.is_dictionary(f.type)]
-    held = [_HeldBatch(run.batches(), order) for run in runs]
+    held = [_HeldBatch(run.batches(), order, texts_of) for run in runs]
     dictionaries = {
         name: Dictionaries(run.dictionary(name) for run in held) for name in coded_columns
     }
@@ -87,13 +95,17 @@ def merged(runs: Sequence[Run], schema: pa.Schema, order: tuple[str, ...]) -> pa
     def batches() -> Iterator[pa.RecordBatch]:
         rest = held
         while rest := [run for run in rest if run.has_rows()]:
+            first = min(rest, key=lambda run: run.first)
+            if all(first.last <= run.first for run in rest if run is not first):
+                yield first.rest()
+                continue
             least = min(run.last for run in rest)
             parts = [part for run in rest if (part := run.until(least)) is not None]
             if len(parts) == 1:
                 yield parts[0]
                 continue
             table = pa.Table.from_batches(parts, schema)
-            places = ordered_places(table, order, is_ranked=True)
+            places = ordered_places(table, order, True, texts_of)
             if places is not None:
                 table = table.take(pa.array(places))
             yield from table.combine_chunks().to_batches()
@@ -101,16 +113,44 @@ def merged(runs: Sequence[Run], schema: pa.Schema, order: tuple[str, ...]) -> pa
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+@total_ordering
+class _RowText:
+    """The text of a match, which is made when it is compared."""
+
+    def __init__(self, row: pa.Array, texts_of: Callable[[pa.Array], pa.Array] | None) -> None:
+        self._row, self._texts_of = row, texts_of
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        texts = self._row if self._texts_of is None else self._texts_of(self._row)
+        found: bytes = texts[0].as_buffer().to_pybytes()
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _RowText) and self._bytes == other._bytes
+
+    def __lt__(self, other: _RowText) -> bool:
+        return self._bytes < other._bytes
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+
 class _HeldBatch:
     """The batch of a run that is being merged; its codes are places among the texts of all runs."""
 
-    def __init__(self, run: Iterator[pa.RecordBatch], order: tuple[str, ...]) -> None:
-        self._run, self._order = run, order
+    def __init__(
+        self,
+        run: Iterator[pa.RecordBatch],
+        order: tuple[str, ...],
+        texts_of: Callable[[pa.Array], pa.Array] | None = None,
+    ) -> None:
+        self._run, self._order, self._texts_of = run, order, texts_of
         self._batch = next(run, None)
         self._dictionaries: Mapping[str, Dictionaries] = {}
-        self._numbers: list[npt.NDArray[np.int64]] = []
         self._texts: pa.Array | None = None  # of matches, which numbers do not stand for
         self._taken = 0
+        self.first: tuple[Any, ...] = ()
         self.last: tuple[Any, ...] = ()
 
     def dictionary(self, name: str) -> pa.Array:
@@ -133,17 +173,30 @@ class _HeldBatch:
         if self._batch is None or not self._batch.num_rows:
             return
         self._batch = with_places(self._batch, self._dictionaries)
-        names = self._order
-        if names[-1] == "match":
-            names, self._texts = names[:-1], self._batch.column("match")
-        self._numbers = [rank_numbers(self._batch.column(name)) for name in names]
-        last = [int(numbers[-1]) for numbers in self._numbers]
-        self.last = (*last, *(() if self._texts is None else (self._text(-1),)))
+        self.__dict__.pop("_numbers", None)
+        if self._order[-1] == "match":
+            self._texts = self._batch.column("match")
+        self.first, self.last = self._at(0), self._at(self._batch.num_rows - 1)
 
-    def _text(self, row: int) -> bytes:
+    @cached_property
+    def _numbers(self) -> list[npt.NDArray[np.int64]]:
+        """The columns of the batch that rows are in order by; of matches not their texts."""
+        return self._ranked(0, None)
+
+    def _ranked(self, row: int, number: int | None) -> list[npt.NDArray[np.int64]]:
+        assert self._batch is not None
+        names = self._order if self._texts is None else self._order[:-1]
+        columns = (self._batch.column(name) for name in names)
+        return [rank_numbers(column.slice(row, number)) for column in columns]
+
+    def _at(self, row: int) -> tuple[Any, ...]:
+        """What a row is in order by."""
+        numbers = [int(one[0]) for one in self._ranked(row, 1)]
+        return (*numbers, *(() if self._texts is None else (self._text(row),)))
+
+    def _text(self, row: int) -> _RowText:
         assert self._texts is not None
-        found: bytes = self._texts[row].as_buffer().to_pybytes()
-        return found
+        return _RowText(self._texts.slice(row, 1), self._texts_of)
 
     def until(self, bound: tuple[Any, ...]) -> pa.RecordBatch | None:
         """The rows up to a bound, which are then no longer held; None for no rows."""
@@ -157,15 +210,12 @@ class _HeldBatch:
             if self._texts is not None:
                 high = bisect.bisect_right(range(high), bound[-1], low, high, key=self._text)
         self._taken = high
+        if high < self._batch.num_rows:
+            self.first = self._at(high)
         return self._batch.slice(start, high - start) if high > start else None
 
-
-def with_places(batch: pa.RecordBatch, dictionaries: Mapping[str, Dictionaries]) -> pa.RecordBatch:
-    """The same rows with codes that are places in dictionaries, which have those of the batch."""
-    columns = [
-        dictionaries[name].column(dictionaries[name].places(column))
-        if name in dictionaries
-        else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    def rest(self) -> pa.RecordBatch:
+        """The rows that are held, which are then no longer held."""
+        assert self._batch is not None
+        start, self._taken = self._taken, self._batch.num_rows
+        return self._batch.slice(start)

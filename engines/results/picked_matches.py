@@ -10,15 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.account import Account
-from engines.columns.groups import EventGroups
 from engines.columns.layout import Rows
-from engines.columns.vectors import Vector
 from engines.input.event_table import Events
 from engines.results.chunks import MatchChunk, RowChunk
-from engines.results.json_text import BoundAliases
+from engines.results.counted_matches import CountedMatches
 from engines.results.tables import ranked_codes
-from optimizer.ir.query import SUPPRESSED, Construction, Query, picks_matches, whole_ticks
-from workloads import expressions as ex
+from optimizer.ir.query import Construction, Query, picks_matches, whole_ticks
 
 
 def picked_matches(
@@ -41,57 +38,12 @@ def picked_matches(
             yield chunk
     for name, found in held.items():
         with account.charge(outputs[name]):
-            given = _picked([_Counted(chunk) for chunk in found if len(chunk)], events)
+            given = _picked([CountedMatches(chunk) for chunk in found if len(chunk)], events)
         account.count(outputs[name], 0, sum(map(len, given)) - sum(map(len, found)))
         yield from given
 
 
-class _Counted(MatchChunk):
-    """Matches, each with the number of those that were left out for it."""
-
-    def __init__(self, inner: MatchChunk, left_out: Rows | None = None) -> None:
-        super().__init__(inner.of, inner._columns, inner._account, inner._operator)
-        self._inner = inner
-        self._left_out = np.zeros(len(inner), np.int64) if left_out is None else left_out
-
-    def __len__(self) -> int:
-        return len(self._inner)
-
-    def take(self, rows: Rows) -> _Counted:
-        return _Counted(self._inner.take(rows), self._left_out[rows])
-
-    def counted(self, left_out: Rows) -> _Counted:
-        """The same matches with other numbers."""
-        return _Counted(self._inner, left_out)
-
-    def partitions(self) -> tuple[Rows, int] | None:
-        return self._inner.partitions()
-
-    def key_texts(self, partitions: Rows) -> pa.Array:
-        return self._inner.key_texts(partitions)
-
-    def times(self) -> tuple[Rows, Rows, Rows]:
-        return self._inner.times()
-
-    def matched(self) -> BoundAliases:
-        inner = self._inner.matched()
-        most = int(self._left_out.max(initial=0))
-
-        def value(expression: ex.Expression) -> Vector:
-            if expression == SUPPRESSED:
-                return Vector("int", self._left_out, None, most)
-            return inner.value(expression)
-
-        return inner._replace(value=value)
-
-    def last_rows(self) -> Rows:
-        return self._inner.last_rows()
-
-    def bound(self) -> tuple[int, Sequence[EventGroups]]:
-        return self._inner.bound()
-
-
-def _picked(chunks: list[_Counted], events: Events) -> list[MatchChunk]:
+def _picked(chunks: list[CountedMatches], events: Events) -> list[MatchChunk]:
     """The matches of a query that are given, of all that it has."""
     if not chunks:
         return []
@@ -103,7 +55,7 @@ def _picked(chunks: list[_Counted], events: Events) -> list[MatchChunk]:
     if output.suppress is not None:
         keys = ranked_codes(pa.chunked_array([chunk.keys() for chunk in chunks]))[1]
         width = whole_ticks(output.suppress, events.tick, "time of SUPPRESS")
-        order = _not_suppressed(order, keys.astype(np.int64), times, width, left_out)
+        order = not_suppressed(order, keys.astype(np.int64), times, width, left_out)
     for kept in output.keep:
         order = order[: kept.number] if kept.end == "first" else order[-kept.number :]
     wanted = np.zeros(len(times), bool)
@@ -118,7 +70,7 @@ def _picked(chunks: list[_Counted], events: Events) -> list[MatchChunk]:
     return given
 
 
-def _order(chunks: list[_Counted], times: Rows, events: Events) -> Rows:
+def _order(chunks: list[CountedMatches], times: Rows, events: Events) -> Rows:
     """By the time at which they are given, then their last event, then what is written of them."""
     last = np.concatenate([chunk.last_rows() for chunk in chunks])
     columns: dict[str, npt.NDArray[np.int64] | pa.ChunkedArray] = {
@@ -134,23 +86,25 @@ def _order(chunks: list[_Counted], times: Rows, events: Events) -> Rows:
     return order
 
 
-def _not_suppressed(order: Rows, keys: Rows, times: Rows, width: int, left_out: Rows) -> Rows:
-    """Those that come `width` or more behind the last one given of their key, or are the first.
+def not_suppressed(order: Rows, keys: Rows, times: Rows, width: int, left_out: Rows) -> Rows:
+    """Of matches in order those that come `width` or more behind the last one given of their key,
+    or are the first.
 
-    The numbers of those that are left out behind each go to `left_out`.
+    The numbers of those that are left out behind each are added to its `left_out`.
     """
     by_key = order[np.argsort(keys[order], kind="stable")]
-    starts = np.flatnonzero(np.append(True, np.diff(keys[by_key]) != 0))
+    starts = np.flatnonzero(np.append(True, np.diff(keys[by_key]) != 0)[: len(by_key)])
     ends = np.append(starts[1:], len(by_key))
-    given: list[int] = []
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+    chosen = np.zeros(len(times), bool)
+    chosen[by_key[starts]] = True
+    several = ends - starts > 1
+    for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):
         own = times[by_key[start:end]]
         at = 0
         while at < len(own):
             behind = int(np.searchsorted(own, own[at] + width, "left"))
-            given.append(int(by_key[start + at]))
-            left_out[by_key[start + at]] = behind - at - 1
+            first = by_key[start + at]
+            chosen[first] = True
+            left_out[first] += behind - at - 1
             at = behind
-    chosen = np.zeros(len(times), bool)
-    chosen[given] = True
     return order[chosen[order]]

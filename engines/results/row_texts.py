@@ -10,11 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kernels.rows.cpu import add_digits, add_lengths, put_digits, put_texts
+from kernels.rows.cpu import add_digits, add_lengths, put_digits, put_texts, sort_ties
+
+ROWS_AT_ONCE = 2_000  # whose texts are written piece by piece: they are in the cache then
 
 
 class NumberedTexts(NamedTuple):
-    """For each row one of some texts, none of which is null; no text where the number is -1."""
+    """For each row one of some texts, none of which is null; no text where the number is -1.
+
+    Without `texts` the numbers are of those that a `KeptTexts` has.
+    """
 
     texts: pa.Array
     numbers: npt.NDArray[Any]
@@ -43,13 +48,15 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     offsets = np.zeros(size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     out, ends = np.empty(int(offsets[-1]), np.uint8), offsets[:-1].copy()
-    for piece in every:
-        if isinstance(piece, WholeNumbers):
-            put_digits(piece.numbers, piece.wanted, _bytes(piece.suffix), ends, out)
-            continue
-        data = piece.texts.buffers()[2]
-        written = _read_only(b"" if data is None else data, np.uint8)
-        put_texts(_offsets(piece.texts), written, piece.numbers, ends, out)
+    texts = [None if isinstance(p, WholeNumbers) else offsets_and_data(p.texts) for p in every]
+    for start in range(0, size, ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        for piece, given in zip(every, texts, strict=True):
+            if isinstance(piece, WholeNumbers):
+                numbers, wanted = piece.numbers[rows], piece.wanted[rows]
+                put_digits(numbers, wanted, _bytes(piece.suffix), ends[rows], out)
+            elif given is not None:
+                put_texts(given[0], given[1], piece.numbers[rows], ends[rows], out)
     if offsets[-1] >= 2**31:
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(out))
     return pa.StringArray.from_buffers(
@@ -57,8 +64,36 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     )
 
 
+def order_of_ties(
+    pieces: Sequence[str | NumberedTexts], ties: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int32] | None:
+    """The places of rows, of which those that tie with the next are in the order of their texts.
+
+    `ties` are of neighbours; a text stands behind each piece but the last. None where no row moves.
+    """
+    places, ties = np.arange(len(ties) + 1, dtype=np.int32), ties.copy()
+    for piece, behind in zip(pieces, (*pieces[1:], ""), strict=True):
+        if isinstance(piece, str) or not ties.any():
+            continue
+        assert isinstance(behind, str)
+        which = _fixed(piece.numbers.astype(np.int32, copy=False))
+        follows = behind.encode()[0] if behind else -1
+        sort_ties(*offsets_and_data(piece.texts), which, follows, places, ties)
+    return None if (places[1:] > places[:-1]).all() else places
+
+
+def moved(
+    pieces: Sequence[str | NumberedTexts], places: npt.NDArray[np.int32]
+) -> list[str | NumberedTexts]:
+    """The pieces of the rows at places."""
+    return [
+        piece if isinstance(piece, str) else piece._replace(numbers=piece.numbers[places])
+        for piece in pieces
+    ]
+
+
 def _folded(pieces: Sequence[Piece], size: int) -> list[Piece]:
-    """The same with fewer pieces: what is every row's goes along with what stands beside it."""
+    """Fewer pieces: what is every row's goes along with what stands beside it."""
     found: list[Piece] = []
     same = ""
     for piece in (*pieces, ""):
@@ -116,6 +151,12 @@ def _offsets(texts: pa.Array) -> npt.NDArray[Any]:
         return _read_only(bytes(4), np.int32)
     found = _read_only(buffer, np.int64 if pa.types.is_large_string(texts.type) else np.int32)
     return found[texts.offset : texts.offset + len(texts) + 1]
+
+
+def offsets_and_data(texts: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Where texts begin and the last of them ends, and the bytes that they are in."""
+    data = texts.buffers()[2]
+    return _offsets(texts), _read_only(b"" if data is None else data, np.uint8)
 
 
 def _read_only(buffer: pa.Buffer | bytes, kind: type[np.generic]) -> npt.NDArray[Any]:

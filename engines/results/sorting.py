@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engines.results.merging import RunFile, RunInMemory, merged, with_places, write_run
+from engines.results.kept_texts import TEXT_NUMBERS, KeptTexts
+from engines.results.merging import RunFile, RunInMemory, merged, of_size, write_run
 from engines.results.tables import (
     AGGREGATE_ORDER,
     MATCH_ORDER,
@@ -23,6 +27,8 @@ from engines.results.tables import (
     coded_schema,
     of_kind,
     ordered_places,
+    with_matches,
+    with_places,
 )
 from engines.results.writers import Charged, uncharged, write_readers
 
@@ -33,14 +39,16 @@ if TYPE_CHECKING:
 
 RUN_BYTES = 80 * 2**20  # that are sorted in memory
 ROWS_AT_ONCE = 100_000  # that are moved
-FAN_IN = 32  # runs that are merged at once
+FAN_IN = 64  # runs that are merged at once
+FEW_MOVES = 2_000  # rows for each stretch that is moved, where the others are left
 
 
 class Sorter:
     """Takes rows in any order and gives them sorted; what memory does not hold is in `folder`.
 
     The folder is made when it is needed; whoever gave its name removes it. Without `run_bytes` rows
-    are held until `spill` is called.
+    are held until `spill` is called. With `texts_of`, which gives the texts of matches that are
+    something else, each table that is added is in order.
     """
 
     def __init__(
@@ -50,8 +58,10 @@ class Sorter:
         folder: Path,
         run_bytes: int | None = RUN_BYTES,
         name: str | None = None,
+        texts_of: Callable[[pa.Array], pa.Array] | None = None,
     ) -> None:
         self.rows = self.held = 0
+        self._texts_of = texts_of
         self._schema, self._order = coded_schema(schema), order
         self._folder, self._run_bytes = folder, run_bytes
         self._name = name or order[-1]
@@ -84,8 +94,8 @@ class Sorter:
         if not runs:
             yield from self._sorted()
             return
-        last = RunInMemory(self._sorted())
-        yield from merged([*runs, last], self._schema, self._order)
+        last = RunInMemory(of_size(self._sorted()))
+        yield from merged([*runs, last], self._schema, self._order, self._texts_of)
 
     def _sorted(self) -> Iterator[pa.RecordBatch]:
         """What waits, sorted, which then waits no more.
@@ -110,7 +120,8 @@ class Sorter:
             parts = {-1: [batch for part in parts.values() for batch in part]}
         order = self._order if -1 in parts else self._order[1:]
         for number in sorted(parts):
-            yield from _in_order(pa.Table.from_batches(parts.pop(number), self._schema), order)
+            table = pa.Table.from_batches(parts.pop(number), self._schema)
+            yield from _in_order(table, order, self._texts_of)
 
     def _part(self, batch: pa.RecordBatch, dictionaries: Mapping[str, Dictionaries]) -> int:
         """The place of the query that all rows are of; -1 for rows of several."""
@@ -137,27 +148,51 @@ class Sorter:
         if len(self._levels[level]) == FAN_IN:
             full, self._levels[level] = self._levels[level], []
             runs = [RunFile(path) for path in full]
-            self._keep(merged(runs, self._schema, self._order), level + 1)
+            self._keep(merged(runs, self._schema, self._order, self._texts_of), level + 1)
             for path in full:
                 path.unlink()
 
 
 def _held_bytes(table: pa.Table) -> int:
-    """What rows take; their dictionaries are mostly those of others too."""
-    kinds = zip(table.schema, table.columns, strict=True)
-    return sum(
-        4 * table.num_rows if pa.types.is_dictionary(field.type) else column.nbytes
-        for field, column in kinds
-    )
+    """What rows take; dictionaries, and the memory of columns of one value, others have too."""
+    kinds = zip(table.schema.types, table.columns, strict=True)
+    return sum(_column_bytes(kind, column) for kind, column in kinds)
 
 
-def _in_order(table: pa.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def _column_bytes(kind: pa.DataType, column: pa.ChunkedArray) -> int:
+    if column.null_count == len(column):
+        return 0
+    if pa.types.is_dictionary(kind):
+        return 0 if all(len(chunk.dictionary) == 1 for chunk in column.chunks) else 4 * len(column)
+    if pa.types.is_primitive(kind):
+        return len(column) * int(kind.bit_width) // 8
+    return int(column.nbytes)
+
+
+def _in_order(
+    table: pa.Table,
+    order: tuple[str, ...],
+    texts_of: Callable[[pa.Array], pa.Array] | None,
+) -> Iterator[pa.RecordBatch]:
     """The rows of a table by the given columns, whose dictionaries are in order."""
-    places = ordered_places(table, order, is_ranked=True)
+    places = ordered_places(table, order, True, texts_of)
     if places is None:
         yield from table.to_batches()
         return
-    table = table.combine_chunks()
+    moves = places != np.arange(len(places))
+    edges = np.flatnonzero(moves[1:] != moves[:-1]) + 1
+    if FEW_MOVES * len(edges) < len(places):
+        # Rows that stay are not copied; those that move are few, or side by side.
+        for start, stop in itertools.pairwise([0, *edges.tolist(), len(places)]):
+            if not moves[start]:
+                yield from table.slice(start, stop - start).to_batches()
+            else:
+                yield from _taken(table, places[start:stop])
+        return
+    yield from _taken(table.combine_chunks(), places)
+
+
+def _taken(table: pa.Table, places: npt.NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(places), ROWS_AT_ONCE):
         moved = table.take(pa.array(places[start : start + ROWS_AT_ONCE]))
         yield from moved.combine_chunks().to_batches()
@@ -193,7 +228,8 @@ class FileOutput:
         self._path, self._kinds = path, (has_aggregates, has_matches)
         target = Path(path)
         self._folder = target.with_name(f".{target.name}.{os.getpid()}.sorting")
-        self._run_bytes, self._structs = run_bytes, structs
+        self._run_bytes = run_bytes
+        self._form = KeptTexts(self._folder) if structs is None else structs
         self._sorters: tuple[Sorter, Sorter | StructSorter] | None = None
 
     def add(self, results: Results) -> None:
@@ -202,13 +238,16 @@ class FileOutput:
                 Sorter(results.aggregates.schema, AGGREGATE_ORDER, self._folder, self._run_bytes),
                 self._match_sorter(results.matches.schema),
             )
+        matches = results.matches
+        if isinstance(self._form, KeptTexts):
+            matches = self._form.without_texts(matches)
         self._sorters[0].add(results.aggregates)
-        self._sorters[1].add(results.matches)
+        self._sorters[1].add(matches)
         self.aggregates, self.matches = (sorter.rows for sorter in self._sorters)
 
     def take(self, chunk: RowChunk) -> None:
         """Add the rows of a chunk, a table at a time."""
-        for table in chunk.in_order().tables(self._structs):
+        for table in chunk.tables(self._form, is_ordered=True):
             self.add(of_kind(table, chunk.kind))
 
     def write(self, charged: Charged = uncharged) -> list[str]:
@@ -218,15 +257,17 @@ class FileOutput:
         for kind, sorter in zip(("aggregates", "matches"), self._sorters, strict=True):
             with charged(kind) if sorter.rows else nullcontext():
                 readers.append(sorter.reader())
-        return write_readers(readers[0], readers[1], self._path, *self._kinds, charged)
+        kept = self._form if isinstance(self._form, KeptTexts) else None
+        return write_readers(readers[0], readers[1], self._path, *self._kinds, charged, kept)
 
     def _match_sorter(self, schema: pa.Schema) -> Sorter | StructSorter:
-        if self._structs is None:
-            return Sorter(schema, MATCH_ORDER, self._folder, self._run_bytes)
+        if isinstance(self._form, KeptTexts):
+            schema, texts_of = with_matches(schema, TEXT_NUMBERS), self._form.texts
+            return Sorter(schema, MATCH_ORDER, self._folder, self._run_bytes, texts_of=texts_of)
         from engines.results.struct_sorting import StructSorter
 
         time_type = schema.field("time").type
-        return StructSorter(self._structs, time_type, self._folder, self._run_bytes)
+        return StructSorter(self._form, time_type, self._folder, self._run_bytes)
 
     def __enter__(self) -> Self:
         return self

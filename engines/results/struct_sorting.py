@@ -21,7 +21,7 @@ from engines.results.tables import (
     empty_results,
     match_schema,
     plain,
-    with_structs,
+    with_matches,
 )
 
 ALL_BYTES = 2**62
@@ -45,7 +45,7 @@ class StructSorter:
         self.schema = coded_schema(structs.rows_schema(time_type))
         self._sorters = {}
         for number, (query, kind) in enumerate(sorted(structs.queries.items())):
-            own = with_structs(schema, kind).remove(schema.get_field_index("query"))
+            own = with_matches(schema, kind).remove(schema.get_field_index("query"))
             order = STRUCT_ORDER[1:]
             self._sorters[query] = Sorter(own, order, folder, None, f"matches-{number}")
 
@@ -73,17 +73,16 @@ class StructSorter:
         firsts = [next(reader) for reader in readers]
         keys = Dictionaries(batch["key"].dictionary for batch in firsts)
         for number, query in enumerate(names):
-            places = np.append(keys.ranks(firsts[number]["key"].dictionary), np.int32(-1))
             queries, first = pa.array(names), firsts[number]
+            own = first["key"].dictionary
             firsts[number] = None
             for batch in _all(first, readers[number]):
                 same = np.full(batch.num_rows, number, np.int32)
-                indices = batch["key"].indices
-                chosen = np.asarray(indices.fill_null(-1) if indices.null_count else indices)
+                key = pa.DictionaryArray.from_arrays(batch["key"].indices, own)
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.DictionaryArray.from_arrays(same, queries),
-                        keys.column(places[chosen]),
+                        keys.column(key),
                         *(batch[name] for name in ("start", "end", "time")),
                         self._structs.widened(query, batch["match"]),
                     ],

@@ -28,7 +28,7 @@ from engines.results.json_text import (
     returned_values,
     with_lists,
 )
-from engines.results.tables import aggregate_schema, match_schema, with_structs
+from engines.results.tables import aggregate_schema, match_schema, with_matches
 from optimizer.ir.pattern import positive_events
 from optimizer.ir.produced import START
 from optimizer.ir.query import (
@@ -104,7 +104,7 @@ class MatchStructs:
 
     def rows_schema(self, time_type: pa.DataType) -> pa.Schema:
         """The columns of match rows of all queries."""
-        schema = with_structs(match_schema(time_type), self.whole)
+        schema = with_matches(match_schema(time_type), self.whole)
         return schema.with_metadata({RETURNED: json.dumps(self.returned)})
 
 

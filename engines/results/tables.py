@@ -7,15 +7,16 @@ columns are dictionaries and numbers in them (`coded`); `plain` has the texts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.results.row_texts import NumberedTexts, order_of_ties
 from kernels.rows.cpu import sort_places
 
 Numbers = npt.NDArray[np.int64]
@@ -63,11 +64,12 @@ def match_schema(time_type: pa.DataType) -> pa.Schema:
     )
 
 
-def with_structs(schema: pa.Schema, kind: pa.StructType) -> pa.Schema:
-    """The columns of match rows whose matches are structs."""
+def with_matches(schema: pa.Schema, kind: pa.DataType) -> pa.Schema:
+    """The columns of match rows whose matches are of another type than text."""
     return schema.set(schema.get_field_index("match"), pa.field("match", kind))
 
 
+@lru_cache(maxsize=256)
 def coded_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of rows whose repeating texts are dictionaries."""
     for name in CODED:
@@ -76,6 +78,7 @@ def coded_schema(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
+@lru_cache(maxsize=256)
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of the same rows with texts."""
     for number, field in enumerate(schema):
@@ -102,15 +105,54 @@ def plain(table: pa.Table) -> pa.Table:
     if schema.equals(table.schema):
         return table
     columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for field, column in zip(schema, table.columns, strict=True)
+        _plain(column) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    if column.num_chunks == 1:  # takes less time than a cast where there are few rows
+        return column.chunk(0).dictionary_decode()
+    return column.cast(column.type.value_type)
+
+
 def one_text(text: str, times: int) -> pa.DictionaryArray:
     """A column of codes that are all of one text."""
-    return pa.DictionaryArray.from_arrays(np.zeros(times, np.int32), pa.array([text], pa.string()))
+    return pa.DictionaryArray.from_arrays(_zeros(times), _dictionary_of(text))
+
+
+def no_text(times: int) -> pa.DictionaryArray:
+    """A column of codes that are all null."""
+    return pa.DictionaryArray.from_arrays(no_numbers(times, pa.int32()), _dictionary_of(None))
+
+
+# Columns of one value have their memory in common, so that rows take none for them.
+_SHARED_ROWS = 100_000
+
+
+def no_numbers(times: int, kind: pa.DataType) -> pa.Array:
+    """A column of nulls."""
+    return pa.nulls(times, kind) if times > _SHARED_ROWS else _nulls(kind).slice(0, times)
+
+
+def _zeros(times: int) -> pa.Array:
+    return pa.array(np.zeros(times, np.int32)) if times > _SHARED_ROWS else _codes().slice(0, times)
+
+
+@cache
+def _nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(_SHARED_ROWS, kind)
+
+
+@cache
+def _codes() -> pa.Array:
+    return pa.array(np.zeros(_SHARED_ROWS, np.int32))
+
+
+@lru_cache(maxsize=4_096)  # rows of several chunks then have one dictionary
+def _dictionary_of(text: str | None) -> pa.Array:
+    return pa.array([] if text is None else [text], pa.string())
 
 
 @cache
@@ -139,12 +181,33 @@ def row_counts(results: Results) -> Counter[str]:
     return found
 
 
+def gathered(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.Table]:
+    """Batches, which may be small, as tables of about so many rows."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, number):
+            waiting.append(batch.slice(start, number))
+            size += waiting[-1].num_rows
+            if size >= number:
+                yield pa.Table.from_batches(waiting)
+                waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
 def joined_results(parts: Sequence[Results]) -> Results:
     """The rows of several results, at least one."""
     return Results(
-        pa.concat_tables([part.aggregates for part in parts]),
-        pa.concat_tables([part.matches for part in parts]),
+        joined_tables([part.aggregates for part in parts]),
+        joined_tables([part.matches for part in parts]),
     )
+
+
+def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several tables with the same columns, at least one."""
+    filled = [table for table in tables if table.num_rows] or tables[:1]
+    return filled[0] if len(filled) == 1 else pa.concat_tables(filled)
 
 
 # --- order ----------------------------------------------------------------------------------------
@@ -164,12 +227,16 @@ def sorted_rows(table: pa.Table, order: tuple[str, ...]) -> pa.Table:
 
 
 def ordered_places(
-    table: pa.Table, order: tuple[str, ...], is_ranked: bool = False
+    table: pa.Table,
+    order: tuple[str, ...],
+    is_ranked: bool = False,
+    texts_of: Callable[[pa.Array], pa.Array] | None = None,
 ) -> npt.NDArray[np.int32] | None:
     """The places of rows in order, None where they are; by numbers in place of texts.
 
     The texts of matches are long and nearly all different: they are looked at where all else ties.
-    Dictionaries that `is_ranked` says so of are one, in order.
+    With `texts_of`, which gives them, each chunk of the rows is in order by itself. Dictionaries
+    that `is_ranked` says so of are one, in order.
     """
     if table.num_rows < 2:
         return None
@@ -181,23 +248,50 @@ def ordered_places(
     places = sorted_places(joint)
     if not long:
         return places
-    same = _ties(joint, places, table.num_rows)
+    same, matches = _ties(joint, places, table.num_rows), table.column(order[-1])
     if not same.any():
         return places
+    if places is None:
+        places, same = _settled(matches, same, texts_of is not None)
+        if not same.any():
+            return None if (places[1:] > places[:-1]).all() else places
     tied = np.zeros(table.num_rows, np.bool_)
     tied[1:] |= same
     tied[:-1] |= same
-    group = np.cumsum(np.append(True, ~same))[tied]
-    rows = np.flatnonzero(tied).astype(np.int32) if places is None else places[tied]
-    last = pa.table({"group": group, "last": table.column(order[-1]).take(pa.array(rows))})
+    group, rows = np.cumsum(np.append(True, ~same))[tied], places[tied]
+    last = matches.take(pa.array(rows))
+    if texts_of is not None:
+        last = texts_of(last.combine_chunks())
+    last = pa.table({"group": group, "last": last})
     keys = [("group", "ascending", "at_start"), ("last", "ascending", "at_start")]
-    among = pc.sort_indices(last, sort_keys=keys).to_numpy()
-    if places is None:
-        if (among[1:] > among[:-1]).all():
-            return None
-        places = np.arange(table.num_rows, dtype=np.int32)
-    places[tied] = rows[among]
-    return places
+    places[tied] = rows[pc.sort_indices(last, sort_keys=keys).to_numpy()]
+    return None if (places[1:] > places[:-1]).all() else places
+
+
+def _settled(
+    texts: pa.ChunkedArray, same: npt.NDArray[np.bool_], is_ordered: bool
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """The places of rows whose ties within a chunk are in order, and the ties across chunks.
+
+    Chunks may be in order already. Ties across them are all those of stretches of which a part is
+    in another chunk.
+    """
+    places, across = np.arange(len(texts), dtype=np.int32), np.zeros_like(same)
+    ends = np.cumsum([len(chunk) for chunk in texts.chunks])
+    for chunk, end in zip(texts.chunks, ends.tolist(), strict=True):
+        first = end - len(chunk)
+        if not len(chunk):
+            continue
+        if not is_ordered:
+            which = np.arange(len(chunk), dtype=np.int32)
+            order = order_of_ties([NumberedTexts(chunk, which)], same[first : end - 1])
+            if order is not None:
+                places[first:end] = order + first
+        if end < len(texts) and same[end - 1]:
+            low = end - 1 - int(np.argmin(np.append(same[:end][::-1], False)))
+            high = end + int(np.argmin(np.append(same[end:], False)))
+            across[low + 1 : high] = True
+    return places, across
 
 
 def sorted_places(ranks: Sequence[Numbers]) -> npt.NDArray[np.int32] | None:
@@ -335,9 +429,13 @@ class Dictionaries:
         # Behind the last text of each dictionary is what stands for null.
         ranks, at = rank[encoded.indices.to_numpy()], 0
         self._ranks: dict[tuple[int, ...], npt.NDArray[np.int32]] = {}
+        self._same: set[tuple[int, ...]] = set()  # whose texts stand first, in their order
         for identity, one in distinct.items():
-            self._ranks[identity] = np.append(ranks[at : at + len(one)], np.int32(-1))
+            own = ranks[at : at + len(one)]
+            self._ranks[identity] = np.append(own, np.int32(-1))
             at += len(one)
+            if (own == np.arange(len(own))).all():
+                self._same.add(identity)
 
     def places(self, column: pa.DictionaryArray) -> npt.NDArray[np.int32]:
         """The place of each row's text, -1 for null; the dictionary is one of those given."""
@@ -351,11 +449,26 @@ class Dictionaries:
         """The place of each text of one of the dictionaries given."""
         return self._ranks[_identity(dictionary)][:-1]
 
-    def column(self, places: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-        """The texts at places."""
-        nulls = places < 0
-        indices = pa.array(places, mask=nulls if nulls.any() else None)
+    def column(self, column: pa.DictionaryArray) -> pa.DictionaryArray:
+        """The same texts as places in this dictionary; the column's own is one of those given."""
+        identity = _identity(column.dictionary)
+        indices = column.indices
+        if identity not in self._same:
+            ranks = self._ranks[identity]
+            if len(ranks) == 2 and not column.null_count:  # a single text
+                indices = pa.array(np.full(len(column), ranks[0]))
+            else:
+                indices = pa.array(ranks[:-1]).take(indices)
         return pa.DictionaryArray.from_arrays(indices, self.texts)
+
+
+def with_places(batch: pa.RecordBatch, dictionaries: Mapping[str, Dictionaries]) -> pa.RecordBatch:
+    """The same rows with codes that are places in dictionaries, which have those of the batch."""
+    columns = [
+        dictionaries[name].column(column) if name in dictionaries else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _identity(dictionary: pa.Array) -> tuple[int, ...]:

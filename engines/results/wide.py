@@ -63,16 +63,22 @@ class QueryColumns:
     matches: tuple[MatchColumn, ...] = ()
 
 
-def query_columns(query: Query) -> QueryColumns:
-    """The columns of a query's rows; names that would stand twice get an underscore."""
-    taken: set[str] = set()
+class FreshNames:
+    """Gives names one by one: one that would stand twice gets an underscore."""
 
-    def fresh(name: str) -> str:
-        while name.lower() in taken:  # Spark takes `a` and `A` for one
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {name.lower() for name in taken}
+
+    def __call__(self, name: str) -> str:
+        while name.lower() in self._taken:  # Spark takes `a` and `A` for one
             name += "_"
-        taken.add(name.lower())
+        self._taken.add(name.lower())
         return name
 
+
+def query_columns(query: Query) -> QueryColumns:
+    """The columns of a query's rows; names that would stand twice get an underscore."""
+    fresh = FreshNames()
     keys = {name: fresh(name) for name, _ in query.result_key}
     output = query.output
     if isinstance(output, Aggregation):
@@ -284,19 +290,25 @@ def wide_table(
     return pa.table(found)
 
 
+def selected_table(query: Query, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """What a query in SQL says, column by column, of rows of its own over events of `schema`."""
+    assert isinstance(query.output, RowPattern)
+    return pa.table(_measures(query.output, rows.column("match"), schema, ()))
+
+
 def _measures(
-    output: RowPattern, matches: pa.ChunkedArray, schema: pa.Schema, taken: Sequence[str]
+    output: RowPattern, matches: pa.ChunkedArray, schema: pa.Schema, taken: Iterable[str]
 ) -> dict[str, pa.ChunkedArray]:
     """What SELECT gives, each in the one type that its values have."""
     names = [name for name, _ in output.recognition.items(schema.names)]
     table = _json_table(pa.concat_arrays(matches.chunks)) if len(matches) else pa.table({})
+    fresh = FreshNames(taken)
     found: dict[str, pa.ChunkedArray] = {}
     for name in names:
-        as_ = name
-        while as_ in taken or as_ in found:
-            as_ += "_"
         has = name in table.column_names
-        found[as_] = table.column(name) if has else pa.chunked_array([pa.nulls(len(matches))])
+        found[fresh(name)] = (
+            table.column(name) if has else pa.chunked_array([pa.nulls(len(matches))])
+        )
     return found
 
 

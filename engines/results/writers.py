@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
@@ -17,11 +18,13 @@ import pyarrow.parquet
 from engines.limits import ResultsError
 from engines.results.json_lines import json_rows
 from engines.results.json_text import iso_texts
+from engines.results.kept_texts import KeptTexts
 from engines.results.tables import (
     CODED,
     Results,
     coded,
     coded_schema,
+    gathered,
     plain,
     plain_schema,
     sorted_results,
@@ -60,10 +63,12 @@ def write_readers(
     has_aggregates: bool,
     has_matches: bool,
     charged: Charged = uncharged,
+    kept: KeptTexts | None = None,
 ) -> list[str]:
     """`write_results` for rows that come sorted, and batch by batch.
 
-    Each kind of rows is written in a context of its own, `charged` with its name.
+    Each kind of rows is written in a context of its own, `charged` with its name. Matches may be
+    numbers of texts that are `kept`.
     """
     target = Path(path)
     if target.suffix not in ENDINGS:
@@ -84,7 +89,7 @@ def write_readers(
             final = target.with_name(name)
             partial[final] = final.with_name(f".{name}.{os.getpid()}.partial")
             with charged(kind):
-                _WRITERS[final.suffix](reader, partial[final])
+                _write(reader, partial[final], final.suffix, kept if kind == "matches" else None)
         for final, written in partial.items():
             written.replace(final)
     except OSError as error:
@@ -97,9 +102,18 @@ def write_readers(
     return [str(final) for final in partial]
 
 
-def write_rows(rows: pa.RecordBatchReader, path: Path) -> None:
-    """Write rows to one file, in the format of its ending."""
-    _WRITERS[path.suffix](rows, path)
+def write_rows(rows: pa.RecordBatchReader, path: Path, ending: str | None = None) -> None:
+    """Write rows to one file, in the format of its ending, or of another that is said."""
+    _write(rows, path, ending or path.suffix)
+
+
+def _write(
+    rows: pa.RecordBatchReader, path: Path, ending: str, kept: KeptTexts | None = None
+) -> None:
+    if ending == ".jsonl":
+        _write_jsonl(rows, path, kept)
+    else:
+        _WRITERS[ending](rows if kept is None else kept.with_texts(rows), path)
 
 
 def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:
@@ -108,19 +122,35 @@ def _write_parquet(rows: pa.RecordBatchReader, path: Path) -> None:
     types = {"ARROW:schema": base64.b64encode(schema.serialize())}
     schema = coded_schema(schema)
     numbers = [field.name for field in schema if _is_whole(field.type)]
+    reals = [field.name for field in schema if pa.types.is_float64(field.type)]
+    pieces = gathered(rows, ROWS_AT_ONCE)
+    first = next(pieces, None)
     with pyarrow.parquet.ParquetWriter(
         path,
         schema,
-        compression="zstd",
+        # Differences of counts are as good as random.
+        compression={name: "none" if name == "count" else "zstd" for name in schema.names},
         use_dictionary=[name for name in CODED if name in schema.names],
-        # Times of rows in order lie close to each other.
-        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        # Times of rows in order lie close to each other, and doubles that are counts end alike.
+        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED")
+        | dict.fromkeys(reals, "BYTE_STREAM_SPLIT"),
+        write_statistics=[] if first is None else _worth_statistics(first),
         store_schema=False,
     ) as out:
-        for table in _pieces(rows):
+        for table in () if first is None else itertools.chain([first], pieces):
             columns = [_compact(column) for column in coded(table).columns]
             out.write_table(pa.Table.from_arrays(columns, schema=schema))
         out.add_key_value_metadata(types)
+
+
+def _worth_statistics(rows: pa.Table) -> list[str]:
+    """The columns whose least and greatest values may tell a reader what it need not read."""
+    columns = zip(rows.column_names, rows.columns, strict=True)
+    return [
+        name
+        for name, column in columns
+        if name not in ("aggregate", "exact", "match") and column.null_count < len(column)
+    ]
 
 
 def _is_whole(kind: pa.DataType) -> bool:
@@ -130,13 +160,18 @@ def _is_whole(kind: pa.DataType) -> bool:
 def _write_arrow(rows: pa.RecordBatchReader, path: Path) -> None:
     schema = plain_schema(rows.schema)
     with pa.ipc.new_file(path, schema) as out:
-        for table in _pieces(rows):
-            out.write_table(plain(table))
+        for table in gathered(rows, ROWS_AT_ONCE):
+            out.write_table(plain(table.combine_chunks()))
 
 
-def _compact(column: pa.ChunkedArray) -> pa.Array:
-    """A column of one chunk; its dictionary, which is written whole, with the texts in use only."""
-    one = column.chunk(0) if column.num_chunks else column.combine_chunks()
+def _compact(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A column of one chunk; its dictionary, which is written whole, with the texts in use only.
+
+    Long texts are not copied.
+    """
+    if pa.types.is_string(column.type) and column.num_chunks > 1:
+        return column
+    one = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if not pa.types.is_dictionary(one.type) or 2 * len(one.dictionary) < len(one):
         return one
     seen = np.zeros(len(one.dictionary), np.bool_)
@@ -154,35 +189,17 @@ def _write_csv(rows: pa.RecordBatchReader, path: Path) -> None:
         if pa.types.is_timestamp(field.type):
             schema = schema.set(number, pa.field(field.name, pa.string()))
     with pyarrow.csv.CSVWriter(path, schema) as out:
-        for table in _pieces(rows):
+        for table in map(pa.Table.combine_chunks, gathered(rows, ROWS_AT_ONCE)):
             columns = {name: _iso_or_same(table.column(name)) for name in table.column_names}
             out.write_table(pa.table(columns, schema=schema))
 
 
-def _write_jsonl(rows: pa.RecordBatchReader, path: Path) -> None:
+def _write_jsonl(rows: pa.RecordBatchReader, path: Path, kept: KeptTexts | None) -> None:
     """Key and match are JSON already, so they stand in the line as the objects that they are."""
     with path.open("wb") as out:
-        for table in _pieces(rows):
-            for batch in table.to_batches(LINES_AT_ONCE):
-                out.write(json_rows(batch, after="}\n").buffers()[2])
-
-
-def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """The batches as tables of about as many rows as are well written at once."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in rows:
-        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-            waiting.append(batch.slice(start, ROWS_AT_ONCE))
-            if sum(part.num_rows for part in waiting) >= ROWS_AT_ONCE:
-                yield _put_together(waiting)
-                waiting = []
-    if waiting:
-        yield _put_together(waiting)
-
-
-def _put_together(batches: list[pa.RecordBatch]) -> pa.Table:
-    table = pa.Table.from_batches(batches)
-    return table if len(batches) == 1 else table.combine_chunks()
+        for table in gathered(rows, ROWS_AT_ONCE):
+            for batch in table.combine_chunks().to_batches(LINES_AT_ONCE):
+                out.write(json_rows(batch, after="}\n", kept=kept).buffers()[2])
 
 
 def _iso_or_same(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
@@ -195,5 +212,4 @@ _WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], None]] = {
     ".parquet": _write_parquet,
     ".arrow": _write_arrow,
     ".csv": _write_csv,
-    ".jsonl": _write_jsonl,
 }

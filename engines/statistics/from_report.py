@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from engines.report import operator_accounts
 from optimizer.cost.stages import SLICE_EVENTS
-from optimizer.cost.unit_costs import Operations, UnitCosts
+from optimizer.cost.unit_costs import NAMES, UnitCosts
 from optimizer.ir.query import BoundWorkload, Construction
 from optimizer.plan.plan import Plan, to_json
 from optimizer.statistics import Statistics
@@ -42,6 +41,7 @@ ENGINES: Mapping[str, tuple[str, ...]] = {
     "chopconnect": ("chop_",),
     "sem": ("sem_", "sorted_"),
     "fenwick": ("sem_", "sorted_"),
+    "runs": ("run_", "product_"),
     "panes": ("pane_",),
     "folds": ("fold_",),
 }
@@ -179,14 +179,12 @@ def _costs(
         *((names, kind) for kind, names in ENGINES.items()),
     ]:
         factor = factors.get(kind, usual if kind in ENGINES else 1.0)
-        for field in fields(Operations):
-            if field.name.startswith(names) and (kind in factors or field.name not in times):
-                times[field.name] = factor
+        for name in NAMES:
+            if name.startswith(names) and (kind in factors or name not in times):
+                times[name] = factor
     times |= dict.fromkeys(BEFORE_COUNTING, usual)
-    each = replace(
-        unit_costs.each,
-        **{name: getattr(unit_costs.each, name) * factor for name, factor in times.items()},
-    )
+    changed = {name: getattr(unit_costs.each, name) * times[name] for name in times}
+    each = unit_costs.each._replace(**changed)
     return UnitCosts(each, f"a run of {events:,} events")
 
 

@@ -176,6 +176,8 @@ class MissSearch:
         """Why a strategy does not let a match count."""
         components = [e for e in positive_events(query.pattern) if e.alias in bound]
         if query.strategy == "latest":
+            if latest_parts(query.pattern).together:
+                return "another match of its key is complete first", ()
             because, by = self._until(query, bound)
             if by:
                 return because, by

@@ -52,7 +52,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for number, miss in enumerate(found["misses"], 1):
         yield ""
         title = "nearest miss" if number == 1 else "another miss"
-        key = "" if miss["key"] is None else f", {_json(miss['key'])}"
+        key = "" if miss["key"] is None else f", {_named(miss['key'])}"
         yield f"{title}{key}"
         yield from _miss_lines(miss)
     for note in found["notes"]:
@@ -61,7 +61,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _row(number: int, row: Mapping[str, Any], has_events: bool) -> str:
     """A row in a line; what it returns where the events behind it do not follow."""
-    key = "" if row["key"] is None else f", {_json(row['key'])}"
+    key = "" if row["key"] is None else f", {_named(row['key'])}"
     if "aggregate" in row:
         value = row["value"] if row.get("count") is None else row["count"]
         return f"row {number}{key}, at {row['time']}: {row['aggregate']} is {value}"
@@ -107,12 +107,16 @@ def _component(component: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _event(event: Mapping[str, Any]) -> str:
-    values = " ".join(f"{name}={_json(value)}" for name, value in event["values"].items())
+    values = _named(event["values"])
     return f"{event['alias']} at {event['time']}: {values}"
 
 
 def _events(number: int) -> str:
     return "1 event" if number == 1 else f"{number:,} events"
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_json(value)}" for name, value in values.items())
 
 
 def _json(value: Any) -> str:

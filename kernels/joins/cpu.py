@@ -138,6 +138,24 @@ def _first_from(order: np.ndarray, last: np.ndarray, low: int, high: int, key: i
     return low
 
 
+@numba.njit(cache=True)
+def _gate_from(gate: np.ndarray, low: int, high: int, key: int) -> int:
+    """The first row between two whose gate is `key` or more: looked for from the last one back, for
+    what an event negates is mostly near."""
+    step = 1
+    while high - step >= low and gate[high - step] >= key:
+        high -= step
+        step *= 2
+    low = max(low, high - step + 1)
+    while low < high:
+        middle = (low + high) // 2
+        if gate[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @numba.njit(nogil=True, cache=True)
 def ascends(gate: np.ndarray, groups: np.ndarray) -> bool:
     """Do the gates of left rows ascend in every group, so that a right row can look for the first
@@ -190,7 +208,7 @@ def _count(
             if right_gate.size and bottom < top:
                 bottom = _first_from(moment, left_last, bottom, top, right_gate[r])
             if rising and bottom < top:
-                bottom += np.searchsorted(left_gate[bottom:top], start)
+                bottom = _gate_from(left_gate, bottom, top, start)
         else:
             closing = position[right_first[r]] + width
             final = position[right_last[r]] + width

@@ -7,7 +7,8 @@ and goes on from there when it is called again. All queries of a call have one w
 Counts are unsigned and wrap; the caller sees to it that none can pass 2^62.
 
 `advance_reversible` keeps the counters of each run (`kernels.reversible`), `advance_prefixes` those
-of each active START of each run (`kernels.prefixes`), linked in the order of time.
+of each active START of each run (`kernels.prefixes`), linked in the order of time. What can be
+kept of other counters is in `kernels.stacks`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from kernels.counters import sort_down
 from kernels.prefixes.cpu import PrefixTree
 from kernels.reversible.cpu import Steps
+from kernels.uncounted import uncounted
 
 
 class TimedGroups(NamedTuple):
@@ -30,6 +32,7 @@ class TimedGroups(NamedTuple):
     event: np.ndarray  # int64 row pointers by group
     stay_letter: np.ndarray  # int64, by group
     move_letter: np.ndarray  # int64, by event
+    inputs: np.ndarray  # float64 (attribute, event); NaN for null
 
 
 # The entries of the progress of a call, an array of integers.
@@ -39,7 +42,8 @@ END = 2  # behind the last group
 BOUNDARY = 3  # per slide: what is evaluated next
 ROWS = 4  # rows that were made
 DONE = 5  # is there nothing left to do?
-PROGRESS = 6
+BASE = 6  # with a place among the groups, a number that stays a group's from call to call
+PROGRESS = 7
 
 
 class KeptRows(NamedTuple):
@@ -49,6 +53,7 @@ class KeptRows(NamedTuple):
     boundary: np.ndarray  # int64
     query: np.ndarray  # int64
     counts: np.ndarray  # uint64
+    values: np.ndarray  # float64 (row, value result of the query), where there are any
 
 
 class KeptStarts(NamedTuple):
@@ -72,8 +77,10 @@ def advance_reversible(
     queries of one window. Rows are due up
     to `limit`; in the end the groups that no later window reaches have left.
     """
+    stamp = np.full(len(steps.final) - 1, -1, np.int64)
     given: tuple[Any, ...] = (
-        *groups, progress, limit, counts, steps.levels, *steps[3:], width, slide, *out
+        stamp, *groups[:5], progress, limit, counts.reshape(-1), *counts.shape, steps.levels,
+        *steps[3:], width, slide, *out[:4],
     )  # fmt: skip
     _reversible(*given)
     return bool(progress[DONE])
@@ -91,15 +98,16 @@ def advance_prefixes(
         tree.parent, tree.extended, tree.extends, tree.cleared, tree.clears, tree.triggered,
         tree.triggers, tree.query, tree.final,
     )  # fmt: skip
-    _prefixes(*groups, progress, limit, *starts, *tables, width, slide, *out)
+    _prefixes(*groups[:5], progress, limit, *starts, *tables, width, slide, *out[:4])
     return bool(progress[DONE])
 
 
 def warm() -> None:
     """Compile the kernels, or load them from the cache, before they are needed."""
     none, counts = np.zeros(1, np.int64), np.zeros(1, np.uint64)
-    groups = TimedGroups(*[none] * 5)
-    rows, small = KeptRows(none, none, none, counts), np.zeros(1, np.uint32)
+    real = np.zeros((1, 1))
+    groups = TimedGroups(none, none, none, none, none, real)
+    rows, small = KeptRows(none, none, none, counts, real), np.zeros(1, np.uint32)
     steps = Steps(counts, none, 1, counts, small, small, counts, small, small, counts, counts,
                   counts, counts)  # fmt: skip
     progress = np.zeros(PROGRESS, np.int64)
@@ -110,7 +118,7 @@ def warm() -> None:
     advance_prefixes(groups, progress, 0, starts, tree, 1, 0, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@uncounted(nogil=True)
 def _change(
     counts: np.ndarray, base: int, sign: np.uint64, first: int, behind: int,
     move_letter: np.ndarray, levels: int, at: np.ndarray, into: np.ndarray, of: np.ndarray,
@@ -128,21 +136,19 @@ def _change(
                 counts[base + into[i]] += sign * counts[base + of[i]]
 
 
-@numba.njit(cache=True, nogil=True)
+@uncounted(nogil=True)
 def _reversible(
-    run: np.ndarray, position: np.ndarray, event: np.ndarray, stay_letter: np.ndarray,
-    move_letter: np.ndarray, progress: np.ndarray, limit: int, matrix: np.ndarray,
-    levels: int, arrive: np.ndarray, arrive_into: np.ndarray,
+    stamp: np.ndarray, run: np.ndarray, position: np.ndarray, event: np.ndarray,
+    stay_letter: np.ndarray,
+    move_letter: np.ndarray, progress: np.ndarray, limit: int, counts: np.ndarray, runs: int,
+    size: int, levels: int, arrive: np.ndarray, arrive_into: np.ndarray,
     arrive_of: np.ndarray, leave: np.ndarray, leave_into: np.ndarray, leave_of: np.ndarray,
     trigger: np.ndarray, triggers: np.ndarray, final: np.ndarray, finals: np.ndarray,
     width: int, slide: int,
     out_place: np.ndarray, out_boundary: np.ndarray, out_query: np.ndarray, out_counts: np.ndarray,
 ) -> None:  # fmt: skip
-    runs, size = matrix.shape
-    counts = matrix.reshape(-1)
     plus, minus = np.uint64(1), np.uint64(2**64 - 1)
     queries = final.size - 1
-    stamp = np.full(queries, -1, np.int64)
     head, g, end, boundary = progress[HEAD], progress[NEXT], progress[END], progress[BOUNDARY]
     rows = 0
     done = False

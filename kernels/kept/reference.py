@@ -41,7 +41,7 @@ def advance_reversible(
 
     queries = list(range(len(steps.final) - 1))
     tables = steps.trigger.astype(np.int64), steps.triggers.astype(np.int64)
-    looks = _looks(groups, progress, limit, len(counts), queries, tables, width, slide)
+    looks = looks_of(groups, progress, limit, len(counts), queries, tables, width, slide)
     return _filled(looks, count, queries, progress, out)
 
 
@@ -65,11 +65,11 @@ def advance_prefixes(
 
     queries = list(range(len(tree.final)))
     tables = tree.triggered, tree.triggers
-    looks = _looks(groups, progress, limit, len(starts.first), queries, tables, width, slide)
+    looks = looks_of(groups, progress, limit, len(starts.first), queries, tables, width, slide)
     return _filled(looks, count, [int(q) for q in tree.query], progress, out)
 
 
-def _looks(
+def looks_of(
     groups: TimedGroups, progress: np.ndarray, limit: int, runs: int, queries: list[int],
     tables: tuple[np.ndarray, np.ndarray], width: int, slide: int,
 ) -> Iterator[tuple[int, int, int, Window]]:  # fmt: skip

@@ -28,14 +28,20 @@ def join_sets(
     numbers: np.ndarray,
     classes: np.ndarray,
     width: int,
-    present: np.ndarray,
+    counts: np.ndarray,
 ) -> None:
     """Number the pairs of what is known of an event and the class of one more of its attributes.
 
-    A set s becomes `merged[s] * width + classes[number]`, which is marked as `present`; classes are
-    below `width`, and the last of them is that of the number -1.
+    A set s becomes `merged[s] * width + classes[number]`, of which there are so many more in
+    `counts`; classes are below `width`, and the last of them is that of the number -1.
     """
-    _join_sets(sets, merged, read_only(numbers), classes, width, present)
+    _join_sets(sets, merged, read_only(numbers), classes, width, counts)
+
+
+def rows_in_sets(sets: np.ndarray, wanted: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The places of the sets that are `wanted`, in order; `rows` has room for one more than all."""
+    sets = sets.astype(np.int32, copy=False)
+    return rows[: _rows_in_sets(read_only(sets), wanted, rows)]
 
 
 def and_words(words: np.ndarray, numbers: np.ndarray, tables: np.ndarray) -> None:
@@ -51,7 +57,9 @@ def warm() -> None:
     one = np.zeros(1, np.int32)
     for kind in (np.int64, np.float64):
         find_intervals(np.zeros(1, kind), np.zeros(1, kind), None)
-    join_sets(one.copy(), one, one, one, 1, np.zeros(1, np.uint8))
+    join_sets(one.copy(), one, one, one, 1, np.zeros(1, np.int64))
+    for rows in (np.zeros(2, np.int32), np.zeros(2, np.int64)):
+        rows_in_sets(one, np.ones(1, bool), rows)
     and_words(np.zeros((1, 1), np.uint64), one, np.zeros((1, 1), np.uint64))
 
 
@@ -81,12 +89,22 @@ def _find_intervals(
 @numba.njit(cache=True, nogil=True)
 def _join_sets(
     sets: np.ndarray, merged: np.ndarray, numbers: np.ndarray, classes: np.ndarray, width: int,
-    present: np.ndarray,
+    counts: np.ndarray,
 ) -> None:  # fmt: skip
     for i in range(sets.size):
         pair = merged[sets[i]] * width + classes[numbers[i]]
         sets[i] = pair
-        present[pair] = 1
+        counts[pair] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _rows_in_sets(sets: np.ndarray, wanted: np.ndarray, rows: np.ndarray) -> int:
+    # Without branches: of what set an event is cannot be foretold.
+    found = 0
+    for i in range(sets.size):
+        rows[found] = i
+        found += wanted[sets[i]]
+    return found
 
 
 @numba.njit(cache=True, nogil=True)

@@ -21,12 +21,19 @@ def join_sets(
     numbers: np.ndarray,
     classes: np.ndarray,
     width: int,
-    present: np.ndarray,
+    counts: np.ndarray,
 ) -> None:
     """As `kernels.predicates.cpu.join_sets`."""
     for i, number in enumerate(numbers.tolist()):
         sets[i] = int(merged[sets[i]]) * width + int(classes[number])
-        present[sets[i]] = 1
+        counts[sets[i]] += 1
+
+
+def rows_in_sets(sets: np.ndarray, wanted: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """As `kernels.predicates.cpu.rows_in_sets`."""
+    found = [i for i, one in enumerate(sets.tolist()) if wanted[one]]
+    rows[: len(found)] = found
+    return rows[: len(found)]
 
 
 def and_words(words: np.ndarray, numbers: np.ndarray, tables: np.ndarray) -> None:

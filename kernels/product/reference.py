@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from kernels.groups import Groups, RowSegments, Spans
+from kernels.kept.cpu import TimedGroups
 from kernels.product import cpu as kernel
 from kernels.product.cpu import Operators
 from kernels.values import MAX, MIN, NUMBER, SUM
@@ -42,10 +43,7 @@ def slide_product(
         ):
             counts, values = multiplied(groups, back, window)
             for q in asked:
-                count = sum(
-                    int(front.start_counts[a]) * counts[b]
-                    for a, b in _rows(readings, kernel.PAIR, kernel.PAIRS, q, 2)
-                )
+                count, found = counted_and_valued(readings, q, front, counts, values)
                 if count == 0:
                     continue
                 row = out.end[q]
@@ -58,9 +56,20 @@ def slide_product(
                 out.counts[row] = count % 2**64
                 if dual:
                     out.approximate[row] = float(count)
-                for column, value in enumerate(_values(readings, q, front, counts, values)):
+                for column, value in enumerate(found):
                     out.values[row, column] = value
     return True
+
+
+def counted_and_valued(
+    readings: np.ndarray, q: int, front: Operators, counts: list[int], values: list[float]
+) -> tuple[int, list[float]]:
+    """A query's count and its values, of the counters of a window's groups."""
+    count = sum(
+        int(front.start_counts[a]) * counts[b]
+        for a, b in _rows(readings, kernel.PAIR, kernel.PAIRS, q, 2)
+    )
+    return count, list(_values(readings, q, front, counts, values))
 
 
 def evaluations(
@@ -111,7 +120,7 @@ def _rows(tables: np.ndarray, by: int, of: int, i: int, size: int) -> list[tuple
 
 
 def multiplied(
-    groups: Groups, operators: Operators, window: list[int]
+    groups: Groups | TimedGroups, operators: Operators, window: list[int]
 ) -> tuple[list[int], list[float]]:
     """The counters and value counters after the groups of a window."""
     tables, kinds = operators.tables, [int(kind) for kind in operators.kinds]

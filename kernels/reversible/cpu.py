@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from kernels.groups import Groups, RowSegments, Spans
+from kernels.uncounted import uncounted
 
 FAR = 2**62  # behind any boundary
 TWO_64 = 2.0**64
@@ -66,8 +66,14 @@ def slide_reversible(
     widths, window = spans.windows
     marks = spans.marks
     window[spans.slide > 0] = -1  # no event triggers them
+    counters, marked = len(steps.start) * (1 + wide), len(marks.width)
+    scratch = (
+        np.zeros(counters, np.uint64), np.full(len(spans.width), -1, np.int64),
+        np.zeros(len(widths), np.int64), np.zeros(marked, np.int64),
+    )  # fmt: skip
     given: tuple[Any, ...] = (
-        groups.run, groups.limit, groups.position, groups.event, groups.move_letter, begun, since,
+        *scratch, groups.run, groups.limit, groups.position, groups.event, groups.move_letter,
+        begun, since,
         steps.start, steps.levels, *steps[3:], widths, window,
         np.searchsorted(widths, marks.width), *marks[1:], wide, *out[:6],
     )  # fmt: skip
@@ -86,12 +92,11 @@ def warm() -> None:
     slide_reversible(groups, none, none, steps, Spans(none + 1, none), False, out)
 
 
-# Row pointers are unsigned, so that no index has to be tested for being negative; and no array is
-# sliced in a loop, as each slice would be counted as a reference.
+# Row pointers are unsigned, so that no index has to be tested for being negative.
 ONE = np.uint64(1)
 
 
-@numba.njit(cache=True, inline="always")
+@uncounted(inline="always")
 def _add(counts: np.ndarray, into: int, of: int, wide: bool) -> None:
     if wide:
         t, s = np.uint64(into) << ONE, np.uint64(of) << ONE
@@ -103,7 +108,7 @@ def _add(counts: np.ndarray, into: int, of: int, wide: bool) -> None:
         counts[into] += counts[of]
 
 
-@numba.njit(cache=True, inline="always")
+@uncounted(inline="always")
 def _subtract(counts: np.ndarray, into: int, of: int, wide: bool) -> None:
     if wide:
         t, s = np.uint64(into) << ONE, np.uint64(of) << ONE
@@ -114,7 +119,7 @@ def _subtract(counts: np.ndarray, into: int, of: int, wide: bool) -> None:
         counts[into] -= counts[of]
 
 
-@numba.njit(cache=True)
+@uncounted()
 def _arrive_together(
     counts: np.ndarray, first: int, behind: int, move_letter: np.ndarray, levels: int,
     at: np.ndarray, into: np.ndarray, of: np.ndarray, wide: bool,
@@ -126,7 +131,7 @@ def _arrive_together(
                 _add(counts, into[i], of[i], wide)
 
 
-@numba.njit(cache=True, inline="always")
+@uncounted(inline="always")
 def _arrive(
     counts: np.ndarray, g: int, event: np.ndarray, move_letter: np.ndarray, levels: int,
     at: np.ndarray, into: np.ndarray, of: np.ndarray, wide: bool,
@@ -144,7 +149,7 @@ def _arrive(
         _arrive_together(counts, event[g], event[g + 1], move_letter, levels, at, into, of, wide)
 
 
-@numba.njit(cache=True)
+@uncounted()
 def _leave_together(
     counts: np.ndarray, first: int, behind: int, move_letter: np.ndarray, base: int, levels: int,
     at: np.ndarray, into: np.ndarray, of: np.ndarray, wide: bool,
@@ -156,7 +161,7 @@ def _leave_together(
                 _subtract(counts, into[i], of[i], wide)
 
 
-@numba.njit(cache=True)
+@uncounted()
 def _leave(
     counts: np.ndarray, head: int, until: int, low: int, position: np.ndarray, event: np.ndarray,
     move_letter: np.ndarray, base: int, levels: int, at: np.ndarray, into: np.ndarray,
@@ -183,7 +188,7 @@ def _leave(
     return head
 
 
-@numba.njit(cache=True, inline="always")
+@uncounted(inline="always")
 def _read(
     q: int, g: int, boundary: int, counts: np.ndarray, final: np.ndarray, finals: np.ndarray,
     wide: bool, end: np.ndarray, room: np.ndarray, out_group: np.ndarray,
@@ -213,8 +218,9 @@ def _read(
     return True
 
 
-@numba.njit(nogil=True, cache=True)
+@uncounted(nogil=True)
 def _slide(
+    counts: np.ndarray, stamp: np.ndarray, head: np.ndarray, due: np.ndarray,
     run: np.ndarray, limit: np.ndarray, position: np.ndarray, event: np.ndarray,
     move_letter: np.ndarray, begun: np.ndarray, since: np.ndarray,
     start: np.ndarray, levels: int, arrive: np.ndarray, arrive_into: np.ndarray,
@@ -225,12 +231,10 @@ def _slide(
     end: np.ndarray, room: np.ndarray, out_group: np.ndarray, out_boundary: np.ndarray,
     out_counts: np.ndarray, out_approximate: np.ndarray,
 ) -> bool:  # fmt: skip
-    counts = np.zeros(2 * start.size if wide else start.size, np.uint64)
     table = (trigger.size - 1) * levels  # pointers of one window
-    stamp = np.full(final.size - 1, -1, np.int64)
-    head = np.zeros(widths.size, np.int64)
-    due = np.zeros(slides.size, np.int64)
-    per_trigger = window.max() >= 0
+    per_trigger = False  # not by `max`, which numba cannot compile without its runtime
+    for q in range(window.size):
+        per_trigger |= window[q] >= 0
     for r in range(run.size - 1):
         first, last = run[r], run[r + 1]
         if first == last or (slides.size == 0 and begun[r] == last - first):

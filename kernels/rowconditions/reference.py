@@ -108,9 +108,9 @@ def search_asking(
                 place = -1 if not marked else marked[0 if skip == FIRST else -1]
                 if place <= 0:
                     status = NO_ROW if place < 0 else FIRST_ROW
-                    return _found(first, length, taken, unmatched, status, start)
+                    return FoundRows.of_lists(first, length, taken, unmatched, status, start)
                 start += place
-    return _found(first, length, taken, unmatched, 0, 0)
+    return FoundRows.of_lists(first, length, taken, unmatched, 0, 0)
 
 
 def _is_true(
@@ -181,21 +181,3 @@ def _is_true(
             other = stack.pop()
             stack.append(None if other is None or last is None else _PAIRS[what](other, last))
     return not stack or bool(stack[0])
-
-
-def _found(
-    first: list[int],
-    length: list[int],
-    taken: list[int],
-    unmatched: list[int],
-    status: int,
-    where: int,
-) -> FoundRows:
-    return FoundRows(
-        np.array(first, np.int64),
-        np.array(length, np.int64),
-        np.array(taken, np.int32),
-        np.array(unmatched, np.int64),
-        status,
-        where,
-    )

@@ -2,7 +2,8 @@
 
 A pattern is a program of instructions. Whether the rest of it matches from an instruction and a row
 on does not depend on how these were reached, as conditions are bitmaps: what has failed once is not
-tried again, and the search takes no more steps than there are instructions times rows.
+tried again, and the search takes no more steps than there are instructions times rows. It does not
+begin at rows that the pattern cannot take first.
 """
 
 from __future__ import annotations
@@ -45,6 +46,26 @@ class FoundRows(NamedTuple):
     unmatched: np.ndarray
     status: int
     where: int
+
+    @classmethod
+    def of_lists(
+        cls,
+        first: list[int],
+        length: list[int],
+        taken: list[int],
+        unmatched: list[int],
+        status: int,
+        where: int,
+    ) -> FoundRows:
+        """What a search that is written in Python found."""
+        return cls(
+            np.array(first, np.int64),
+            np.array(length, np.int64),
+            np.array(taken, np.int32),
+            np.array(unmatched, np.int64),
+            status,
+            where,
+        )
 
 
 def search_rows(
@@ -96,6 +117,128 @@ def rows_ahead(skip: int, skipped: np.ndarray, taken: np.ndarray) -> int:
 
 
 @njit(cache=True, nogil=True)
+def first_variables(
+    operation: np.ndarray, left: np.ndarray, right: np.ndarray, number: int
+) -> np.ndarray:
+    """Which of so many variables may take a match's first row; all where it may have none."""
+    found = np.zeros(number, np.bool_)
+    reached = np.zeros(len(operation), np.bool_)
+    waiting = np.zeros(2 * len(operation), np.int64)
+    open_ = 1  # the first instruction
+    while open_:
+        open_ -= 1
+        at = waiting[open_]
+        if reached[at]:
+            continue
+        reached[at] = True
+        what = operation[at]
+        if what == FOUND:
+            found[:] = True
+        elif what == TAKE:
+            found[left[at]] = True
+        else:
+            waiting[open_] = left[at] if what in (SPLIT, JUMP) else at + 1
+            open_ += 1
+            if what == SPLIT:
+                waiting[open_] = right[at]
+                open_ += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def first_rows(variables: np.ndarray, holds: np.ndarray) -> np.ndarray:
+    """The rows that any of some variables may take; every row, if those are all of them."""
+    found = np.full(holds.shape[1], variables.all())
+    for variable in range(len(variables)):
+        if variables[variable]:
+            for row in range(len(found)):
+                found[row] |= holds[variable, row]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def next_start(
+    possible: np.ndarray, unmatched: np.ndarray, matched: int, start: int, end: int
+) -> int:
+    """The first row from `start` on where a match may begin; those before it are in none.
+
+    A loop of its own, as one that also grows arrays counts references to them.
+    """
+    while start < end and not possible[start]:
+        unmatched[start] = start >= matched
+        start += 1
+    return start
+
+
+# What an attempt comes to: nothing, a match, no more room for its states, too many steps.
+NONE, FOUND_ONE, FULL, TOO_MANY = range(4)
+
+
+@njit(cache=True, nogil=True)
+def _attempt(
+    operation: np.ndarray, left: np.ndarray, right: np.ndarray, holds: np.ndarray,
+    times: np.ndarray, within: int, memory: int, stamp: np.uint32, seen: np.ndarray, begin: int,
+    end: int, start: int, path: np.ndarray, waiting: np.ndarray, taken: np.ndarray,
+) -> tuple[int, int, int]:  # fmt: skip
+    """What comes of a match that begins at `start`, the row behind it, and how many states led
+    there.
+    """
+    size = len(operation)
+    at, row, steps, open_, tried = 0, start, 0, 0, 0
+    while True:
+        state = (row - begin) * size + at
+        fails = memory != PLAIN and seen[state] == stamp
+        tried += 1
+        if memory == PLAIN and tried > MAX_STEPS:
+            return TOO_MANY, row, steps
+        if not fails:
+            if steps == len(path) or open_ == len(waiting) or row - start >= len(taken):
+                return FULL, row, steps
+            seen[state] = stamp
+            path[steps] = state
+            steps += 1
+            what = operation[at]
+            if what == TAKE:
+                fails = (
+                    row >= end
+                    or (within >= 0 and times[row] - times[start] >= within)
+                    or not holds[left[at], row]
+                )
+                if not fails:
+                    taken[row - start] = at  # rows of a match follow each other
+                    row += 1
+                    at += 1
+            elif what == SPLIT:
+                waiting[open_, 0] = right[at]
+                waiting[open_, 1] = row
+                waiting[open_, 2] = steps
+                open_ += 1
+                at = left[at]
+            elif what == JUMP:
+                at = left[at]
+            elif what == FOUND:
+                return FOUND_ONE, row, steps
+            elif what == CHECK:
+                if memory == PLAIN:
+                    since = steps - 1
+                    while path[since] % size != left[at]:
+                        since -= 1
+                    fails = path[since] // size == row - begin
+                at += 1
+            elif what == AT_START:
+                fails = row != begin
+                at += 1
+            else:
+                fails = row != end
+                at += 1
+        if fails:
+            if open_ == 0:
+                return NONE, row, steps
+            open_ -= 1
+            at, row, steps = waiting[open_, 0], waiting[open_, 1], waiting[open_, 2]
+
+
+@njit(cache=True, nogil=True)
 def _search(
     operation: np.ndarray,
     left: np.ndarray,
@@ -109,6 +252,8 @@ def _search(
     memory: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]:
     size = len(operation)
+    possible = first_rows(first_variables(operation, left, right, len(holds)), holds)
+    unmatched = np.zeros(len(possible), np.bool_)
     longest = 0
     for p in range(len(bounds) - 1):
         longest = max(longest, bounds[p + 1] - bounds[p])
@@ -117,8 +262,7 @@ def _search(
     first = np.empty(64, np.int64)
     length = np.empty(64, np.int64)
     taken = np.empty(256, np.int32)
-    unmatched = np.empty(64, np.int64)
-    matches = rows = lone = 0
+    matches = rows = 0
     path = np.empty(256, np.int64)  # the states that lead to where the search is
     waiting = np.empty((256, 3), np.int64)  # states to try if it fails, with the path's length
     for p in range(len(bounds) - 1):
@@ -127,83 +271,37 @@ def _search(
         matched = begin  # rows before are in a match
         stamp += np.uint32(1)
         while start < end:
+            start = next_start(possible, unmatched, matched, start, end)
+            if start == end:
+                break
             if memory != REMEMBERS:
                 stamp += np.uint32(1)
             if stamp >= np.uint32(0xFFFFFFF0):
                 seen[:] = 0
                 stamp = np.uint32(1)
-            at, row, steps, open_, tried = 0, start, 0, 0, 0
-            success = False
             while True:
-                state = (row - begin) * size + at
-                fails = memory != PLAIN and seen[state] == stamp
-                tried += 1
-                if memory == PLAIN and tried > MAX_STEPS:
-                    return first, length, taken, unmatched, TOO_LONG, start
-                if not fails:
-                    seen[state] = stamp
-                    if steps == len(path):
-                        path = grown(path)
-                    path[steps] = state
-                    steps += 1
-                    what = operation[at]
-                    if what == TAKE:
-                        fails = (
-                            row >= end
-                            or (within >= 0 and times[row] - times[start] >= within)
-                            or not holds[left[at], row]
-                        )
-                        if not fails:
-                            # Rows of a match follow each other: each has its place.
-                            place = rows + row - start
-                            while place >= len(taken):
-                                taken = grown(taken)
-                            taken[place] = at
-                            row += 1
-                            at += 1
-                    elif what == SPLIT:
-                        if open_ == len(waiting):
-                            larger = np.empty((2 * open_, 3), np.int64)
-                            larger[:open_] = waiting
-                            waiting = larger
-                        waiting[open_, 0] = right[at]
-                        waiting[open_, 1] = row
-                        waiting[open_, 2] = steps
-                        open_ += 1
-                        at = left[at]
-                    elif what == JUMP:
-                        at = left[at]
-                    elif what == FOUND:
-                        success = True
-                        break
-                    elif what == CHECK:
-                        if memory == PLAIN:
-                            since = steps - 1
-                            while path[since] % size != left[at]:
-                                since -= 1
-                            fails = path[since] // size == row - begin
-                        at += 1
-                    elif what == AT_START:
-                        fails = row != begin
-                        at += 1
-                    else:
-                        fails = row != end
-                        at += 1
-                if fails:
-                    if open_ == 0:
-                        break
-                    open_ -= 1
-                    at, row, steps = waiting[open_, 0], waiting[open_, 1], waiting[open_, 2]
-            if not success:
-                if start >= matched:
-                    if lone == len(unmatched):
-                        unmatched = grown(unmatched)
-                    unmatched[lone] = start
-                    lone += 1
+                outcome, row, steps = _attempt(
+                    operation, left, right, holds, times, within, memory, stamp, seen, begin, end,
+                    start, path, waiting, taken[rows:],
+                )  # fmt: skip
+                if outcome in (FOUND_ONE, FULL):  # what led here has not failed
+                    for s in range(steps):
+                        seen[path[s]] = 0
+                if outcome != FULL:
+                    break
+                if rows + row - start >= len(taken):
+                    taken = grown(taken)
+                else:
+                    path = grown(path)
+                    larger = np.empty((2 * len(waiting), 3), np.int64)
+                    larger[: len(waiting)] = waiting
+                    waiting = larger
+            if outcome == TOO_MANY:
+                return first, length, taken, first, TOO_LONG, start
+            if outcome != FOUND_ONE:
+                unmatched[start] = start >= matched
                 start += 1
                 continue
-            for s in range(steps):
-                seen[path[s]] = 0
             if matches == len(first):
                 first, length = grown(first), grown(length)
             count = row - start
@@ -213,10 +311,11 @@ def _search(
             ahead = rows_ahead(skip, skipped, taken[rows : rows + count])
             if ahead <= 0:
                 status = FIRST_ROW if ahead == 0 else NO_ROW
-                return first, length, taken, unmatched, status, start
+                return first, length, taken, first, status, start
             rows += count
             start += ahead
-    return first[:matches], length[:matches], taken[:rows], unmatched[:lone], 0, 0
+    lone = np.flatnonzero(unmatched)
+    return first[:matches], length[:matches], taken[:rows], lone, 0, 0
 
 
 @njit(cache=True, nogil=True)

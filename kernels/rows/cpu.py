@@ -44,6 +44,22 @@ def put_digits(
     _put_digits(numbers, wanted, suffix, ends, out)
 
 
+def sort_ties(
+    offsets: np.ndarray,
+    data: np.ndarray,
+    which: np.ndarray,
+    behind: int,
+    places: np.ndarray,
+    ties: np.ndarray,
+) -> None:
+    """Put places that tie with the next, as `ties` say, in the order of their texts' bytes.
+
+    Place p has text number `which[p]`, and the byte `behind` follows it; -1: none does. What still
+    ties after that is left in `ties`; those that do stay as they are.
+    """
+    _sort_ties(offsets, data, which, behind, places, ties)
+
+
 def warm() -> None:
     """Compile the kernels, or load them from the cache, before they are needed."""
     sort_places(np.array([1, 0]), np.arange(2, dtype=np.int32))
@@ -55,6 +71,7 @@ def warm() -> None:
         offsets = np.frombuffer(np.array([0, 1], width).tobytes(), width)
         add_lengths(offsets, which, np.zeros(1, np.int64))
         put_texts(offsets, data, which, np.zeros(1, np.int64), out)
+        sort_ties(offsets, data, which, -1, np.zeros(1, np.int32), np.zeros(0, np.bool_))
     add_digits(numbers, wanted, data, np.zeros(1, np.int64))
     put_digits(numbers, wanted, data, np.zeros(1, np.int64), out)
 
@@ -164,3 +181,64 @@ def _put_digits(
         for k in range(suffix.size):
             out[end + k] = suffix[k]
         ends[row] = end + suffix.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _compared(
+    offsets: np.ndarray, data: np.ndarray, which: np.ndarray, behind: int, one: int, other: int
+) -> int:
+    """Below, at or above zero as the text of one place is less than, equal to or above another."""
+    a, b = which[one], which[other]
+    if a == b:
+        return 0
+    start, size = offsets[a], offsets[a + 1] - offsets[a]
+    other_start, other_size = offsets[b], offsets[b + 1] - offsets[b]
+    for k in range(min(size, other_size)):
+        difference = np.int64(data[start + k]) - np.int64(data[other_start + k])
+        if difference:
+            return int(difference)
+    if size < other_size:
+        return int(behind - np.int64(data[other_start + size]))
+    if size > other_size:
+        return int(np.int64(data[start + other_size]) - behind)
+    return 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_ties(
+    offsets: np.ndarray, data: np.ndarray, which: np.ndarray, behind: int, places: np.ndarray,
+    ties: np.ndarray,
+) -> None:  # fmt: skip
+    """By merging ever longer runs; two that are in order already are left."""
+    spare = np.empty_like(places)
+    first = 0
+    while first < ties.size:
+        if not ties[first]:
+            first += 1
+            continue
+        end = first + 1
+        while end < places.size and ties[end - 1]:
+            end += 1
+        width = 1
+        while width < end - first:
+            for low in range(first, end - width, 2 * width):
+                middle, high = low + width, min(low + 2 * width, end)
+                last, next_one = places[middle - 1], places[middle]
+                if _compared(offsets, data, which, behind, last, next_one) <= 0:
+                    continue
+                spare[low:high] = places[low:high]
+                left, right = low, middle
+                for at in range(low, high):
+                    if right == high or (
+                        left < middle
+                        and _compared(offsets, data, which, behind, spare[left], spare[right]) <= 0
+                    ):
+                        places[at] = spare[left]
+                        left += 1
+                    else:
+                        places[at] = spare[right]
+                        right += 1
+            width *= 2
+        for at in range(first, end - 1):
+            ties[at] = _compared(offsets, data, which, behind, places[at], places[at + 1]) == 0
+        first = end

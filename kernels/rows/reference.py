@@ -42,6 +42,31 @@ def put_digits(
             _put(str(number).encode() + suffix.tobytes(), row, ends, out)
 
 
+def sort_ties(
+    offsets: np.ndarray,
+    data: np.ndarray,
+    which: np.ndarray,
+    behind: int,
+    places: np.ndarray,
+    ties: np.ndarray,
+) -> None:
+    """Python's sort of each stretch of ties, by the bytes and what follows them."""
+
+    def text(place: int) -> list[int]:
+        number = which[place]
+        return [*data[offsets[number] : offsets[number + 1]].tolist(), behind]
+
+    first = 0
+    while first < len(places):
+        end = first + 1
+        while end < len(places) and ties[end - 1]:
+            end += 1
+        places[first:end] = sorted(places[first:end].tolist(), key=text)
+        first = end
+    for at in np.flatnonzero(ties).tolist():
+        ties[at] = text(places[at]) == text(places[at + 1])
+
+
 def _put(text: bytes, row: int, ends: np.ndarray, out: np.ndarray) -> None:
     end = int(ends[row])
     out[end : end + len(text)] = np.frombuffer(text, np.uint8)

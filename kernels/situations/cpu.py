@@ -292,6 +292,116 @@ def _relation_codes(
             codes[i] = _relation(s, end[i], t, other_end[i])
 
 
+def related_pairs(
+    offsets: np.ndarray, other_offsets: np.ndarray, start: np.ndarray, end: np.ndarray,
+    tick: np.ndarray, other: np.ndarray, other_end: np.ndarray, other_tick: np.ndarray, bits: int,
+    width: int, most: int,
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
+    """The pairs of situations of two names that start in one window and have a relation of a mask
+    with groups, and what that is, as `relation_codes` has it; None where they are more than `most`.
+
+    Each name's are in order, those of partition p from `offsets[p]` on.
+    """
+    room = min(2 * (len(start) + len(other)) + _LEAST_ROOM, most)
+    while True:
+        pairs, codes = np.empty((2, room), np.int64), np.empty(room, np.uint8)
+        number = _related_pairs(
+            offsets, other_offsets, start, end, tick, other, other_end, other_tick, bits, width,
+            pairs, codes,
+        )  # fmt: skip
+        if number <= room:
+            return pairs[:, :number], codes[:number]
+        if number > most:
+            return None
+        room = number
+
+
+@numba.njit(cache=True, nogil=True)
+def _related_pairs(
+    offsets: np.ndarray, other_offsets: np.ndarray, start: np.ndarray, end: np.ndarray,
+    tick: np.ndarray, other: np.ndarray, other_end: np.ndarray, other_tick: np.ndarray, bits: int,
+    width: int, pairs: np.ndarray, codes: np.ndarray,
+) -> int:  # fmt: skip
+    # Situations of a name are apart, so that all places move on with the first name's.
+    found, room = 0, len(codes)
+    for p in range(len(offsets) - 1):
+        low, stop = other_offsets[p], other_offsets[p + 1]
+        touching, behind, up = low, low, low
+        for a in range(offsets[p], offsets[p + 1]):
+            s, e, t = start[a], end[a], tick[a]
+            while low < stop and other_tick[low] <= t - width:
+                low += 1
+            while up < stop and other_tick[up] < t + width:
+                up += 1
+            while touching < stop and other_end[touching] < s:
+                touching += 1
+            behind = max(behind, touching)
+            while behind < stop and other[behind] <= e:
+                behind += 1
+            begin = low if bits & AFTER else max(low, touching)
+            for b in range(begin, up if bits & BEFORE else min(up, behind)):
+                if e == FOREVER and other_end[b] == FOREVER:
+                    code = 13 if s < other[b] else (14 if s == other[b] else 15)
+                else:
+                    code = _relation(s, e, other[b], other_end[b])
+                if bits >> code & 1:
+                    if found < room:
+                        pairs[0, found], pairs[1, found], codes[found] = a, b, code
+                    found += 1
+    return found
+
+
+def select_matches(
+    asked: np.ndarray, chosen: np.ndarray, codes: np.ndarray, sides: np.ndarray, bits: np.ndarray,
+    start: np.ndarray, end: np.ndarray, sure: np.ndarray, width: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Of the matches that are asked for, by number, those that a pattern takes: their numbers,
+    first ticks, and the ticks at which they are certain.
+
+    A match is one situation of each name, a column of `chosen`. `codes[p]` are the relations of the
+    two names `sides[p]` as `relation_codes` has them, `bits[p]` the mask that the pattern has for
+    them, with groups. A situation is sure by itself at a tick, `FOREVER` for never.
+    """
+    room = len(asked)
+    found = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    number = _select(asked, chosen, codes, sides, bits, start, end, sure, width, *found)
+    numbers, first, certain = (values[:number] for values in found)
+    return numbers, first, certain
+
+
+@numba.njit(cache=True, nogil=True)
+def _select(
+    asked: np.ndarray, chosen: np.ndarray, codes: np.ndarray, sides: np.ndarray, bits: np.ndarray,
+    start: np.ndarray, end: np.ndarray, sure: np.ndarray, width: int, numbers: np.ndarray,
+    first: np.ndarray, certain: np.ndarray,
+) -> int:  # fmt: skip
+    found = 0
+    for match in asked:
+        moment = np.int64(-FOREVER)
+        ok = True
+        for pair in range(len(bits)):
+            code = codes[pair, match]
+            if not bits[pair] >> code & 1:
+                ok = False
+                break
+            a, b = chosen[sides[pair, 0], match], chosen[sides[pair, 1], match]
+            group = np.int64(code if code > 12 else 13 + (code - 2) // 3)
+            if code <= 1 or code == 11 or code == 12 or bits[pair] >> group & 1:
+                moment = max(moment, start[a], start[b])
+            else:
+                moment = max(moment, min(end[a], end[b]))
+        if not ok:
+            continue
+        least = np.int64(FOREVER)
+        for name in range(len(chosen)):
+            y = chosen[name, match]
+            moment, least = max(moment, sure[y]), min(least, start[y])
+        if moment < FOREVER and moment - least < width:
+            numbers[found], first[found], certain[found] = match, least, moment
+            found += 1
+    return found
+
+
 def with_groups(mask: int) -> int:
     """A mask with the bits of the groups that are wholly in it."""
     for place, group in enumerate(_GROUPS):
@@ -357,3 +467,6 @@ def warm() -> None:
     find_matches(*given, 0, 1)
     relation_codes(ticks, ticks, ticks, ticks)
     count_relations(rows, rows, ticks, ticks, ticks, ticks, ticks, ticks, 2)
+    related_pairs(rows, rows, ticks, ticks, ticks, ticks, ticks, ticks, ALL, 2, 9)
+    chosen, codes, bits = np.zeros((2, 1), np.int64), np.zeros((1, 1), np.uint8), np.array([ALL])
+    select_matches(rows[:1], chosen, codes, np.array([[0, 1]]), bits, ticks, ticks, ticks, 2)

@@ -128,6 +128,45 @@ def relation_codes(
     return np.array([_code(*four) for four in edges], np.uint8)
 
 
+def related_pairs(
+    offsets: np.ndarray, other_offsets: np.ndarray, start: np.ndarray, end: np.ndarray,
+    tick: np.ndarray, other: np.ndarray, other_end: np.ndarray, other_tick: np.ndarray, bits: int,
+    width: int, most: int,
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
+    """As in `cpu.py`."""
+    found = []
+    for p in range(len(offsets) - 1):
+        firsts, seconds = range(*offsets[p : p + 2]), range(*other_offsets[p : p + 2])
+        for a, b in itertools.product(firsts, seconds):
+            code = _code(int(start[a]), int(end[a]), int(other[b]), int(other_end[b]))
+            if abs(int(tick[a]) - int(other_tick[b])) < width and bits >> code & 1:
+                found.append((a, b, code))
+    if len(found) > most:
+        return None
+    columns = np.array(found, np.int64).reshape(-1, 3).T
+    return columns[:2], columns[2].astype(np.uint8)
+
+
+def select_matches(
+    asked: np.ndarray, chosen: np.ndarray, codes: np.ndarray, sides: np.ndarray, bits: np.ndarray,
+    start: np.ndarray, end: np.ndarray, sure: np.ndarray, width: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """As in `cpu.py`, by what is certain of each two."""
+    found = []
+    for match in asked.tolist():
+        some = chosen[:, match]
+        moments = [int(sure[y]) for y in some]
+        for (i, j), mask in zip(sides.tolist(), bits.tolist(), strict=True):
+            a, b = some[i], some[j]
+            when = _certain(mask & ALL, (start[a], end[a]), (start[b], end[b]), False)
+            moments.append(FOREVER if when is None else int(when))
+        certain, first = max(moments), min(int(start[y]) for y in some)
+        if certain < FOREVER and certain - first < width:
+            found.append((match, first, certain))
+    columns = np.array(found, np.int64).reshape(-1, 3).T
+    return columns[0], columns[1], columns[2]
+
+
 def count_relations(
     offsets: np.ndarray, other_offsets: np.ndarray, start: np.ndarray, end: np.ndarray,
     tick: np.ndarray, other: np.ndarray, other_end: np.ndarray, other_tick: np.ndarray, width: int,

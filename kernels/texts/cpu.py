@@ -38,13 +38,12 @@ def number_texts(
 
 def warm() -> None:
     """Compile the kernels, or load them from the cache, before they are needed."""
+    one, found = np.ones(1, np.int64), np.zeros(1, np.int32)
     for width in (np.int32, np.int64):
         for name in (b"short", b"longer than a word"):
             data = np.frombuffer(name, np.uint8)
             ends = np.array([0, len(name)])
-            number_texts(
-                ends.astype(width), data.copy(), ends, data, np.ones(1, np.int64), np.zeros(1, int)
-            )
+            number_texts(ends.astype(width), data.copy(), ends, data, one, found)
 
 
 @numba.njit(cache=True, inline="always")

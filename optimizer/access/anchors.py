@@ -7,10 +7,12 @@ is then read as a whole: a query is never pruned by a rule that was not made for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 
+from optimizer.access.carried import carried_symbols
 from optimizer.ir.pattern import (
+    ANY,
     And,
     Event,
     GroupWithout,
@@ -23,7 +25,9 @@ from optimizer.ir.pattern import (
     alternatives,
     events,
     last_events,
+    positive_events,
     unkept,
+    waits,
     walk,
 )
 from optimizer.ir.query import (
@@ -35,6 +39,7 @@ from optimizer.ir.query import (
     Window,
     is_funnel,
 )
+from workloads import expressions as ex
 from workloads.errors import TooLargeError
 from workloads.syntax import All, Exactly, One, Plus
 
@@ -55,19 +60,22 @@ _KNOWN: dict[type, frozenset[str]] = {
             "slide",
             "fixed_key",
             "tied_key",
+            "groups",
+            "strategy",
+            "skips_past",
         )
     ),
     Window: frozenset(("size", "is_count")),
     Aggregation: frozenset(("items", "having")),
     Construction: frozenset(("items", "limit", "suppress", "keep", "empty_groups")),
-    Event: frozenset(("symbol", "alias", "quantifier")),
+    Event: frozenset(("symbol", "alias", "quantifier", "optional")),
     Seq: frozenset(("parts",)),
     And: frozenset(("parts",)),
     Or: frozenset(("parts",)),
-    Neg: frozenset(("part",)),
+    Neg: frozenset(("part", "between")),
     Proj: frozenset(("keep", "part")),
 }
-_QUANTIFIERS = (One, Plus, Exactly, All)  # each of at least one event
+_QUANTIFIERS = (One, Plus, Exactly, All, GroupWithout)  # each of at least one event
 
 
 class NotIndexedError(Exception):
@@ -79,14 +87,17 @@ class NeededEvents:
     """Which events the rows of a query can depend on.
 
     A match has a symbol of each stage of one of the `readings`, each stage wholly before the next,
-    all within `window` nanoseconds. Besides these, events of the symbols in `near` matter where
-    they are less than a window from an event of such a chain: they forbid matches, or ask for rows.
+    all within `window` nanoseconds, or events where they `are_ranks`. Besides these, events of the
+    symbols in `near` matter where they are less than a window from an event of such a chain: they
+    forbid matches, ask for rows, or are counted. Components have symbols by their `aliases`.
     """
 
     query: str
     readings: tuple[tuple[Stage, ...], ...]
     near: tuple[Symbol, ...]
     window: int
+    aliases: tuple[tuple[str, Symbol], ...] = ()
+    are_ranks: bool = False
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -95,9 +106,14 @@ class NeededEvents:
         return tuple(dict.fromkeys([*chained, *self.near]))
 
 
-def needed_events(query: Query) -> NeededEvents:
-    """Which events a query needs; raises `NotIndexedError` where it can be any."""
+def needed_events(query: Query, with_ranks: bool = False) -> NeededEvents:
+    """Which events a query needs; raises `NotIndexedError` where it can be any.
+
+    Windows that count events are for those who can tell ranks, `with_ranks`.
+    """
     check_known(query)
+    if query.window.is_count:
+        _check_ranks(query, with_ranks)
     try:
         readings = alternatives(query.pattern)
     except TooLargeError as error:
@@ -106,15 +122,36 @@ def needed_events(query: Query) -> NeededEvents:
         raise NotIndexedError(f"its ORs can be read in more than {MAX_READINGS} ways")
     near: dict[Symbol, None] = {}
     staged = []
+    aliases = [(event.alias, of_columns(event.symbol)) for event in events(query.pattern)]
     for reading in readings:
+        if query.window.is_count and waits(reading):
+            raise NotIndexedError("any event can tell, by its rank, when its matches are certain")
         free = unkept(reading)
-        staged.append(tuple(_stages(reading, free)))
+        asked = carried_symbols(query, tuple(positive_events(reading)))
+        aliases += [(alias, of_columns(symbol)) for alias, symbol in asked.items()]
+        staged.append(tuple(_stages(reading, free, asked)))
         if not staged[-1]:
             raise NotIndexedError("a match of it need not have any event")
-        near |= dict.fromkeys(event.symbol for event in _others(reading, free))
+        near |= dict.fromkeys(of_columns(event.symbol) for event in _others(reading, free))
         if query.is_triggered:
-            near |= dict.fromkeys(event.symbol for event in last_events(reading, free))
-    return NeededEvents(query.name, tuple(dict.fromkeys(staged)), tuple(near), query.window.size)
+            last = last_events(reading, free)
+            near |= dict.fromkeys(of_columns(event.symbol) for event in last)
+    near |= dict.fromkeys(_in_gaps(query))
+    if query.window.is_count:
+        near[ANY] = None
+    chains, window = tuple(dict.fromkeys(staged)), query.window
+    named = tuple(dict.fromkeys(aliases))
+    return NeededEvents(query.name, chains, tuple(near), window.size, named, window.is_count)
+
+
+def _check_ranks(query: Query, with_ranks: bool) -> None:
+    """Refuse windows in events whose ranks do not follow from how many events blocks have."""
+    if not with_ranks:
+        raise NotIndexedError("its window counts events, and so it needs all of them")
+    if query.key or query.fixed_key or query.named_keys:
+        raise NotIndexedError("its window counts events of a key, which needs all of them")
+    if query.slide is not None:
+        raise NotIndexedError("it gives rows by the ranks of events, and so it needs all of them")
 
 
 def check_known(query: Query) -> None:
@@ -123,14 +160,14 @@ def check_known(query: Query) -> None:
         raise NotIndexedError("it is a funnel, and every key has a level")
     if query.special_windows is not None:
         raise NotIndexedError(query.special_windows)
-    if query.added_keys:
-        raise NotIndexedError("its key differs by component")
     if query.into is not None:
         raise NotIndexedError(f"its rows are events of {query.into} for other queries")
     if query.reads:
         raise NotIndexedError(f"it reads {query.reads[0]}, which another query makes")
-    if query.skips_past:
-        raise NotIndexedError("which of its matches overlap depends on all of them")
+    if query.window.is_inclusive:
+        raise NotIndexedError("its window is INCLUSIVE, which indexes do not know")
+    if query.strategy == "latest":
+        raise NotIndexedError("under STRATEGY LATEST any earlier event can tell what is kept")
     if isinstance(query.output, SituationPattern):
         raise NotIndexedError("where a situation begins and ends, any event can tell")
     if isinstance(query.output, RowPattern):
@@ -143,15 +180,27 @@ def check_known(query: Query) -> None:
             if field.name not in known and getattr(value, field.name) != _default(field):
                 said = getattr(value, field.name)
                 raise NotIndexedError(f"its {field.name.replace('_', ' ')} is {said}")
-    if query.window.is_count:
-        raise NotIndexedError("its window counts events, and so it needs all of them")
     for node in walk(query.pattern):
         if isinstance(node, Event) and not isinstance(node.quantifier, _QUANTIFIERS):
-            if isinstance(node.quantifier, GroupWithout) and not node.quantifier.absent:
-                raise NotIndexedError(f"the group '{node.alias}' has a given number of events")
-            if isinstance(node.quantifier, GroupWithout):
-                raise NotIndexedError(f"it asks what lies between the events of '{node.alias}'")
             raise NotIndexedError(f"'{node.alias}' may be bound to no event")
+
+
+def of_columns(symbol: Symbol) -> Symbol:
+    """A symbol without conditions on columns that engines add, of which files have none."""
+    stored = tuple(
+        p for p in symbol.predicates if not any(n.startswith("#") for n in ex.attributes(p))
+    )
+    return Symbol(symbol.type, stored)
+
+
+def _in_gaps(query: Query) -> Iterator[Symbol]:
+    """What a strategy allows in no gap between the events of a match, or not in every one."""
+    match query.strategy:
+        case "strict":
+            yield ANY
+        case "next":
+            for event in positive_events(query.pattern):
+                yield of_columns(query.passed_over(event).symbol)
 
 
 def _default(field: object) -> object:
@@ -159,21 +208,23 @@ def _default(field: object) -> object:
     return getattr(field, "default", MISSING) if made is MISSING else made()
 
 
-def _stages(pattern: Pattern, free: frozenset[str]) -> Iterator[Stage]:
+def _stages(
+    pattern: Pattern, free: frozenset[str], symbols: Mapping[str, Symbol]
+) -> Iterator[Stage]:
     """The stages of an OR-free pattern; parts of an AND are one stage, whatever is in them."""
     match pattern:
-        case Event(symbol, alias):
+        case Event(_, alias):
             if alias not in free:
-                yield (symbol,)
+                yield (of_columns(symbols[alias]),)
         case Seq(parts):
             for part in parts:
-                yield from _stages(part, free)
+                yield from _stages(part, free, symbols)
         case And(parts):
-            found = [s for part in parts for stage in _stages(part, free) for s in stage]
+            found = [s for part in parts for stage in _stages(part, free, symbols) for s in stage]
             if found:
                 yield tuple(dict.fromkeys(found))
         case Proj(_, part):
-            yield from _stages(part, free)
+            yield from _stages(part, free, symbols)
         case _:
             return
 

@@ -22,9 +22,11 @@ def summed_symbol(query: Query) -> Symbol:
         raise NotIndexedError("it returns matches, and blocks have none")
     if (why := folds.refusal(query)) is not None:
         raise NotIndexedError(why)
+    if query.window.is_count:
+        raise NotIndexedError("its window counts events")
     if query.slide is None:
         raise NotIndexedError("it gives a row at every event")
-    if query.key or query.tied_key:
+    if query.key or query.named_keys:
         raise NotIndexedError("blocks have events of every key")
     if query.conditions:
         raise NotIndexedError("it has conditions on more than its events")
@@ -34,4 +36,6 @@ def summed_symbol(query: Query) -> Symbol:
         if not isinstance(part.operand, ex.Attribute):
             raise NotIndexedError("it computes with values, and blocks have sums of columns")
     (event,) = positive_events(query.pattern)
+    if event.optional:
+        raise NotIndexedError("its component may be bound to no event")
     return event.symbol

@@ -30,7 +30,7 @@ from optimizer.bind.conditions import (
 from optimizer.bind.edges import with_edges
 from optimizer.bind.expected_rows import check_tests
 from optimizer.bind.funnels import check_conditions, with_exclusions
-from optimizer.bind.grouping import bound_groups
+from optimizer.bind.grouping import bound_groups, check_passed_over
 from optimizer.bind.latest import check_selection, component_keys
 from optimizer.bind.marks import PatternBuilder, check_marks, has_strict_gaps
 from optimizer.bind.neighbours import check_prev
@@ -40,12 +40,14 @@ from optimizer.bind.patterns import (
     collect_components,
     has_chain,
     has_edges,
+    has_sources,
     with_any_type,
 )
 from optimizer.bind.recognition import bound_statement
 from optimizer.bind.repetitions import with_repetitions
 from optimizer.bind.scope import ProducedEvents, QueryScope
 from optimizer.bind.situations import bound_situations, check_source
+from optimizer.bind.source_types import with_source_types
 from optimizer.bind.strategies import check_strategy, stream_with_any
 from optimizer.bind.windows import bound_join, bound_slide, bound_window, check_window_clauses
 from optimizer.ir.keys import ComponentKey
@@ -102,8 +104,12 @@ def _bind(
 ) -> BoundWorkload:
     found = list(findings)
     wrong: dict[int, list[QueryError]] = {}
+    if any(has_sources(query) for query in workload.queries):
+        workload, of_sources = with_source_types(workload)
+        wrong = dict(of_sources)
     if any(has_chain(query.pattern) for query in workload.queries):
-        workload, wrong = with_repetitions(workload, columns)
+        workload, of_chains = with_repetitions(workload, columns)
+        wrong = {**of_chains, **wrong}
     if any(has_edges(query.pattern) for query in workload.queries):
         workload, of_edges = with_edges(workload, columns)
         wrong = {**of_edges, **wrong}
@@ -233,7 +239,10 @@ class _Binder(QueryScope):
             empty_rows=query.empty_rows,
             skips_past=tuple(self.components) if query.skip == "past last event" else (),
         )
-        return self._chained(made if groups is None else groups.of(made))
+        if groups is not None:
+            made = groups.of(made)
+            check_passed_over(self, made)
+        return self._chained(made)
 
     def _chained(self, query: Query | None) -> Query | None:
         """With what it makes for other queries, and reads of them."""
@@ -244,7 +253,7 @@ class _Binder(QueryScope):
         numbered = self.stream.sequence is not None and not is_about_situations(query)
         lasting = (name for name in self.reads if self.produced[name].type.lasts or numbered)
         query = replace(query, into=self.query.into, reads=self.reads, lasting=tuple(lasting))
-        query = replace(query, inner=self.query.part_of is not None)
+        query = replace(query, inner=self.query.part_of is not None or self.query.into_only)
         if query.reads and not is_about_situations(query):
             query = of_own_types(query, self.stream)
         if query.lasting:

@@ -245,8 +245,10 @@ class KindChecker:
                 return "string"
             case ex.Call("var" | "stddev" | "var_pop" | "stddev_pop"):
                 return "number"
-            case ex.Call(_, argument) if argument is not None:
-                return self.kind(argument)
+            case ex.Call(function, argument) if argument is not None:
+                # Of a function that there is not, as is said in its place, nothing is known.
+                known = function in (*ex.GROUP_FUNCTIONS, ex.PREV, ex.PREVIOUS)
+                return self.kind(argument) if known else None
             case _:
                 return "bool"
 

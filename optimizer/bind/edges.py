@@ -6,14 +6,14 @@ has the key and the attributes that these read, and its rows are for them alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from optimizer.bind.conditions import tied_attributes
 from optimizer.bind.marks import PatternBuilder, has_strict_gaps
-from optimizer.bind.patterns import components_of
+from optimizer.bind.patterns import changed_components, components_of
 from optimizer.bind.scope import some_names
 from workloads import expressions as ex
 from workloads import syntax as sx
@@ -21,7 +21,6 @@ from workloads.errors import QueryError, did_you_mean
 from workloads.situations.syntax import Definition, Situations
 from workloads.workload import AttributeKind, DefinedSituation, Stream, Workload
 
-Change = Callable[[sx.Component], sx.Component]
 _NAME = "S"  # of the situation in a query that is added
 
 
@@ -110,7 +109,7 @@ def _of_made(query: sx.Query, found: Sequence[sx.Component], asked: dict[str, _A
         name = component.name
         return replace(component, type=types[name], alias=name, edge=None)
 
-    return replace(query, pattern=_changed(query.pattern, change))
+    return replace(query, pattern=changed_components(query.pattern, change))
 
 
 def _query(asked: _Asked, stream: Stream, columns: Mapping[str, AttributeKind] | None) -> sx.Query:
@@ -167,22 +166,6 @@ def _own_keys(query: sx.Query) -> dict[str, list[str]]:
         for part in tied.parts:
             found.setdefault(part.alias, []).append(part.name)
     return found
-
-
-def _changed(pattern: sx.Pattern, change: Change) -> sx.Pattern:
-    match pattern:
-        case sx.Component():
-            return change(pattern)
-        case sx.Negation(part):
-            return replace(pattern, part=_changed(part, change))
-        case sx.Operation(_, parts):
-            return replace(pattern, parts=tuple(_changed(part, change) for part in parts))
-        case sx.Join(left, right):
-            return replace(
-                pattern,
-                left=replace(left, component=change(left.component)),
-                right=replace(right, component=change(right.component)),
-            )
 
 
 def _attributes(value: Any) -> Iterator[ex.Attribute]:

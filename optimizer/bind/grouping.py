@@ -9,6 +9,7 @@ from optimizer.bind.scope import QueryScope
 from optimizer.ir.keys import GroupKey
 from optimizer.ir.pattern import Event, Pattern, Symbol, positive_events, transform
 from optimizer.ir.query import Query
+from optimizer.rewrite.strategies import without_strategy
 from workloads import syntax as sx
 from workloads.errors import QueryError
 
@@ -50,6 +51,25 @@ class GroupedQuery:
 
         pattern = transform(query.pattern, change)
         return replace(query, pattern=pattern, groups=keys)
+
+
+def check_passed_over(scope: QueryScope, query: Query) -> None:
+    """Where NEXT takes one event after the other, it cannot tell a component's from its group's."""
+    if query.strategy != "next" or without_strategy(query) is not query:
+        return
+    first = next(positive_events(query.pattern)).alias
+    for key in query.groups:
+        if key.alias != first:
+            assert isinstance(scope.query.output, sx.Aggregates)
+            (span,) = (g.span for g in scope.query.output.groups if g.name == key.name)
+            scope.report(
+                QueryError(
+                    f"which event '{key.alias}' is depends on what the groups of the pattern go on "
+                    "with under STRATEGY NEXT",
+                    span,
+                    "group by the first component, or take groups 'E+' without conditions",
+                )
+            )
 
 
 def _is_of(node: Pattern, key: GroupKey) -> bool:
@@ -109,12 +129,6 @@ def _check(scope: QueryScope, group: sx.Grouping, names: set[str]) -> None:
             group.span,
             "take a component of every match, or write a query for each choice",
         )
-    if not _is_free(scope.query, alias):
-        raise QueryError(
-            f"which event '{alias}' is depends on those that are passed over before it",
-            group.span,
-            "group by a component that STRATEGY NEXT and '>' do not choose, such as the first",
-        )
 
 
 def _in_choice(pattern: sx.Pattern, alias: str) -> bool:
@@ -136,26 +150,3 @@ def _has(pattern: sx.Pattern, alias: str) -> bool:
             return any(_has(part, alias) for part in parts)
         case _:
             return False
-
-
-def _is_free(query: sx.Query, alias: str) -> bool:
-    """Would one condition more on a component leave which other events may be passed over?"""
-    if query.strategy == "next":
-        return _has(_first(query.pattern), alias)
-    return not _is_marked(query.pattern, alias)
-
-
-def _first(pattern: sx.Pattern) -> sx.Pattern:
-    if isinstance(pattern, sx.Operation) and pattern.operator == "SEQ":
-        return _first(next(p for p in pattern.parts if not isinstance(p, sx.Negation)))
-    return pattern
-
-
-def _is_marked(pattern: sx.Pattern, alias: str) -> bool:
-    """Does a component stand first in a part behind `>`?"""
-    if not isinstance(pattern, sx.Operation):
-        return False
-    return any(
-        (mark == "next" and _has(part, alias)) or _is_marked(part, alias)
-        for mark, part in pattern.marked_parts
-    )

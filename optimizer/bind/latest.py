@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from optimizer.bind.scope import QueryScope
 from optimizer.ir.keys import ComponentKey
-from optimizer.ir.pattern import Event, Neg, Pattern, Seq, walk
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq, walk
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import NOWHERE, QueryError, Span
@@ -77,13 +77,14 @@ def check_selection(
 
 def _check_latest(scope: QueryScope, pattern: Pattern, conditions: Sequence[ex.Expression]) -> None:
     query, span = scope.query, scope.query.strategy_span
-    parts = pattern.parts if isinstance(pattern, Seq) else (pattern,)
+    parts = pattern.parts if isinstance(pattern, Seq | And) else (pattern,)
     for part in parts:
         inner = part.part if isinstance(part, Neg) else part
         single = isinstance(inner, Event) and isinstance(inner.quantifier, sx.One)
         if not single or (isinstance(inner, Event) and inner.optional):
             raise QueryError(
-                "STRATEGY LATEST takes a SEQ of single events and negated single events",
+                "STRATEGY LATEST takes a SEQ of single events and negated single events, or an AND "
+                "of single events",
                 span,
                 "write each event of a group by itself, and a query for each part of an OR and "
                 "for an optional part that is absent",
@@ -93,6 +94,9 @@ def _check_latest(scope: QueryScope, pattern: Pattern, conditions: Sequence[ex.E
             "STRATEGY LATEST goes with RETURN", span, "return the matches, or leave it out"
         )
     stages = {part.alias for part in parts if isinstance(part, Event)}
+    if isinstance(pattern, And):
+        _check_together(scope, conditions, len(stages) == len(parts))
+        return
     for condition in conditions:
         if not ex.aliases(condition) <= stages:
             raise QueryError(
@@ -106,6 +110,29 @@ def _check_latest(scope: QueryScope, pattern: Pattern, conditions: Sequence[ex.E
             "a negation first or last looks as far as the window goes, and there is none",
             span,
             "add WITHIN",
+        )
+
+
+def _check_together(
+    scope: QueryScope, conditions: Sequence[ex.Expression], is_positive: bool
+) -> None:
+    """Report what an AND under LATEST does not take."""
+    query, span = scope.query, scope.query.strategy_span
+    if not is_positive:
+        raise QueryError(
+            "an AND under STRATEGY LATEST takes no negation and no UNTIL", span, "leave them out"
+        )
+    if query.within is not None:
+        raise QueryError(
+            "an AND under STRATEGY LATEST has one match of each key, however far apart its events",
+            query.within.span,
+            "leave WITHIN out, or the strategy",
+        )
+    for condition in conditions:
+        raise QueryError(
+            "under STRATEGY LATEST nothing but keys tie the events of an AND",
+            condition.span,
+            "tie them by PARTITION BY, such as (a.entity_id, b.parent_id) AS entity",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import get_args
 
@@ -17,6 +17,7 @@ from optimizer.ir.query import (
     AggregateFunction,
     Aggregation,
     Construction,
+    EmptyGroup,
     MatchLimit,
     ReturnAlias,
     ReturnAttribute,
@@ -166,12 +167,36 @@ def _construction(scope: QueryScope, items: tuple[sx.Item, ...], limit: int | No
     order = {name: i for i, name in enumerate(taken)}
     bound.sort(key=lambda item: (order[_place(item)[0]], isinstance(item, ReturnAttribute)))
     first = None if limit is None else MatchLimit(limit, tuple(scope.components))
-    empty = tuple(
-        alias
-        for alias, component in scope.components.items()
-        if component.optional and not isinstance(component.quantifier, sx.One)
-    )
+    empty = tuple(_empty_groups(scope.query.pattern, None))
     return Construction(tuple(dict.fromkeys(bound)), first, empty_groups=empty)
+
+
+def _empty_groups(pattern: sx.Pattern, part: frozenset[str] | None) -> Iterator[EmptyGroup]:
+    """The groups that may have no event; `part` are the components of their part of an OR."""
+    match pattern:
+        case sx.Component(quantifier=sx.One()):
+            pass
+        case sx.Component(optional=True):
+            yield EmptyGroup(pattern.name, part and part - {pattern.name})
+        case sx.Operation("OR", parts):
+            for one in parts:
+                yield from _empty_groups(one, frozenset(_positive_names(one)))
+        case sx.Operation(_, parts):
+            for one in parts:
+                yield from _empty_groups(one, part)
+        case _:
+            pass
+
+
+def _positive_names(pattern: sx.Pattern) -> Iterator[str]:
+    match pattern:
+        case sx.Component():
+            yield pattern.name
+        case sx.Operation(_, parts):
+            for part in parts:
+                yield from _positive_names(part)
+        case _:
+            pass
 
 
 def with_every(items: Iterable[sx.Item], names: Iterable[str]) -> list[sx.Item]:

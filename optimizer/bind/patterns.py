@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from optimizer.bind.scope import QueryScope, some_names
@@ -14,18 +14,26 @@ from workloads.errors import QueryError
 
 def with_any_type(pattern: sx.Pattern, types: Container[str]) -> sx.Pattern:
     """The pattern with `ANY a` as components of any event; unless the stream has such a type."""
+    return changed_components(pattern, lambda component: _of_any_type(component, types))
+
+
+def changed_components(
+    pattern: sx.Pattern, change: Callable[[sx.Component], sx.Component]
+) -> sx.Pattern:
+    """The pattern with each of its components changed."""
     match pattern:
         case sx.Component():
-            return _of_any_type(pattern, types)
+            return change(pattern)
         case sx.Negation(part):
-            return replace(pattern, part=with_any_type(part, types))
+            return replace(pattern, part=changed_components(part, change))
         case sx.Operation(_, parts):
-            return replace(pattern, parts=tuple(with_any_type(part, types) for part in parts))
+            parts = tuple(changed_components(part, change) for part in parts)
+            return replace(pattern, parts=parts)
         case sx.Join(left, right):
             return replace(
                 pattern,
-                left=replace(left, component=_of_any_type(left.component, types)),
-                right=replace(right, component=_of_any_type(right.component, types)),
+                left=replace(left, component=change(left.component)),
+                right=replace(right, component=change(right.component)),
             )
 
 
@@ -33,6 +41,26 @@ def _of_any_type(component: sx.Component, types: Container[str]) -> sx.Component
     if component.type.upper() != "ANY" or component.type in types:
         return component
     return replace(component, type=ANY_TYPE, alias=component.name)
+
+
+def has_sources(query: sx.Query) -> bool:
+    """Does it name sources together with types, as in `orders.View`?"""
+    return any(component.source is not None for component in named_components(query))
+
+
+def named_components(query: sx.Query) -> Iterator[sx.Component]:
+    """All components, also those in repetitions and of events that a funnel excludes."""
+    yield from _with_repeated(query.pattern)
+    if isinstance(query.output, sx.Funnel):
+        for exclusion in query.output.exclusions:
+            yield exclusion.component
+
+
+def _with_repeated(pattern: sx.Pattern) -> Iterator[sx.Component]:
+    for component in components_of(pattern):
+        yield component
+        if component.repeated is not None:
+            yield from _with_repeated(component.repeated)
 
 
 def has_edges(pattern: sx.Pattern) -> bool:

@@ -2,7 +2,8 @@
 
 A query is added whose rows are the matches of what is repeated, for the query of the chain alone.
 In that query the chain is a group of these rows. What is asked of one repetition alone goes along;
-everything else reads fields of the rows: `b.x` is `g.b_x`.
+everything else reads fields of the rows: `b.x` is `g.b_x`. A negated chain, `!(SEQ(B b, C c))+`, is
+what it repeats, negated: where that does not occur there is no chain of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from optimizer.ir.produced import START
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError, Span
-from workloads.workload import AttributeKind, Workload
+from workloads.workload import AttributeKind, Stream, Workload
 
 _BY_ITSELF = "give it a query of its own with INTO Made, and write 'Made+ m' here"
 
@@ -55,11 +56,12 @@ def with_repetitions(
     added: list[sx.Query] = []
     errors: dict[int, list[QueryError]] = {}
     for number, query in enumerate(workload.queries):
+        query = _with_plain_negations(query)
         if not has_chain(query.pattern):
             queries.append(query)
             continue
         taken = frozenset(name for name in (*names, *query.partition_by) if name is not None)
-        wrong = list(_wrong(query))
+        wrong = list(_wrong(query, stream))
         made: list[sx.Query] = []
         if not wrong:
             try:
@@ -73,10 +75,38 @@ def with_repetitions(
     return replace(workload, queries=(*queries, *added)), errors
 
 
+# --- negated chains -------------------------------------------------------------------------------
+
+
+def _with_plain_negations(query: sx.Query) -> sx.Query:
+    """The query with what they repeat in the place of negated chains of one or more.
+
+    Not where something is asked of several repetitions: such a chain may be absent for that.
+    """
+    where = () if query.where is None else ex.walk(query.where)
+    calls = (node for node in where if isinstance(node, ex.Call))
+    asked = {alias for call in calls for alias in ex.aliases(call)}
+    return replace(query, pattern=_plain(query.pattern, asked))
+
+
+def _plain(pattern: sx.Pattern, asked: set[str]) -> sx.Pattern:
+    match pattern:
+        case sx.Negation(sx.Component(repeated=repeated) as chain) if repeated is not None:
+            names = {component.name for component in components_of(repeated)}
+            least_one = isinstance(chain.quantifier, sx.Plus) and not chain.optional
+            return replace(pattern, part=repeated) if least_one and not names & asked else pattern
+        case sx.Negation(part):
+            return replace(pattern, part=_plain(part, asked))
+        case sx.Operation(_, parts):
+            return replace(pattern, parts=tuple(_plain(part, asked) for part in parts))
+        case sx.Component() | sx.Join():
+            return pattern
+
+
 # --- what is not taken ----------------------------------------------------------------------------
 
 
-def _wrong(query: sx.Query) -> Iterator[QueryError]:
+def _wrong(query: sx.Query, stream: Stream) -> Iterator[QueryError]:
     chains = [c for c in components_of(query.pattern) if c.repeated is not None]
     span = chains[0].span
     if isinstance(query.output, sx.Funnel):
@@ -100,7 +130,7 @@ def _wrong(query: sx.Query) -> Iterator[QueryError]:
             key.span,
             _BY_ITSELF,
         )
-    yield from _misplaced(query.pattern)
+    yield from _misplaced(query.pattern, stream)
     names = set[str]()
     for chain in chains:
         yield from _wrong_chain(chain)
@@ -121,22 +151,22 @@ def _all_components(pattern: sx.Pattern) -> Iterator[sx.Component]:
             yield from _all_components(component.repeated)
 
 
-def _misplaced(pattern: sx.Pattern) -> Iterator[QueryError]:
+def _misplaced(pattern: sx.Pattern, stream: Stream) -> Iterator[QueryError]:
     match pattern:
         case sx.Negation(part):
             for chain in _chains(part):
                 yield QueryError(
                     "a chain of matches stands in a negation",
                     chain.span,
-                    "negate what is repeated: where it does not occur there is no chain of it",
+                    "negate what is repeated, or a chain of one or more of it, of which nothing is "
+                    "asked by prev() or an aggregate",
                 )
         case sx.Operation("AND", parts):
-            for chain in (chain for part in parts for chain in _chains(part)):
-                yield QueryError(
-                    "a chain of matches stands in an AND, of which no event is used twice",
-                    chain.span,
-                    _BY_ITSELF,
-                )
+            for number, part in enumerate(parts):
+                others = [c for i, p in enumerate(parts) if i != number for c in _all_components(p)]
+                for chain in _chains(part):
+                    yield from _in_conjunction(chain, others, stream)
+                yield from _misplaced(part, stream)
         case sx.Operation():
             for mark, part in pattern.marked_parts:
                 if mark is not None and _chains(part):
@@ -145,10 +175,32 @@ def _misplaced(pattern: sx.Pattern) -> Iterator[QueryError]:
                         part.span,
                         "leave it out, or name what must not be there: SEQ(A a, !N n, …)",
                     )
-                yield from _misplaced(part)
+                yield from _misplaced(part, stream)
         case sx.Component() | sx.Join():
             for chain in _chains(pattern) if isinstance(pattern, sx.Join) else ():
                 yield QueryError("a chain of matches stands in a JOIN", chain.span, _BY_ITSELF)
+
+
+def _in_conjunction(
+    chain: sx.Component, others: list[sx.Component], stream: Stream
+) -> Iterator[QueryError]:
+    """No event is used twice in an AND, which only types tell of events inside of repetitions."""
+    inside = [component.type for component in _all_components(chain) if component is not chain]
+    for other in others:
+        both = other.type in inside
+        unclear = [name for name in (other.type, *inside) if not _is_by_column(name, stream)]
+        if other.repeated is None and (both or unclear):
+            yield QueryError(
+                f"an event of the chain may be '{other.name}' too, and an AND uses none twice",
+                chain.span,
+                "let the two have different types of the type column, or " + _BY_ITSELF,
+            )
+            return
+
+
+def _is_by_column(name: str, stream: Stream) -> bool:
+    """Do events of a type differ from those of all others of which that holds?"""
+    return stream.type is not None and name.upper() != "ANY" and stream.types.get(name) is None
 
 
 def _chains(pattern: sx.Pattern) -> list[sx.Component]:
@@ -202,8 +254,8 @@ def _wrong_repeated(pattern: sx.Pattern) -> Iterator[QueryError]:
                         part.span,
                         "put it between two parts of a SEQ",
                     )
-                elif _chains(part):
-                    yield from _misplaced(part)
+                elif chains := _chains(part):
+                    yield QueryError("a chain stands in a chain", chains[0].span, _BY_ITSELF)
         case sx.Join() | sx.Negation():
             yield QueryError("a JOIN stands in a chain", pattern.span, _BY_ITSELF)
 

@@ -13,6 +13,7 @@ from optimizer.ir.produced import START, ProducedType
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import QueryError, Span, did_you_mean
+from workloads.printing import print_name
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
 MAX_SUGGESTIONS_OF_QUERY = 10
@@ -71,10 +72,12 @@ class QueryScope:
         for node in ex.walk(expression):
             match node:
                 case ex.Attribute("", name):
+                    of = some_names(f"{a}.{print_name(name)}" for a in self.components)
+                    text = "'{}'".format(name.replace("'", "''"))
                     raise QueryError(
                         f"'{name}' has no alias",
                         node.span,
-                        f"write {some_names(f'{a}.{name}' for a in self.components)}",
+                        f"write {of}; a text takes single quotes: {text}",
                     )
                 case ex.Attribute(alias, _) if alias not in self.components:
                     raise QueryError(f"unknown alias '{alias}'", node.span, self.alias_hint(alias))
@@ -167,11 +170,13 @@ class QueryScope:
                     "use it in WHERE; return the group to see its events in order",
                 )
             if node.function not in ex.GROUP_FUNCTIONS:
+                of_values = dict.fromkeys((*ex.VALUE_FUNCTIONS, *ex.JOINT_FUNCTIONS))
+                known = (*ex.GROUP_FUNCTIONS, *of_values)
                 raise QueryError(
                     f"unknown function '{node.function}'; known are "
-                    f"{', '.join(ex.GROUP_FUNCTIONS)}, over groups",
+                    f"{', '.join(ex.GROUP_FUNCTIONS)} over groups, and {', '.join(of_values)}",
                     node.span,
-                    did_you_mean(node.function, ex.GROUP_FUNCTIONS, alike=0.75)
+                    did_you_mean(node.function, known, alike=0.75)
                     or "write arithmetic of these, or a column with that value into the events",
                 )
             argument = node.argument

@@ -28,6 +28,7 @@ from optimizer.cost.substrings import (
     Changes,
     SoughtSequence,
     Word,
+    arrivals_of,
     changes,
     explored,
     value_changes,
@@ -49,7 +50,7 @@ from optimizer.ir.pattern import (
     positive_events,
     walk,
 )
-from optimizer.ir.query import Query, Window, followed_runs
+from optimizer.ir.query import Query, Window
 from optimizer.statistics.statistics import Statistics
 from workloads.syntax import Plus
 
@@ -88,7 +89,7 @@ class CountedQueries:
         for query in self.queries:
             span = query.window, query.slide
             if span not in known:
-                known[span] = Arrivals(self.statistics, query.key, *span)
+                known[span] = arrivals_of(self.statistics, query.key, *span)
             found.append(known[span])
         return found
 
@@ -268,12 +269,10 @@ class CountedQueries:
 
 
 def product(group: CountedQueries) -> Operations:
-    """The sliding product: of runs, of queries whose events can be taken back, of all others."""
-    runs = followed_runs(group.queries, group.choices, group.statistics.ties)
+    """The sliding product: of queries whose events can be taken back, and of all others."""
     plain = [q for q in range(len(group.queries)) if _is_reversible(group, q)]
-    others = sorted(set(range(len(group.queries))) - {*plain, *runs})
+    others = sorted(set(range(len(group.queries))) - set(plain))
     found = group.common() + Operations(product_rows=float(group.rows.sum()))
-    found += Operations(reversible_adds=group.spoken * len(runs))
     if plain:
         found += _reversible(group, plain)
     for some in group.widths(others):

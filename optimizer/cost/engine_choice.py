@@ -45,6 +45,8 @@ _SAID = {
     "fold_values": "folding columns",
     "fold_panes": "putting windows together from panes",
     "fold_rows": "writing results",
+    "run_events": "visiting events",
+    "run_steps": "following runs",
     "tree_events": "visiting events once for each tree",
     "tree_nodes": "finding the prefixes that an event extends",
     "tree_laden": "carrying values or floating-point counts",

@@ -70,6 +70,7 @@ def word_of(choice: Pattern, output: Aggregation | None = None) -> Word | None:
     return Word(tuple(symbols), tuple(gaps), tuple(sorted(values)))
 
 
+@lru_cache(maxsize=16_384)  # a planner asks for each query again and again
 def words_of(query: Query) -> tuple[Word, ...] | None:
     """A query's alternatives as words, or None where one of them is none."""
     output = query.output if isinstance(query.output, Aggregation) else None
@@ -115,12 +116,16 @@ def _sum(a: Mapping[Symbol, float], b: Mapping[Symbol, float]) -> dict[Symbol, f
 
 def changes(words: Iterable[Word]) -> Changes:
     """What events do to the counters of these words, where equal pieces are one counter."""
-    distinct = list(dict.fromkeys((word.symbols, word.gaps) for word in words))
+    return _changes_of(tuple(dict.fromkeys((word.symbols, word.gaps) for word in words)))
+
+
+@lru_cache(maxsize=256)  # a group's are asked for by each engine, and again where it grows
+def _changes_of(words: tuple[tuple[tuple[Symbol, ...], tuple[Symbols, ...]], ...]) -> Changes:
     rows = [
         [(gaps[i], symbol, gaps[i + 1], False) for i, symbol in enumerate(symbols)]
-        for symbols, gaps in distinct
+        for symbols, gaps in words
     ]
-    return _stretches(rows) + _cleared(distinct)
+    return _stretches(rows) + _cleared(words)
 
 
 def value_changes(words: Iterable[Word]) -> Changes:
@@ -454,6 +459,17 @@ class Arrivals:
 
     def chances(self, words: Sequence[SoughtSequence]) -> NDArray[np.float64]:
         """For each sequence the chance that a window holds a match; per trigger, one that ends."""
+        known = self._chances
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        if new:
+            known.update(zip(new, self._new_chances(new).tolist(), strict=True))
+        return np.array([known[word] for word in words])
+
+    @cached_property
+    def _chances(self) -> dict[SoughtSequence, float]:
+        return {}
+
+    def _new_chances(self, words: Sequence[SoughtSequence]) -> NDArray[np.float64]:
         found = np.zeros(len(words))
         by_length: dict[int, list[int]] = {}
         for i, word in enumerate(words):
@@ -500,6 +516,14 @@ class Arrivals:
             steps[left, left + 1] += to_lose
             steps[left, left] -= to_find + to_lose
         return steps
+
+
+@lru_cache(maxsize=64)  # groups of queries ask for the same again and again
+def arrivals_of(
+    statistics: Statistics, key: tuple[str, ...], window: Window, slide: int | None
+) -> Arrivals:
+    """A stream as queries see it, with what was worked out of it before."""
+    return Arrivals(statistics, key, window, slide)
 
 
 def _any(expected: float) -> float:

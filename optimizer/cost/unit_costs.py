@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from operator import add, attrgetter, mul
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import add, mul
+from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
 from optimizer.ir.pattern import GroupWithout, Quantifier
@@ -18,15 +18,14 @@ from workloads.syntax import (
     Plus,
 )
 
-VERSION = 3
+VERSION = 4
 
 
 class UnitCostsError(SheafError):
     """A document that holds no unit costs; says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(NamedTuple):
     """How often each kind of operation happens in a second of stream."""
 
     # Common to all: events of the stream, and those that a query speaks of, made into letters.
@@ -59,6 +58,9 @@ class Operations:
     fold_values: float = 0.0  # of its attributes
     fold_panes: float = 0.0  # that the windows of a query go over
     fold_rows: float = 0.0  # numbers of result rows
+    # Runs of events without gaps, all followed at once (kernels/runs/cpu.py).
+    run_events: float = 0.0
+    run_steps: float = 0.0  # beginnings of runs that an event completes
     # Prefix counters for every active START (kernels/prefixes/cpu.py).
     tree_events: float = 0.0  # looked at, once by each tree
     tree_nodes: float = 0.0  # that an event extends or clears
@@ -118,15 +120,15 @@ class Operations:
     sunk_matches: float = 0.0
     sunk_values: float = 0.0  # of match rows
 
-    def __add__(self, other: Operations) -> Operations:
-        return Operations(*map(add, _numbers(self), _numbers(other)))
+    def __add__(self, other: Operations) -> Operations:  # type: ignore[override]
+        return Operations._make(map(add, self, other))
 
     def times(self, factor: float) -> Operations:
         """All of them so many times."""
-        return Operations(*(factor * number for number in _numbers(self)))
+        return Operations._make([factor * number for number in self])
 
 
-NAMES = tuple(field.name for field in fields(Operations))
+NAMES = Operations._fields
 STAGES = NAMES[NAMES.index("node_rows") :]  # what whole runs do besides counting and joining
 DEFAULT_SOURCE = "defaults"
 
@@ -145,7 +147,7 @@ class UnitCosts:
 
     def to_document(self) -> dict[str, Any]:
         """Plain values, `version` first."""
-        return {"version": VERSION, "source": self.source, "nanoseconds": asdict(self.each)}
+        return {"version": VERSION, "source": self.source, "nanoseconds": self.each._asdict()}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> UnitCosts:
@@ -201,6 +203,8 @@ DEFAULTS = UnitCosts(
         fold_values=5.0,
         fold_panes=8.0,
         fold_rows=45.0,
+        run_events=10.0,
+        run_steps=8.0,
         tree_events=27.8,
         tree_nodes=20.9,
         tree_laden=78.6,
@@ -257,10 +261,7 @@ DEFAULTS = UnitCosts(
 
 def nanoseconds(operations: Operations, unit_costs: UnitCosts) -> float:
     """What operations take: in a second of stream, nanoseconds of one core."""
-    return math.fsum(map(mul, _numbers(operations), _numbers(unit_costs.each)))
-
-
-_numbers: Callable[[Operations], tuple[float, ...]] = attrgetter(*NAMES)
+    return math.fsum(map(mul, operations, unit_costs.each))
 
 
 MAX_CHOICES = 64  # of E+: more than 2^64 groups are as good as never finished

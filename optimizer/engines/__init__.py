@@ -22,6 +22,7 @@ from optimizer.engines import (
     pretree,
     product,
     rowpattern,
+    runs,
     selection,
     sem,
     situations,
@@ -45,7 +46,7 @@ def _passing(*modules: PassEngine) -> tuple[PassEngine, ...]:
 
 
 # Of equal costs, the first one is taken.
-COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds, fenwick)
+COUNTING = _counting(product, aseq, pretree, chopconnect, sem, panes, folds, fenwick, runs)
 CONSTRUCTING = _constructing(trees, deferred_trees, stepwise, compact)
 # The first that takes a query runs it.
 PASSING = _passing(latest, joins, funnels, frames, rowpattern, situations, selection)

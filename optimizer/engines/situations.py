@@ -26,7 +26,7 @@ MEANING = (
     "their starts and ends, and patterns that several queries have are joined once."
 )
 PHRASES: tuple[str, ...] = (LABEL, "deriving situations")
-DEVICES: tuple[Device, ...] = ("cpu",)
+DEVICES: tuple[Device, ...] = ("cpu", "opencl")
 
 _EVENT_NANOSECONDS = 3.0  # an event that is looked at for one definition
 _STEP_NANOSECONDS = 60.0  # a situation that is tried in a join

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from optimizer.engines import label
 from optimizer.explain.shapes import COLOURS
 from optimizer.explain.text import amount, cpu, unquoted
 from optimizer.plan.groups import CountingGroup, Group
@@ -39,7 +41,8 @@ class DrawnFragment:
     """A piece as it is drawn: `queries` lead through it, `piece.queries` all contain it.
 
     `inner` are the smaller pieces of its block, by number, that it is made of; `flows` is what it
-    reads besides. `level` is 0 for a piece without smaller ones.
+    reads besides. `level` is 0 for a piece without smaller ones. `window` is that of its queries,
+    where it tells pieces of a block apart.
     """
 
     id: str
@@ -50,6 +53,7 @@ class DrawnFragment:
     inner: tuple[int, ...] = ()
     level: int = 0
     colour: str = COLOURS[0]
+    window: str = ""
 
     @property
     def label(self) -> str:
@@ -61,7 +65,8 @@ class DrawnFragment:
 class DrawnQuery:
     """A query: `parts` are pieces of its block, by number, and `own` is what it reads besides.
 
-    `through` are its parts and the pieces that these are made of.
+    `through` are its parts and the pieces that these are made of; `hidden` is the number of pieces
+    that it shares and that are not drawn.
     """
 
     name: str
@@ -72,6 +77,7 @@ class DrawnQuery:
     through: tuple[int, ...]
     own: tuple[Flow, ...]
     reads: tuple[Flow, ...]
+    hidden: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ def some(names: Sequence[str]) -> str:
 def about_piece(shown: DrawnFragment, unit: str) -> str:
     """What a piece is, who shares it, what that saves and why, in lines."""
     piece = shown.piece
-    lines = [shown.label, f"computed once ({shown.engine}) for {some(piece.queries)}"]
+    lines = [shown.label, f"computed once ({label(shown.engine)}) for {some(piece.queries)}"]
     if through := [name for name in piece.queries if name not in shown.queries]:
         lines.append(f"{some(through)}: drawn through other pieces")
     if piece.benefit is not None:
@@ -178,6 +184,9 @@ def about_query(query: DrawnQuery, block: Block) -> str:
         shown = block.pieces[number]
         others = [name for name in shown.piece.queries if name != query.name]
         lines.append(f"shares {shown.label} with {some(others)}")
+    if query.hidden:
+        pieces = "1 piece" if query.hidden == 1 else f"{query.hidden:,} pieces"
+        lines.append(f"shares {pieces} not drawn here; click to see all")
     return "\n".join(lines)
 
 
@@ -197,6 +206,12 @@ def _block(
     else:
         covered = _largest(pieces, most)
     shown = _fragments(covered, group, number, types)
+    hidden = Counter(
+        name
+        for piece in pieces
+        if not any(piece is each.piece for each in shown)
+        for name in piece.queries
+    )
     drawn = []
     for output in outputs:
         detail = output.detail
@@ -210,13 +225,20 @@ def _block(
             left = {f for step in rest for f in flows(step, types)}
             shared = {f for n in through for f in shown[n].flows}
             own = tuple(flow for flow in reads if flow in left or flow not in shared)
-        how = _how(group, detail)
+        how = _how(group, _window(detail))
         drawn.append(
-            DrawnQuery(name, pattern, how, detail["rows"], parts, tuple(through), own, reads)
+            DrawnQuery(
+                name, pattern, how, detail["rows"], parts, tuple(through), own, reads, hidden[name]
+            )
         )
-    title = f"{len(drawn):,} queries together: {drawn[0].how}" if len(drawn) > 1 else ""
-    if title and group.cost is not None and group.cost.separate > group.cost.shared:
-        title += f" in place of {cpu(group.cost.separate)}"
+    windows = {output.detail["query"]: _window(output.detail) for output in outputs}
+    if len(set(windows.values())) > 1:
+        shown = tuple(_of_window(piece, windows) for piece in shown)
+    title = ""
+    if len(drawn) > 1:
+        title = f"{len(drawn):,} queries together: {_how(group, *set(windows.values()))}"
+        if group.cost is not None and group.cost.separate > group.cost.shared:
+            title += f" in place of {cpu(group.cost.separate)}"
     if len(shown) < len(pieces):
         title += f"; {len(shown):,} of {len(pieces):,} shared pieces are drawn"
     return Block(partition, title, tuple(drawn), shown)
@@ -291,10 +313,23 @@ def _titled(block: Block) -> Block:
     return replace(block, title=f"{len(block.queries):,} queries, each alone: {engine}")
 
 
-def _how(group: Group, detail: Mapping[str, Any]) -> str:
-    slide = f" every {detail['slide']}" if "slide" in detail else ""
+def _how(group: Group, *windows: str) -> str:
+    """What runs a group, over which window or how many of them, and at what cost."""
+    window = windows[0] if len(windows) == 1 else f"{len(windows):,} windows"
     cost = f", {cpu(group.cost.shared)}" if group.cost is not None else ""
-    return f"{group.engine}, {detail['window']}{slide}{cost}"
+    return f"{label(group.engine)}, {window}{cost}"
+
+
+def _window(detail: Mapping[str, Any]) -> str:
+    """The window of a query, and its slide."""
+    window: str = detail["window"]
+    return f"{window} every {detail['slide']}" if "slide" in detail else window
+
+
+def _of_window(piece: DrawnFragment, windows: Mapping[str, str]) -> DrawnFragment:
+    """A piece with the window of its queries, where that is one."""
+    found = {windows[name] for name in piece.piece.queries}
+    return replace(piece, window=found.pop()) if len(found) == 1 else piece
 
 
 def flows(step: str, types: Iterable[str]) -> list[Flow]:

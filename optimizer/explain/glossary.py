@@ -202,6 +202,13 @@ TERMS = (
         "writing rows. Each has a cost, and takes and gives rows.",
     ),
     Term(
+        "access",
+        "access",
+        RUNNING,
+        "How stored events are read: all of them, or by statistics and indexes only the row groups "
+        "of files that can matter to a query. The results are the same.",
+    ),
+    Term(
         "watermark",
         "watermark",
         RUNNING,

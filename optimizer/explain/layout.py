@@ -150,8 +150,9 @@ def ends(placed: PlacedBlock) -> Iterator[tuple[Flow, Point, int | DrawnQuery]]:
 
 
 def piece_label(shown: DrawnFragment) -> str:
-    """What stands in a piece's box: its steps, and how many queries have them."""
-    return f"{shortened(shown.label, LONGEST_PIECE)} ×{len(shown.piece.queries):,}"
+    """What stands in a piece's box: its steps, their window, and how many queries have them."""
+    window = f", {shown.window}" if shown.window else ""
+    return f"{shortened(shown.label, LONGEST_PIECE)}{window} ×{len(shown.piece.queries):,}"
 
 
 def pattern_label(query: DrawnQuery) -> str:

@@ -38,7 +38,8 @@ SMALL_PILL = 16
 SMALL_ROW = 19
 MARK = 8  # pixels, of the square that stands for a piece
 LONGEST_NAME = 40  # characters
-UNSHARED = "nothing of this is shared"
+UNSHARED = "nothing is shared"
+HIDDEN = "pieces not drawn"
 
 
 class Overview:
@@ -50,7 +51,7 @@ class Overview:
         queries = [query for block in blocks for query in block.queries]
         self.width: float = NARROW if len(queries) <= FEW_QUERIES else WIDE
         labels = [piece_label(piece) for block in blocks for piece in block.pieces]
-        rest = [UNSHARED] if labels else []
+        rest = [UNSHARED, HIDDEN] if labels else []
         widest = width_of([*labels, *rest], SMALL) + MARK if labels else 0.0
         self.query_x = MARGIN + PADDING + (widest + GAP if labels else 0.0)
         self.piece_width = widest
@@ -105,7 +106,7 @@ class Overview:
         if heading:
             self.lines.append(text(MARGIN, top - 6, heading, "quiet"))
         self.lines.append(rectangle(panel, "panel", 8))
-        title = text(MARGIN + PADDING, top + LINE, block.title, "quiet")
+        title = text(MARGIN + PADDING, top + LINE, block.title, "quiet") + self._marks(block, top)
         names = [query.name for query in block.queries]
         self.lines.append(f'<g class="title"{about_queries(names)}>{title}</g>')
         self.lines.append('<g class="inside">')
@@ -113,21 +114,30 @@ class Overview:
         self.lines.append("</g></g>")
         return bottom + GAP
 
+    def _marks(self, block: Block, top: float) -> str:
+        """The marks of all pieces of a block behind its title, where a fold leaves them to see."""
+        x = MARGIN + PADDING + width_of([f"▾ {block.title}"]) + PADDING
+        room = int((self.width - MARGIN - PADDING - x) / (MARK + 3))
+        ranks = range(min(len(block.pieces), max(room, 0)))
+        return "".join(_mark(rank, x + rank * (MARK + 3), top + LINE - 12) for rank in ranks)
+
     def _bands(self, block: Block, y: float) -> Iterator[tuple[float, str]]:
         """Each piece with its queries, and those without any; the lower ends of their shapes."""
         order = sorted(range(len(block.pieces)), key=lambda n: -len(block.pieces[n].piece.queries))
-        bands: dict[int | None, list[DrawnQuery]] = {n: [] for n in order} | {None: []}
+        places: list[int | str] = [*order, HIDDEN, UNSHARED]
+        bands: dict[int | str, list[DrawnQuery]] = {place: [] for place in places}
         for query in block.queries:
-            bands[next((n for n in order if n in query.through), None)].append(query)
+            rest = HIDDEN if query.hidden else UNSHARED
+            bands[next((n for n in order if n in query.through), rest)].append(query)
         self.rank = {number: place for place, number in enumerate(order)}
         for number, queries in bands.items():
-            if number is None and not queries:
-                continue
-            if number is not None:
+            if isinstance(number, int):
                 yield y + SMALL_ROW, self._piece(block, number, y, not queries)
+            elif not queries:
+                continue
             elif block.pieces:
                 left, baseline = MARGIN + 2 * PADDING, y + SMALL_PILL / 2 + 3.5
-                yield y + SMALL_ROW, text(left, baseline, UNSHARED, "small quiet")
+                yield y + SMALL_ROW, text(left, baseline, number, "small quiet")
             x = self.query_x
             for query in queries:
                 label = shortened(query.name, LONGEST_NAME)

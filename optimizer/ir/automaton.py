@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from optimizer.ir.aggregates import aggregated_values
@@ -36,6 +36,7 @@ from optimizer.ir.pattern import (
     in_sequence,
     positive_events,
     walk,
+    word_of,
 )
 from optimizer.ir.query import Aggregation, Query
 from workloads.errors import UnsupportedError
@@ -244,7 +245,9 @@ class Machine:
 
     def __init__(self, pattern: Pattern) -> None:
         self.watched: list[tuple[str, Tracker]] = []  # kind ("gate", "tail", "whole") and tracker
-        self._root = self._node(pattern)
+        self._pattern = pattern
+        self.word = word_of(pattern)  # its symbols, if it is a sequence of single events
+        assert self.word or self._root  # few ask for words' states; others tell what is watched
         self.symbols: Symbols = frozenset(e.symbol for e in events(pattern))
         # Symbols of negations: only these change a state that no event is used for.
         self.watched_symbols: Symbols = frozenset(
@@ -255,9 +258,17 @@ class Machine:
             isinstance(e.quantifier, Plus | GroupWithout) for e in positive_events(pattern)
         )
         self.has_conjunction = any(isinstance(node, And) for node in walk(pattern))
-        self.start = Position(
-            self._root.start,
-            tuple(None if kind == "tail" else t.start for kind, t in self.watched),
+
+    @cached_property
+    def _root(self) -> _Node:
+        return self._node(self._pattern)
+
+    @cached_property
+    def start(self) -> Position:
+        """Where a match begins."""
+        root = self._root  # which makes what is watched
+        return Position(
+            root.start, tuple(None if k == "tail" else t.start for k, t in self.watched)
         )
 
     def steps(self, state: Position, symbols: Symbols, present: Symbols) -> Iterator[MachineStep]:
@@ -351,7 +362,7 @@ class Tracker:
     def __init__(self, pattern: Pattern) -> None:
         self._machines = [Machine(choice) for choice in alternatives(pattern)]
         if any(machine.has_conjunction for machine in self._machines):
-            self._check_conjunctions(pattern)
+            raise UncountableError(_UNPAIRED)
         self.start: MachineState = frozenset((i, m.start) for i, m in enumerate(self._machines))
 
     def step(self, states: MachineState, present: Symbols) -> MachineState | None:
@@ -371,17 +382,13 @@ class Tracker:
         """Does the negated pattern occur, if its region closes now?"""
         return any(self._machines[i].is_final(state) for i, state in states)  # type: ignore[attr-defined]
 
-    def _check_conjunctions(self, pattern: Pattern) -> None:
-        raise UncountableError(
-            "a negated AND may be completed by simultaneous events, which a tracker does not pair"
-        )
-
 
 class _Unwatched:
     """A negation that is not looked at, told apart from one that has surely occurred."""
 
 
 _UNWATCHED = _Unwatched()
+_UNPAIRED = "a negated AND may be completed by simultaneous events, which a tracker does not pair"
 
 
 def _plain(watched: Iterable[MachineState | None]) -> tuple[MachineState, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.ir.pattern import Event, Neg, Pattern, Seq
+from optimizer.ir.pattern import And, Event, Neg, Pattern, Seq
 from optimizer.ir.query import Query
 from workloads.expressions import Expression, aliases
 
@@ -19,11 +19,15 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class LatestParts:
-    """The stages of a sequence in order, what must be absent around them, and what ends it."""
+    """The stages of a sequence in order, what must be absent around them, and what ends it.
+
+    Of an AND the stages are `together`: each key has one match, that which is complete first.
+    """
 
     stages: tuple[Event, ...]
-    absences: tuple[Absence, ...]
-    until: Event | None
+    absences: tuple[Absence, ...] = ()
+    until: Event | None = None
+    together: bool = False
 
 
 def conditions_by_stage(query: Query) -> dict[int, list[Expression]]:
@@ -40,7 +44,7 @@ def latest_parts(pattern: Pattern) -> LatestParts:
     stages: list[Event] = []
     absences: list[Absence] = []
     until: Event | None = None
-    for part in pattern.parts if isinstance(pattern, Seq) else (pattern,):
+    for part in pattern.parts if isinstance(pattern, Seq | And) else (pattern,):
         match part:
             case Event():
                 stages.append(part)
@@ -50,4 +54,4 @@ def latest_parts(pattern: Pattern) -> LatestParts:
                 absences.append(Absence(event, len(stages)))
             case _:
                 raise AssertionError(f"no part of a sequence of single events: {part}")
-    return LatestParts(tuple(stages), tuple(absences), until)
+    return LatestParts(tuple(stages), tuple(absences), until, isinstance(pattern, And))

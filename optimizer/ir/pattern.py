@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import TypeAlias
 
 from workloads.errors import TooLargeError
-from workloads.expressions import Expression, attributes
+from workloads.expressions import Expression, Logical, attributes
 from workloads.printing import print_component, print_expression
 from workloads.syntax import ONE, All, Exactly, One, Plus
 
@@ -64,7 +64,11 @@ class Symbol(_Kept):
 @lru_cache(1 << 14)
 def _symbol_text(symbol: Symbol) -> str:
     """What statistics and operators are known by: a plan of many rules asks for it often."""
-    inner = " AND ".join(print_expression(p) for p in symbol.predicates)
+    texts = [print_expression(p) for p in symbol.predicates]
+    if len(texts) > 1:
+        looser = (isinstance(p, Logical) and p.operator == "OR" for p in symbol.predicates)
+        texts = [f"({t})" if loose else t for t, loose in zip(texts, looser, strict=True)]
+    inner = " AND ".join(texts)
     return f"{symbol.type}[{inner}]" if inner else symbol.type
 
 
@@ -230,6 +234,11 @@ def positive_events(pattern: Pattern) -> Iterator[Event]:
         found = tuple(_positive_events(pattern))
         object.__setattr__(pattern, "_positive", found)
         return iter(found)
+
+
+def bound_names(pattern: Pattern) -> frozenset[str]:
+    """The aliases of the components that a match binds."""
+    return frozenset(event.alias for event in positive_events(pattern))
 
 
 def _positive_events(pattern: Pattern) -> Iterator[Event]:
@@ -560,7 +569,6 @@ def _aliases(pattern: Pattern) -> frozenset[str]:
 
 
 Run: TypeAlias = tuple[Symbol, ...]
-MOST_EVENTS = 63  # of a run: its places are followed as bits of a word
 
 
 def run_of(choices: Sequence[Pattern]) -> Run | None:
@@ -570,7 +578,7 @@ def run_of(choices: Sequence[Pattern]) -> Run | None:
     parts = choices[0].parts
     found = [part for part in parts[::2] if isinstance(part, Event)]
     gaps = [part for part in parts[1::2] if isinstance(part, Neg) and _is_any(part.part)]
-    if len(found) + len(gaps) != len(parts) or not 1 < len(found) <= MOST_EVENTS:
+    if len(found) + len(gaps) != len(parts) or len(found) < 2:
         return None
     single = all(event.quantifier == ONE and not event.optional for event in found)
     return tuple(event.symbol for event in found) if single and len(gaps) < len(found) else None
@@ -578,3 +586,12 @@ def run_of(choices: Sequence[Pattern]) -> Run | None:
 
 def _is_any(pattern: Pattern) -> bool:
     return isinstance(pattern, Event) and pattern.symbol == ANY and pattern.quantifier == ONE
+
+
+def word_of(choice: Pattern) -> tuple[Symbol, ...] | None:
+    """The symbols of a sequence of single events, between which nothing is negated; else None."""
+    parts = choice.parts if isinstance(choice, Seq) else (choice,)
+    for part in parts:
+        if not isinstance(part, Event) or part.optional or part.quantifier != ONE:
+            return None
+    return tuple(part.symbol for part in parts if isinstance(part, Event))

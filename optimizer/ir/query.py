@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from typing import Literal as OneOf
@@ -10,12 +10,13 @@ from typing import Literal as OneOf
 from optimizer.ir.funnels import FunnelClause
 from optimizer.ir.keys import AddedKey, ComponentKey, GroupKey, key_name
 from optimizer.ir.pattern import (
+    Event,
     Pattern,
     Proj,
+    Symbol,
     alternatives,
     events,
     has_optional,
-    run_of,
     waits,
     walk,
 )
@@ -23,7 +24,6 @@ from optimizer.ir.recognition import Recognition
 from optimizer.ir.situations import Temporal
 from workloads.errors import TooLargeError, UnsupportedError
 from workloads.expressions import Call, Expression, aliases
-from workloads.expressions import walk as walk_expression
 from workloads.imported_rules import RefusedRule
 from workloads.syntax import Kept, Strategy
 from workloads.workload import NO_STATISTICS, Statistics, Stream
@@ -172,6 +172,23 @@ class MatchLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class EmptyGroup:
+    """A group that is a list without events where it is absent.
+
+    In a part of an `OR` that is so where the part matched: where one of the components `beside` it
+    there is bound.
+    """
+
+    alias: str
+    beside: frozenset[str] | None = None
+
+    def is_empty(self, bound: Set[str]) -> bool:
+        """Is it a list without events in a match that binds these components?"""
+        matched = self.beside is None or not self.beside.isdisjoint(bound)
+        return matched and self.alias not in bound
+
+
+@dataclass(frozen=True, slots=True)
 class Construction:
     """What a detection query gives for each match."""
 
@@ -179,7 +196,7 @@ class Construction:
     limit: MatchLimit | None = None
     suppress: int | None = None  # nanoseconds behind a match in which others of its key are not
     keep: tuple[Kept, ...] = ()  # of all matches, in the order in which they come
-    empty_groups: tuple[str, ...] = ()  # aliases of groups that are a list where they are absent
+    empty_groups: tuple[EmptyGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +299,15 @@ class Query:
     def added_columns(self) -> tuple[str, ...]:
         """The columns by which its events are parted besides its key."""
         return tuple(key.added_column for key in self.added_keys)
+
+    def passed_over(self, event: Event) -> Event:
+        """A component as it is when no event that it could take may be left out.
+
+        Its events are then those of all groups: aggregates are split by which of them was taken.
+        """
+        asked = {key.membership for key in self.groups}
+        left = tuple(p for p in event.symbol.predicates if p not in asked)
+        return replace(event, symbol=Symbol(event.symbol.type, left))
 
     @property
     def is_triggered(self) -> bool:
@@ -476,8 +502,8 @@ def unbounded_reason(query: Query) -> str:
         )
     if picks_matches(query):
         return (
-            "which of its matches SUPPRESS and KEEP give depends on all matches before; leave them "
-            "out, or run it over stored events, with 'sheaf run'"
+            "which of its matches KEEP gives depends on all matches; leave it out, or run it over "
+            "stored events, with 'sheaf run'"
         )
     if query.window.is_endless:
         return (
@@ -495,23 +521,3 @@ def unbounded_reason(query: Query) -> str:
         "its window is counted in events, and a match in it is certain only when further events "
         "have come, which may be never; use a window in time"
     )
-
-
-def followed_runs(
-    queries: Sequence[Query], choices: Sequence[Sequence[Pattern]], ties: float | None
-) -> list[int]:
-    """The numbers of the queries that the product counts by following runs at their triggers.
-
-    There are none where events are tied, and none that ask for values.
-    """
-    found = []
-    for number, query in enumerate(queries if not ties else ()):
-        output = query.output
-        if not isinstance(output, Aggregation) or not query.is_triggered:
-            continue
-        asked = [item.operand for item in output.items]
-        having = () if output.having is None else walk_expression(output.having)
-        asked += [node.argument for node in having if isinstance(node, Call)]
-        if not any(asked) and run_of(choices[number]) is not None:
-            found.append(number)
-    return found

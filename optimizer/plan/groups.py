@@ -129,7 +129,11 @@ def cost_document(cost: Cost) -> dict[str, Any]:
 
 
 def group_document(group: Group) -> dict[str, Any]:
-    """A group as plain values; the tree of a single query stands by itself, as `tree`."""
+    """A group as plain values: with `segments`, or with `tree`.
+
+    That is the tree of its query, a map of trees by query where it has several, and empty where it
+    needs none.
+    """
     plain: dict[str, Any] = {
         "queries": group.queries,
         "engine": group.engine,
@@ -144,13 +148,12 @@ def group_document(group: Group) -> dict[str, Any]:
         case StepwiseGroup():
             plain["tree"] = group.tree or {}
         case PassGroup():
+            plain["tree"] = {}
             if group.shared:
                 plain["shared"] = [dict(places) for places in group.shared]
         case TreeGroup() | DeferredGroup():
-            if len(group.queries) == 1:
-                plain["tree"] = group.trees[group.queries[0]]
-            else:
-                plain["trees"] = dict(group.trees)
+            single = len(group.queries) == 1
+            plain["tree"] = group.trees[group.queries[0]] if single else dict(group.trees)
     return plain
 
 
@@ -167,8 +170,10 @@ def group_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     plain = dict(document)
     kind = group_type(document)
     if kind in (TreeGroup, DeferredGroup) and "tree" in plain:
-        queries = plain.get("queries") or [None]
-        plain["trees"] = {queries[0]: plain.pop("tree")}
+        queries, tree = plain.get("queries") or [None], plain.pop("tree")
+        plain["trees"] = {queries[0]: tree} if len(queries) == 1 else tree
     if issubclass(kind, StepwiseGroup) and not plain.get("tree"):
         plain["tree"] = None
+    if kind is PassGroup:
+        plain.pop("tree", None)
     return plain

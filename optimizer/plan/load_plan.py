@@ -127,11 +127,14 @@ class _Edit:
         if group_type(group) is PassGroup:
             return group
         constructs = group["engine"] in {each.NAME for each in CONSTRUCTING}
-        if constructs and "tree" not in group and "trees" not in group:
+        if constructs and "tree" not in group:
             if issubclass(group_type(group), StepwiseGroup):
                 return {**group, "tree": {}}
             refused = [engine_ for name in names if (engine_ := self._refused(group, name))]
-            return group if refused else {**group, "trees": {n: self._tree(n) for n in names}}
+            if refused:
+                return group
+            trees = {name: self._tree(name) for name in names}
+            return {**group, "tree": trees[names[0]] if len(names) == 1 else trees}
         if not constructs and not ("segments" in group and "uses" in group):
             words = [self._word(self.query(name)) for name in names]
             segments = list(dict.fromkeys(words))

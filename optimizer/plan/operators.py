@@ -20,11 +20,7 @@ from optimizer.ir.pattern import (
 from optimizer.ir.query import (
     Aggregation,
     BoundWorkload,
-    Funnel,
     Query,
-    ReturnAttribute,
-    ReturnEvents,
-    SituationPattern,
     is_funnel,
     picks_matches,
 )
@@ -43,12 +39,14 @@ from optimizer.plan.plan import (
     SINGLE,
     SLICES,
     Operator,
+    OperatorKind,
     OperatorState,
     Partitioning,
     identity,
     state_of,
 )
 from optimizer.plan.window_texts import (
+    given_items,
     made_of_rows,
     print_picks,
     print_window,
@@ -158,6 +156,14 @@ class Graph:
         """The id of an operator, which the plan has from now on."""
         self.operators.setdefault(operator.id, operator)
         return operator.id
+
+    def another(self, kind: OperatorKind, content: Any, inputs: Sequence[str]) -> str:
+        """The id of one more operator, also where another group does the same by itself."""
+        found, same = identity(kind, content, inputs), 0
+        while found in self.operators:
+            same += 1
+            found = identity(kind, [content, same], inputs)
+        return found
 
     @property
     def _mark(self) -> list[str]:
@@ -316,7 +322,7 @@ class Graph:
         detail: dict[str, Any] = {
             "query": query.name,
             "pattern": shown_pattern(query),
-            "gives": _gives(query),
+            "gives": given_items(query),
             "rows": "aggregates" if is_aggregate else "matches",
             "symbols": list(dict.fromkeys(str(event.symbol) for event in events(query.pattern))),
             "reads": list(dict.fromkeys(read_symbols(query.pattern))),
@@ -387,27 +393,6 @@ def window_state(query: Query, what: str) -> OperatorState:
         stages = sum(1 for _ in positive_events(query.pattern))
         return OperatorState("events", stages * (stages - 1) // 2)
     return state_of(query.window, what)
-
-
-def _gives(query: Query) -> list[str]:
-    """What stands in the rows of a query."""
-    if isinstance(query.output, Funnel):
-        return list(query.output.funnel.texts())
-    if isinstance(query.output, Aggregation):
-        return [item.text for item in query.output.items]
-    found = []
-    if isinstance(query.output, SituationPattern):
-        found += query.output.temporal.edges()
-    for item in query.output.items:
-        if isinstance(item, ReturnAttribute):
-            found.append(f"{item.alias}.{item.attribute}")
-        else:
-            value = getattr(item, "value", None)
-            text = getattr(item, "alias", "") if value is None else print_expression(value)
-            if isinstance(item, ReturnEvents):
-                text = f"[{', '.join(item.aliases)}]"
-            found.append(f"{text} AS {item.name}" if item.name else text)
-    return found
 
 
 COUNTS = {"end": "time", "count": "count"}
@@ -502,7 +487,7 @@ def count(graph: Graph, group: CountingGroup, queries: Sequence[Query]) -> Outpu
     rows = counting.rows
     engine = graph.add(
         Operator(
-            identity("counter", content, inputs),
+            graph.another("counter", content, inputs),
             "counter",
             inputs,
             {"engine": group.engine, "device": group.device, "queries": list(group.queries)},

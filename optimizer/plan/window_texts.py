@@ -1,4 +1,4 @@
-"""Patterns and windows of queries as plans show them."""
+"""Patterns and windows of queries, and what they give, as plans show them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from optimizer.ir.funnels import FunnelClause
 from optimizer.ir.pattern import Event, Neg, Pattern, Seq, events, parts_of, print_pattern
 from optimizer.ir.query import (
+    Aggregation,
     Construction,
     Funnel,
     Query,
+    ReturnAttribute,
+    ReturnEvents,
     RowPattern,
     SituationPattern,
     Window,
     is_edge,
     is_inner,
 )
-from workloads.printing import print_kept, print_strictness
+from workloads.printing import print_expression, print_kept, print_strictness
 from workloads.sql.rowpattern import print_row_pattern
 from workloads.workload import print_nanoseconds
 
@@ -94,6 +97,27 @@ def print_picks(query: Query) -> str:
     found += [] if output.suppress is None else [f"SUPPRESS {print_nanoseconds(output.suppress)}"]
     found += [f"KEEP {print_kept(output.keep)}"] if output.keep else []
     return " ".join(found)
+
+
+def given_items(query: Query) -> list[str]:
+    """What stands in the rows of a query."""
+    if isinstance(query.output, Funnel):
+        return list(query.output.funnel.texts())
+    if isinstance(query.output, Aggregation):
+        return [item.text for item in query.output.items]
+    found = []
+    if isinstance(query.output, SituationPattern):
+        found += query.output.temporal.edges()
+    for item in query.output.items:
+        if isinstance(item, ReturnAttribute):
+            found.append(f"{item.alias}.{item.attribute}")
+        else:
+            value = getattr(item, "value", None)
+            text = getattr(item, "alias", "") if value is None else print_expression(value)
+            if isinstance(item, ReturnEvents):
+                text = f"[{', '.join(item.aliases)}]"
+            found.append(f"{text} AS {item.name}" if item.name else text)
+    return found
 
 
 def read_symbols(pattern: Pattern, mark: str = "") -> Iterator[str]:

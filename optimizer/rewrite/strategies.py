@@ -179,7 +179,7 @@ def _next(query: Query) -> Query | None:
     copied: list[ex.Expression] = []
     for left_out in product((False, True), repeat=len(optional)):
         absent = frozenset(alias for alias, out in zip(optional, left_out, strict=True) if out)
-        reading = _NextGaps(query.conditions, parts, absent)
+        reading = _NextGaps(query, parts, absent)
         sequence = reading.rewritten()
         if sequence is None:
             return None
@@ -197,7 +197,7 @@ def _next(query: Query) -> Query | None:
 class _NextGaps:
     """A sequence without some of its optional components, and what must not lie in its gaps."""
 
-    conditions: tuple[ex.Expression, ...]
+    query: Query
     parts: tuple[Pattern, ...]
     left_out: frozenset[str]
     copied: list[ex.Expression] = field(default_factory=list)
@@ -234,13 +234,13 @@ class _NextGaps:
             canonical(ex.rename(condition, {event.alias: alias}))
             for condition in self._asked(event, names)
         ]
-        return Neg(Event(event.symbol, alias))
+        return Neg(Event(self.query.passed_over(event).symbol, alias))
 
     def _asked(self, event: Event, names: set[str]) -> list[ex.Expression]:
         """The conditions on an event of a component that speak of nothing but these."""
         return [
             condition
-            for condition in self.conditions
+            for condition in self.query.conditions
             if event.alias in (named := ex.aliases(condition))
             and named <= names
             and not ex.is_of_group(condition, event.alias)
@@ -273,7 +273,7 @@ class _NextGaps:
         if tied:
             return None
         absent = tuple(
-            Neg(Event(rival.symbol, f"{event.alias}:{number}"))
+            Neg(Event(self.query.passed_over(rival).symbol, f"{event.alias}:{number}"))
             for number, rival in enumerate(rivals, 1)
         )
         return replace(event, quantifier=GroupWithout(absent, *group_sizes(event.quantifier)))
@@ -282,7 +282,7 @@ class _NextGaps:
         """The conditions on the whole of a group, which the next event has to wait for."""
         return [
             condition
-            for condition in self.conditions
+            for condition in self.query.conditions
             if event.alias in ex.aliases(condition) <= names
             and ex.is_of_group(condition, event.alias)
         ]

@@ -369,9 +369,7 @@ def to_document(tree: Tree, labels: Mapping[str, str] | None = None) -> dict[str
             return {
                 "operator": "NARROWED",
                 "parts": [to_document(part, {**names, **symbol_labels(tree)})],
-                "window": None
-                if window is None
-                else {"size": window.size, "events": window.is_count},
+                "window": None if window is None else _window_document(window),
                 "symbols": [
                     {
                         "alias": alias,
@@ -463,7 +461,7 @@ def from_document(document: Mapping[str, Any]) -> Tree:
         }:
             return Narrowed(
                 from_document(part),
-                None if window is None else Window(int(window["size"]), bool(window["events"])),
+                None if window is None else _window(window),
                 tuple((str(s["alias"]), _symbol(s)) for s in symbols),
                 tuple(map(read_condition, conditions)),
             )
@@ -475,6 +473,17 @@ def from_document(document: Mapping[str, Any]) -> Tree:
             )
         case _:
             raise TreeError(f"this is no tree: {str(document)[:80]}")
+
+
+def _window_document(window: Window) -> dict[str, Any]:
+    inclusive = {"inclusive": True} if window.is_inclusive else {}
+    return {"size": window.size, "events": window.is_count} | inclusive
+
+
+def _window(document: Mapping[str, Any]) -> Window:
+    inclusive = bool(document.get("inclusive", False))
+    size, is_count = int(document["size"]), bool(document["events"])
+    return Window(size, is_count, is_inclusive=inclusive)
 
 
 def _symbol(document: Mapping[str, Any]) -> Symbol:

@@ -300,6 +300,8 @@ class GroupAssigner:
     def _class(self, some: Sequence[Query]) -> GroupAssignment:
         if len(some) > MOST_GATHERED:
             self._price_apart(some)
+        if len(some) > self.exactly:
+            self._together(some)  # first, as much of what each costs follows from it
         each = [self.alone(query) for query in some]
         if len(some) == 1:
             group = self._group(some, each[0], 1)

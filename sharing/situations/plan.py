@@ -48,6 +48,7 @@ def situations_part(queries: Sequence[Query], request: PlanRequest) -> PlanPart:
         situations.NAME,
         _why(queries, [rated[i] for i in solved.chosen], request),
         Cost(separate, shared, NANOSECONDS_UNIT),
+        request.device,
         shared=tuple(rated[i].part.places for i in solved.chosen),
     )
     return PlanPart(

@@ -28,7 +28,7 @@ def test_a_backup_of_a_running_service_has_all_that_was_acknowledged(
 ) -> None:
     data, copy = tmp_path / "data", tmp_path / "copy"
     with (
-        serving(create_app(Settings(data), pretend)) as address,
+        serving(create_app(Settings(data=data), pretend)) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         plan = posted_plan(client)["id"]
@@ -43,7 +43,7 @@ def test_a_backup_of_a_running_service_has_all_that_was_acknowledged(
         assert finished(client, running)["status"] == "succeeded"
 
     with (
-        serving(create_app(Settings(copy), pretend)) as address,
+        serving(create_app(Settings(data=copy), pretend)) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         assert client.get("/v1/workloads").json() == workloads

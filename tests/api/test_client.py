@@ -8,19 +8,28 @@ from typing import Any
 import pytest
 import yaml
 
-from api.client import AsyncClient, Client, ClientError, JobError, ServiceError, UnreachableError
+from api.client import (
+    AsyncClient,
+    Client,
+    ClientError,
+    JobError,
+    ServiceError,
+    UnreachableError,
+    synchronous,
+)
 from api.client.events import Event, Reader
 from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.middleware.tokens import read_tokens
 from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import Settings
+from tests.api import synchronous_client
 from tests.api.service import AGGREGATES, MATCHES, until
 
 
 @pytest.fixture
 def address(tmp_path: Path, pretend: list[str]) -> Iterator[str]:
-    settings = Settings(tmp_path / "data", roots=(tmp_path,), planning_seconds=30)
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path,), planning_seconds=30)
     with serving(create_app(settings, pretend)) as address:
         yield address
 
@@ -167,11 +176,9 @@ def test_the_async_client_does_the_same(address: str, tmp_path: Path) -> None:
     asyncio.run(all_of_it())
 
 
-def test_both_clients_have_the_same_calls() -> None:
-    def calls(cls: type) -> set[str]:
-        return {name for name in vars(cls) if not name.startswith("_")}
-
-    assert calls(Client) == calls(AsyncClient)
+def test_the_client_that_waits_is_written_from_the_other() -> None:
+    mended = "run `python -m tests.api.synchronous_client`"
+    assert Path(synchronous.__file__).read_text() == synchronous_client.written(), mended
 
 
 def test_nobody_at_the_address_is_said_so() -> None:
@@ -185,7 +192,7 @@ def test_nobody_at_the_address_is_said_so() -> None:
 
 def test_a_token_is_sent(tmp_path: Path, pretend: list[str]) -> None:
     tokens = read_tokens(["ada read 0123456789abcdef"], "here")
-    app = create_app(Settings(tmp_path / "data", tokens=tokens), pretend)
+    app = create_app(Settings(data=tmp_path / "data", tokens=tokens), pretend)
     with serving(app) as address:
         with Client(address) as stranger, pytest.raises(ServiceError) as caught:
             list(stranger.workloads())

@@ -140,7 +140,7 @@ def test_the_python_module_has_them_in_memory(files: tuple[Path, Path]) -> None:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)))
+    app = create_app(Settings(data=tmp_path / "data", roots=(tmp_path,)))
     with serving(app) as address, Client(address) as made:
         yield made
 

@@ -90,7 +90,7 @@ def workload(tmp_path: Path) -> Path:
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[str]:
     """Jobs of this one really run."""
-    settings = Settings(tmp_path / "data", roots=(tmp_path,), row_limit=1000)
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path,), row_limit=1000)
     with serving(create_app(settings)) as address:
         yield address
 
@@ -326,12 +326,16 @@ def test_they_are_refused_at_once_over_http(
     assert "'10 s'" in is_problem(answer, 422, "invalid-request")["detail"]
 
 
-def test_the_service_limits_rows_unless_it_is_told_otherwise(tmp_path: Path) -> None:
-    assert Settings(tmp_path).row_limit == 10_000_000
+def test_the_service_limits_rows_unless_it_is_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Settings(data=tmp_path).row_limit == 10_000_000
     for text, limit in (("5", 5), ("none", None)):
-        assert from_environment({"SHEAF_ROW_LIMIT": text}, data=tmp_path).row_limit == limit
+        monkeypatch.setenv("SHEAF_ROW_LIMIT", text)
+        assert from_environment(data=tmp_path).row_limit == limit
+    monkeypatch.setenv("SHEAF_ROW_LIMIT", "0")
     with pytest.raises(SettingError, match="'none'"):
-        from_environment({"SHEAF_ROW_LIMIT": "0"})
+        from_environment()
 
 
 def test_a_job_has_the_limit_of_the_service(client: Client, clean: Path) -> None:

@@ -11,6 +11,7 @@ from numba.core.dispatcher import Dispatcher
 
 from api import setup
 from engines.input.event_table import from_table
+from engines.spark.stream.checkpoint import last_batch
 from tests import strategies
 from tests.differential.test_counting import table_of
 from tests.running import How, run_local
@@ -90,3 +91,12 @@ def test_what_was_compiled_is_forgotten(tmp_path):
         (cache / name).touch()
     setup.forget_kernels(tmp_path)
     assert [path.name for path in cache.iterdir()] == ["cpu.cpython-311.pyc"]
+
+
+def test_the_stream_that_set_up_runs_gives_rows_and_goes_on(spark, tmp_path):
+    setup.run_stream(spark, tmp_path)
+    batches = {file.name[:9] for file in (tmp_path / "out").rglob("*.parquet")}
+    assert len(batches) > 1
+    assert last_batch(str(tmp_path / "checkpoint")) > 2
+    for kind in ("aggregates", "matches"):
+        assert any((tmp_path / "out" / kind).iterdir())

@@ -298,15 +298,20 @@ def test_an_address_that_is_no_store(address: str, said: str) -> None:
 # --- texts and owners --------------------------------------------------------------------------
 
 
-def test_a_store_from_before_texts_and_owners_is_taken_over(address: str) -> None:
+def as_of(address: str, version: int) -> Database:
+    """A store at an address, with the tables of an earlier version."""
     from api.store import database as module
 
     kept = module.migrate
     try:
-        module.migrate = lambda connection: kept(connection, steps.MIGRATIONS[:4])  # type: ignore
-        first = open_database(address)
+        module.migrate = lambda connection: kept(connection, steps.MIGRATIONS[:version])  # type: ignore
+        return open_database(address)
     finally:
         module.migrate = kept
+
+
+def test_a_store_from_before_texts_and_owners_is_taken_over(address: str) -> None:
+    first = as_of(address, 4)
     with first.engine.execution_options(writes=True).begin() as connection:
         row = {"id": workload_id("old"), "document": json.dumps(EXAMPLE_WORKLOAD | {"name": "old"})}
         now = {"now": "2026-03-01T09:30:00.000000+00:00"}
@@ -327,6 +332,49 @@ def test_a_store_from_before_texts_and_owners_is_taken_over(address: str) -> Non
     again = store.add_workload(*check_document(old.document), "name: old # as text")
     assert (again.version, store.workload(row["id"]).text) == (1, "name: old # as text")
     second.close()
+
+
+@pytest.mark.parametrize("version", range(1, len(steps.MIGRATIONS)))
+def test_what_a_store_of_any_earlier_version_has_is_all_there(
+    address: str, tmp_path: Path, version: int
+) -> None:
+    now = open_database(str(tmp_path / "now.db"))
+    store, records = Store(now), JobRecords(now)
+    workload = store.add_workload(*named("w"))
+    plan = store.add_plan(workload, plan_of(workload))
+    jobs = [records.add(Request(plan.id, workload.id, 1, f"{i}.csv"), 9).id for i in range(3)]
+    records.claim()
+    records.end(jobs[0], "succeeded", None)
+    expected = [records.get(id) for id in jobs]
+    heard = [[event.data for event in records.events(id)] for id in jobs]
+    order = ("workloads", "workload_versions", "plans", "jobs", "job_events")
+    with now.engine.connect() as connection:
+        rows = {t: connection.execute(text(f"SELECT * FROM {t}")).mappings().all() for t in order}
+    now.close()
+
+    old = as_of(address, version)
+    with old.engine.execution_options(writes=True).begin() as connection:
+        known = inspect(connection)
+        for table in filter(known.has_table, order):
+            columns = [each["name"] for each in known.get_columns(table)]
+            values = ", ".join(f":{name}" for name in columns)
+            put = text(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})")
+            for row in rows[table]:
+                connection.execute(put, {name: row[name] for name in columns})
+    old.close()
+
+    opened = open_database(address)
+    store, records = Store(opened), JobRecords(opened)
+    found = store.workload(workload.id)
+    assert (found.document, found.version) == (workload.document, workload.version)
+    assert store.plan(plan.id).document == plan.document
+    if version >= 2:  # before, there were no jobs
+        assert [records.get(id) for id in jobs] == expected
+        assert [[event.data for event in records.events(id)] for id in jobs] == heard
+        claimed = records.claim()
+        assert claimed is not None
+        assert claimed.id == jobs[1]  # the queue goes on where it was
+    opened.close()
 
 
 def test_owners_take_turns_in_the_queue(store: Store, database: Database) -> None:

@@ -33,25 +33,26 @@ _WARM = 2  # batches that start workers and load what is compiled
 
 @dataclass(frozen=True)
 class _Case:
-    """A stream of `rate` events a second; a file, and so a batch, has `events` of them."""
+    """A stream of `rate` events a second; a batch has `events` of them, in so many files."""
 
     queries: int
     keys: int
     events: int
     batches: int
+    files: int = 1
     rate: int = 20_000
 
 
 def by_live(size: Size) -> Iterator[Row]:
     """Sequences of 3 to 6 out of 20 types counted by key over 10 s and 60 s, as a stream on Spark.
 
-    It has 20,000 events a second, in Parquet files of which each is a batch, and runs on all cores.
+    It has 20,000 events a second, in Parquet files of which two are a batch, and runs on all cores.
     The first batches are left out. CPU is that of Python, its workers and the JVM together, which
     tells more where others use the machine too. Before that, batches of several sizes in this
     process, without Spark, by the CPU that they take.
     """
     yield from by_batches(size)
-    case = _Case(100, 100_000, 200_000, 12) if size == "full" else _Case(4, 100, 2_000, 4)
+    case = _Case(100, 100_000, 400_000, 12, 2) if size == "full" else _Case(4, 100, 2_000, 4)
     with tempfile.TemporaryDirectory(prefix="sheaf-bench-") as made:
         yield from _measured(case, Path(made))
         if size == "full":
@@ -62,7 +63,7 @@ def _measured(case: _Case, folder: Path) -> Iterator[Row]:
     (folder / "in").mkdir()
     for number in range(case.batches):
         _arrive(case, number, folder)
-    batches, cpu = _run(planned_for(_document(case), folder / "in"), folder)
+    batches, cpu = _run(case, planned_for(_document(case), folder / "in"), folder)
     warm = [batch for batch in batches if batch["events"]][_WARM:]
     if not warm:
         raise SheafError("the stream ended before it was warm; its log says more")
@@ -119,13 +120,16 @@ def _document(case: _Case) -> dict[str, Any]:
 
 
 def _arrive(case: _Case, number: int, folder: Path) -> None:
-    """One more file, in the order of numbers whatever the clock says."""
+    """The files of one more batch, in the order of numbers whatever the clock says."""
     import pyarrow.parquet as pq
 
-    draft, file = folder / "draft", folder / "in" / f"{number:05}.parquet"
-    pq.write_table(_events(case, number), draft)
-    os.utime(draft, (10**9 + number, 10**9 + number))
-    draft.rename(file)
+    events, rows = _events(case, number), case.events // case.files
+    for part in range(case.files):
+        place = number * case.files + part
+        draft, file = folder / "draft", folder / "in" / f"{place:05}.parquet"
+        pq.write_table(events.slice(part * rows, rows), draft)
+        os.utime(draft, (10**9 + place, 10**9 + place))
+        draft.rename(file)
 
 
 def _events(case: _Case, number: int) -> pa.Table:
@@ -159,14 +163,14 @@ class _Batches(Monitor):
         )
 
 
-def _run(plan: Plan, folder: Path) -> tuple[list[dict[str, Any]], float]:
+def _run(case: _Case, plan: Plan, folder: Path) -> tuple[list[dict[str, Any]], float]:
     """What each batch did, and CPU seconds for a million events."""
     from engines.execution import EventSource, Execution, RowSink
     from engines.run import run
     from engines.spark.stream.job import StreamOptions
 
     options = StreamOptions(
-        str(folder / "checkpoint"), str(folder / "out"), files_per_batch=1, once=True
+        str(folder / "checkpoint"), str(folder / "out"), files_per_batch=case.files, once=True
     )
     batches = _Batches()
     source = EventSource(str(folder / "in"))
@@ -184,7 +188,15 @@ def _restarted(case: _Case, folder: Path) -> tuple[float, dict[str, float]]:
     file.write_text(json.dumps(_document(case)))
     command = [sys.executable, "-c", main, "run", str(file), "--engine", "spark", "--stream"]
     command += ["--events", str(folder / "in"), "--checkpoint", str(folder / "checkpoint")]
-    command += ["--out", str(folder / "out"), "--files", "1", "--once", "--device", "cpu"]
+    command += [
+        "--out",
+        str(folder / "out"),
+        "--files",
+        str(case.files),
+        "--once",
+        "--device",
+        "cpu",
+    ]
     rows = folder / "out" / "aggregates"
     before, begun, took = set(rows.iterdir()), time.perf_counter(), 0.0
     with (folder / "stderr").open("w+b") as errors:

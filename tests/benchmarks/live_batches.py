@@ -19,7 +19,7 @@ _KEYS = 1_000
 _VALUES = 2_000
 _PARTS = (1, 10, 100)  # of a window that a batch is
 _LARGE = 2_000_000  # events in a window that only queries with counters that are kept are run over
-_KEPT = ("count", "count by slide", "count by key")
+_KEPT = ("count", "count by slide", "count by key", "count, negation and sum")
 
 QUERIES: Mapping[str, str] = {
     "matches, equal values": (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +20,10 @@ from engines.local.run import run_events
 from engines.program import RunContext
 from engines.results.tables import Results
 from optimizer.bind.binder import load_bound
-from optimizer.engines.situation_joins import JoinOrder
 from tests.benchmarks.found import Found
 from tests.benchmarks.measuring import Goal, Measured, Row, Size, Variant, measure
+from tests.benchmarks.tpstream_figures import by_drivers, by_names, by_relation
+from tests.benchmarks.tpstream_phases import by_phases, with_order
 from tests.benchmarks.tpstream_rivals import by_event_patterns, iseq_ends
 from tests.benchmarks.whole_runs import workload_of
 from tests.running import How
@@ -42,8 +42,10 @@ ORDERED = (
 
 def by_situations(size: Size) -> Iterator[Row]:
     """`A starts B before C overlaps D` by window, beside ends in order and nested scans (ISEQ), and
-    beside event patterns; the order that is chosen beside all six; two threads beside one; and 1 to
-    1,000 queries, together and one by one.
+    beside event patterns; the order that is chosen beside all six, also where the stream changes;
+    two threads beside one; aggressive drivers beside one automaton and event patterns; chains and
+    stars of names; when relations are known; and 1 to 1,000 queries, together, together with
+    nothing shared, and by a run for each, in memory and from files to files.
 
     Situations are on for 10 to 100 seconds and off for 10 to 50, with an event a second. Times are
     from events in memory to tables of results; reading and planning are left out. They are seconds
@@ -57,28 +59,37 @@ def by_situations(size: Size) -> Iterator[Row]:
         speed = measured.events_per_second["situations"] / 1e6
         yield Goal(NAME, f"window {window:,} s", "million events a second and core", 40, speed)
     yield Goal(NAME, f"window {window:,} s", "times of ISEQ", 10, measured.ratios["iseq"])
-    measured = _event_patterns(size, table.slice(0, 300_000 if is_full else 2_000), 5_000)
+    measured = _event_patterns(size, table if is_full else table.slice(0, 2_000), 5_000)
     yield measured
     ratio = measured.ratios["event patterns"]
     yield Goal(NAME, "window 5,000 s", "times of event patterns", 20, ratio)
     for number, pattern in enumerate(ORDERED, 1):
-        yield from _orders(size, table.slice(0, 300_000 if is_full else 2_000), pattern, number)
+        yield from _orders(size, table if is_full else table.slice(0, 2_000), pattern, number)
+    yield from by_phases(size)
     for key in (None, "car"):
         yield from _threads(size, 4_000_000 if is_full else 20_000, key)
+    yield from by_drivers(size, _variant)
+    yield from by_names(size, _variant, random_situations)
+    yield from by_relation(size, _run, random_situations)
     number = 300_000 if is_full else 5_000
     for queries, names, target in _MANY if is_full else _MANY[:2]:
-        measured = _queries(size, random_situations(number, NAMES[:names]), queries, names)
-        yield measured
-        if target:
-            ratio = measured.ratios["one by one"]
-            yield Goal(NAME, f"{queries:,} queries", "shared against one by one", target, ratio)
+        table = random_situations(number, NAMES[:names])
+        for measured in (
+            _queries(size, table, queries, names),
+            _whole_queries(size, table, queries, names),
+        ):
+            yield measured
+            if target:
+                ratio = measured.ratios["one by one"]
+                case = f"{queries:,} queries {measured.table}"
+                yield Goal(NAME, case, "shared against one by one", target, ratio)
 
 
 # Queries, definitions, and how much faster they are to be together.
 _MANY = ((1, 10, 0), (10, 10, 0), (100, 10, 5), (1_000, 20, 20))
 
 
-def random_situations(number: int, names: tuple[str, ...]) -> pa.Table:
+def random_situations(number: int, names: Sequence[str]) -> pa.Table:
     """Columns that are 1 and 0 in turn."""
     columns: dict[str, Any] = {"ts": np.arange(number), "kind": ["E"] * number}
     for seed, name in enumerate(names):
@@ -90,8 +101,13 @@ def random_situations(number: int, names: tuple[str, ...]) -> pa.Table:
     return pa.table(columns)
 
 
+def _run(queries: list[str], table: pa.Table) -> Results:
+    results: Results = _variant(queries, table).run()
+    return results
+
+
 def _variant(
-    queries: list[str], table: pa.Table, sharing: bool = True, stream: Any = None
+    queries: list[Any], table: pa.Table, sharing: bool = True, stream: Any = None
 ) -> Variant:
     workload = load_bound({"name": "s", "stream": stream or STREAM, "queries": queries})
     program = How(sharing=sharing).program(workload)
@@ -108,6 +124,10 @@ def _found(results: Results) -> Found:
         matches = matches.filter(pc.equal(matches.column("query"), "q"))
     times = matches.column("end").to_numpy()
     return Found(len(times), 0, int(times.sum()))
+
+
+def _found_by_each(results: list[Results]) -> Found:
+    return sum(map(_found, results), Found(0, 0, 0))
 
 
 def _text(window: int) -> str:
@@ -153,9 +173,7 @@ def _orders(size: Size, table: pa.Table, pattern: str, number: int) -> Iterator[
     for order in permutations(range(3)):
 
         def run(order: tuple[int, ...] = order) -> Results:
-            given = JoinOrder(order, 0.0, 0.0)
-            place = "engines.matching.situations.joins.join_order"
-            with mock.patch(place, return_value=given):
+            with with_order(lambda join: order):
                 found: Results = chosen.run()
                 return found
 
@@ -203,7 +221,8 @@ def _threads(size: Size, number: int, key: str | None) -> Iterator[Row]:
     yield Goal(NAME, case, "one thread's time by that of two", 1.8, ratio)
 
 
-def _queries(size: Size, table: pa.Table, number: int, names: int) -> Measured:
+def _texts(number: int, names: int) -> list[str]:
+    """Queries of two names each, with a relation and a window."""
     draw = random.Random(number)
     texts = []
     for place in range(number):
@@ -213,7 +232,49 @@ def _queries(size: Size, table: pa.Table, number: int, names: int) -> Measured:
             f"PATTERN A {draw.choice(RELATIONS)} B RETURN A.start "
             f"WITHIN {draw.choice((100, 200, 400))} s"
         )
-    variants = {"shared": _variant(texts, table), "one by one": _variant(texts, table, False)}
+    return texts
+
+
+def _queries(size: Size, table: pa.Table, number: int, names: int) -> Measured:
+    texts = _texts(number, names)
+    each = [_variant([text], table) for text in texts]
+    variants = {
+        "shared": _variant(texts, table),
+        "unshared": _variant(texts, table, False),
+        "one by one": Variant(lambda: [one.run() for one in each], _found_by_each),
+    }
     case = f"{number:,} queries over {names} definitions, {table.num_rows:,} events"
     seconds = measure(variants, size, time.process_time)
-    return Measured(NAME, "by queries", case, table.num_rows, seconds)
+    return Measured(NAME, "in memory", case, table.num_rows, seconds)
+
+
+def _whole_queries(size: Size, table: pa.Table, number: int, names: int) -> Measured:
+    """The same from a file of events to a file of rows, on one thread."""
+    texts = _texts(number, names)
+    with TemporaryDirectory() as folder:
+        events = str(Path(folder) / "events.parquet")
+        pq.write_table(table, events)
+        rows = str(Path(folder) / "rows.parquet")
+        each = [_whole_run([text], events, rows) for text in texts]
+        together = _whole_run(texts, events, rows)
+        variants = {
+            "shared": Variant(together, lambda found: Found(found, 0, 0)),
+            "one by one": Variant(
+                lambda: [one() for one in each], lambda found: Found(sum(found), 0, 0)
+            ),
+        }
+        case = f"{number:,} queries over {names} definitions, {table.num_rows:,} events"
+        seconds = measure(variants, size, time.process_time)
+    return Measured(NAME, "from files to files", case, table.num_rows, seconds)
+
+
+def _whole_run(texts: list[str], events: str, rows: str) -> Callable[[], int]:
+    """A run of queries that are planned already; it gives the number of rows."""
+    from api.planning.plan_on_events import plan_on_events
+    from engines.execution import EventSource, Execution, RowSink
+    from engines.program import RunOptions
+    from engines.run import run
+
+    plan = plan_on_events(workload_of({**STREAM, "attributes": {}}, texts), events, True)
+    execution = Execution(options=RunOptions(threads=1))
+    return lambda: run(plan, EventSource(events), RowSink(rows), execution).numbers[1]

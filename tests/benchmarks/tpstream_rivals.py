@@ -39,6 +39,53 @@ def by_event_patterns(names: tuple[str, ...], window: int) -> tuple[dict[str, st
     return types, queries
 
 
+def drivers_by_event_patterns() -> tuple[dict[str, str], list[str]]:
+    """Types and queries of event patterns that find the aggressive drivers, by car."""
+    asked = {"a": "accel > 8", "b": "speed > 70", "c": "accel < -9"}
+    types: dict[str, str] = {}
+    queries = []
+    for name, condition in asked.items():
+        upper, by = name.upper(), "PARTITION BY car RETURN"
+        types |= {f"{name}_on": condition, f"{name}_off": f"NOT ({condition})"}
+        queries += [
+            f"QUERY up_{name} PATTERN SEQ({name}_off x, {name}_on y) STRATEGY STRICT "
+            f"{by} y.ts AS since WITHIN 2 s INTO Up{upper}",
+            f"QUERY down_{name} PATTERN SEQ({name}_on x, {name}_off y) STRATEGY STRICT "
+            f"{by} y.ts AS until WITHIN 2 s INTO Down{upper}",
+            f"QUERY run_{name} PATTERN SEQ(Up{upper} u, !Down{upper} n, Down{upper} d) "
+            f"{by} u.since WITHIN 103 s INTO Run{upper}",
+        ]
+    # A meets, overlaps, starts or is during B, which contains, is finished by, overlaps or meets C.
+    queries.append(
+        "QUERY q PATTERN AND(RunA a, RunB b, RunC c) WHERE b.since <= a.time AND a.time < b.time "
+        "AND b.since < c.since AND c.since <= b.time AND a.time < c.since PARTITION BY car "
+        "RETURN a.since WITHIN 301 s"
+    )
+    return types, queries
+
+
+def drivers_by_one_automaton() -> dict[str, str]:
+    """A statement that finds the same where each trip has every phase once at most: letters are
+    what holds at an event, and the last is the one that ends it all.
+    """
+    held = {
+        "off": "accel <= 8 AND speed <= 70",
+        "a": "accel > 8 AND speed <= 70",
+        "ab": "accel > 8 AND speed > 70",
+        "b": "accel <= 8 AND accel >= -9 AND speed > 70",
+        "bc": "accel < -9 AND speed > 70",
+        "c": "accel < -9 AND speed <= 70",
+        "calm": "accel >= -9 AND accel <= 8 AND speed <= 70",
+    }
+    defined = ", ".join(f"{letter} AS {condition}" for letter, condition in held.items())
+    sql = (
+        "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES FIRST(ts) AS since "
+        "PATTERN (off (a+ ab* | ab+) b+ (bc+ c* | c+) calm) "
+        f"DEFINE {defined})"
+    )
+    return {"name": "q", "sql": sql}
+
+
 def iseq_ends(events: Events, names: tuple[str, ...], window: int) -> Ends:
     """When each match ends, by ISEQ."""
     runs = [_runs(events.table.column(name).to_numpy(), events.ticks) for name in names]

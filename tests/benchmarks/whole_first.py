@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,25 +26,33 @@ class Process:
     memory: int
 
 
+# Run between the benchmarks and a command: the most memory of a process is at least what the one
+# had that started it, and benchmarks hold gigabytes.
+_MEASURED = """
+import json, os, subprocess, sys, time
+began = time.perf_counter()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(child.pid, 0)
+wall, cpu = time.perf_counter() - began, used.ru_utime + used.ru_stime
+print(json.dumps([os.waitstatus_to_exitcode(status), wall, cpu, used.ru_maxrss]))
+"""
+
+
 def command(arguments: Sequence[str], folder: Path, **settings: str) -> Process:
     """A `sheaf` command as users start it, in its own process."""
     program = str(Path(sys.executable).with_name("sheaf"))
-    began = time.perf_counter()
-    child = subprocess.Popen(
-        [program, *arguments],
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _MEASURED, program, *arguments],
         cwd=folder,
         env=os.environ | settings,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert child.stderr is not None
-    said = child.stderr.read()
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise BenchmarkError(f"sheaf {' '.join(arguments)} failed: {said.decode()[-500:]}")
-    wall = time.perf_counter() - began
-    return Process(Cost(wall, used.ru_utime + used.ru_stime), used.ru_maxrss * 1024)
+    code, wall, cpu, kilobytes = json.loads(done.stdout)
+    if code != 0:
+        raise BenchmarkError(f"sheaf {' '.join(arguments)} failed: {done.stderr[-500:]}")
+    return Process(Cost(wall, cpu), kilobytes * 1024)
 
 
 def _generated(asked: Asked, events: int) -> str:

@@ -223,13 +223,6 @@ def test_a_plan_shows_it_and_is_read_again() -> None:
             "INTO",
         ),
         ("(B b)+ g RETURN b.x", "a single component", "(B b)+ g", "E+ e"),
-        ("AND(A a, (SEQ(B b, C c))+ g) RETURN b.x", "in an AND", "(SEQ(B b, C c))+ g", "INTO"),
-        (
-            "SEQ(A a, !(SEQ(B b, C c))+ g, D d) RETURN a.x",
-            "negation",
-            "(SEQ(B b, C c))+ g",
-            "negate",
-        ),
         ("SEQ(A a, > (SEQ(B b, C c))+ g) RETURN b.x", "'>' stands", "(SEQ(B b, C c))+ g", "!N"),
         ("SEQ(A a, (SEQ(B a, C c))+ g) RETURN a.x", "used twice", "B a", "alias"),
         ("(SEQ(B b, C c))+ g RETURN b.x STRATEGY NEXT", "NEXT stands", "STRATEGY NEXT", "leave"),

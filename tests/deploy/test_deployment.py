@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 from api.cli.commands.serve import serve
 from api.http.metrics import Metrics
 from api.http.routes import health
-from api.http.settings import _VARIABLES
+from api.http.settings import Settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 KUBERNETES = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "service.yaml").read_text()))
 DASHBOARD = json.loads((DEPLOY / "grafana" / "sheaf.json").read_text())
-SETTINGS = {f"SHEAF_{name.upper()}" for name in _VARIABLES} | {"SHEAF_TOKEN_FILE", "SHEAF_TOKENS"}
+SETTINGS = {f"SHEAF_{name.upper()}" for name in Settings.model_fields}
 # What compose itself puts in, from `.env`.
 PUT_IN = {"SHEAF_DB_PASSWORD", "SHEAF_EVENTS", "SHEAF_WORKER_CORES", "SHEAF_WORKER_MEMORY"}
 SERVICES = COMPOSE["services"].items()

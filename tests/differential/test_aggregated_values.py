@@ -1,7 +1,9 @@
 """Aggregates of expressions, distinct values, and values of several components."""
 
+import math
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +45,21 @@ def test_engines_agree(case, counting, detection):
     how = How(counting=counting, detection=detection)
     found = run_local(workload, events, how=how).aggregates.to_pylist()
     assert comparable(found) == comparable(run(workload, rows))
+
+
+def test_the_variance_of_what_is_infinite_or_too_far_apart_is_no_number():
+    query = "PATTERN A a AGG VAR(a.y), STDDEV_POP(a.y), SUM(a.y) WITHIN 5 ms SLIDE 5 ms"
+    stream = {"time": "ts", "unit": "ms", "type": "kind"}
+    workload = load_bound({"stream": stream, "queries": [query]})
+    values = [1.0, math.inf, None, None, 2.0, 1e300, -1e300]
+    rows = [{"ts": t, "kind": "A", "y": y} for t, y in enumerate(values, 1)]
+    events = from_table(pa.Table.from_pylist(rows), workload.stream)
+    found = (run_local(workload, events).aggregates.to_pylist(), run(workload, rows))
+    for given_rows in found:
+        of = {(row["time"], row["aggregate"]): row["value"] for row in given_rows}
+        assert of[5, "SUM(a.y)"] == math.inf
+        spread = [of[t, f"{name}(a.y)"] for t in (5, 10) for name in ("VAR", "STDDEV_POP")]
+        assert all(map(math.isnan, spread))
 
 
 STREAM = {"time": "ts", "unit": "ms", "type": "kind", "attributes": {"x": "int", "s": "string"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +20,7 @@ from engines.local.run import SlicedRun, event_chunks, run_events
 from engines.local.slices import Slice, between
 from engines.program import Program, RunContext, RunOptions, bound_program
 from engines.reference.oracle import run_oracle
+from engines.results import kept_texts
 from engines.results.first_rows import FirstRows
 from engines.results.sorting import FileOutput
 from engines.results.tables import Results, empty_results, sorted_results
@@ -97,10 +98,43 @@ def test_chunks_in_order_have_the_same_rows_by_key_and_times(case: Case, how: Ho
         assert places == sorted(places)
         every = [row for table in found.tables() for row in table.to_pylist()]
         assert sorted(map(str, rows)) == sorted(map(str, every))
+        whole = [row for table in found.tables(is_ordered=True) for row in table.to_pylist()]
+        assert whole == sorted(
+            every, key=lambda r: (r["key"] or "", r["time"], r["start"], r["end"], r["match"])
+        )
 
 
 def texts(table: pa.Table) -> list[str]:
     return [str(row) for row in table.to_pylist()]
+
+
+@given(
+    case=cases(MIXED, queries=3) | cases(replace(DENSE, outputs=("return",)), queries=2),
+    how=st.sampled_from(WAYS),
+    chunk=st.sampled_from(CHUNKS),
+    size=st.sampled_from([1, 300, 1 << 20]),
+)
+@settings(max_examples=60, deadline=None)
+def test_files_have_the_rows_of_the_reference_in_order(
+    case: Case, how: How, chunk: int, size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """However many bytes of rows and of texts memory holds."""
+    workload, events = case[0], events_of(*case)
+    folder = tmp_path_factory.mktemp("rows")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HELD_BYTES", "MOST_BYTES"):
+            patch.setattr(kept_texts, name, size)
+        with FileOutput(str(folder / "out.parquet"), True, True, run_bytes=size) as output:
+            output.add(empty_results(events.time_type))
+            for found in event_chunks(how.program(workload), events, with_chunks_of(chunk)):
+                output.take(found)
+            files = output.write()
+    expected = sorted_results(run_oracle(workload, events))
+    assert [texts(pq.read_table(path)) for path in files] == [
+        texts(expected.aggregates),
+        texts(expected.matches),
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(Path(f).name for f in files)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
@@ -237,7 +271,7 @@ def pieces(events, cuts: list[int], sliced: SlicedRun) -> Iterator[Slice]:
 @pytest.mark.parametrize("slice_rows", [None, 50])
 def test_a_run_writes_as_many_rows_as_it_may(slice_rows: int | None, tmp_path: Path) -> None:
     table = payments(200)
-    pyarrow.parquet.write_table(table, tmp_path / "in.parquet")
+    pq.write_table(table, tmp_path / "in.parquet")
     parsed = load_workload(LOOSE)
     plan = make_plan(bind(parsed), to_document(parsed))
     source = EventSource(str(tmp_path / "in.parquet"))
@@ -251,7 +285,7 @@ def test_a_run_writes_as_many_rows_as_it_may(slice_rows: int | None, tmp_path: P
     assert report.first is not None
     few = min(20, matches_of(table, "few"))
     assert report.first.matches.num_rows == 20 + few
-    assert pyarrow.parquet.read_table(out).num_rows == 1_000 + matches_of(table, "few")
+    assert pq.read_table(out).num_rows == 1_000 + matches_of(table, "few")
 
 
 def test_a_live_stream_is_limited_by_batch() -> None:

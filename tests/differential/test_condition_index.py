@@ -39,7 +39,9 @@ TYPES = {"Short": "length(x) < 4", "Late": "ts >= 3"}
 STREAM = {"time": "ts", "unit": "ms", "type": "kind", "types": TYPES}
 WORDS = ["", "a", "ab", "abc", "ABC", "bcab", "xabcx", "c\\d", "10.0.0.7", "7", None]
 PATTERNS = ["a", "ab", "abc", "bc", "cab", "abcx", "10.0", ""]
-texts = st.sampled_from(["a.x", "a.y", "lower(a.x)", "text(a.n)", "substring(a.y, 1, 2)"])
+texts = st.sampled_from(
+    ["a.x", "a.y", "lower(a.x)", "text(a.n)", "text(a.f)", "substring(a.y, 1, 2)"]
+)
 patterns = st.sampled_from(PATTERNS).map(lambda word: f"'{word}'")
 
 

@@ -67,15 +67,23 @@ def test_any_engines_and_changes_of_plan_give_the_rows_of_the_reference(
 @pytest.mark.parametrize("key", ["", "PARTITION BY k "])
 @pytest.mark.parametrize(
     ("engine", "kind"),
-    [("product", "_Reversible"), ("aseq", "_Prefixes"), ("pretree", "_Prefixes")],
+    [
+        ("product", "_Reversible"),
+        ("product", "KeptProduct"),
+        ("aseq", "_Prefixes"),
+        ("aseq", "KeptProduct"),
+        ("pretree", "_Prefixes"),
+    ],
 )
 def test_counters_are_kept_from_batch_to_batch(engine, kind, key, slide):
     queries = [
         "QUERY one PATTERN SEQ(A a, B b, C c) AGG COUNT(*)",
         "QUERY two PATTERN SEQ(A a, C c) AGG COUNT(*) HAVING COUNT(*) > 1",
     ]
-    if engine != "product":
+    if kind != "_Reversible":
         queries.append("QUERY three PATTERN SEQ(A a, !D, C c) AGG COUNT(*)")
+    if kind == "KeptProduct":
+        queries.append("QUERY four PATTERN SEQ(A a, !D, B b, C c) AGG SUM(a.x), MAX(b.y)")
     document = {
         "stream": STREAM,
         "queries": [q.replace("AGG", f"{key}AGG") + f" WITHIN 20 ms{slide}" for q in queries],
@@ -124,7 +132,7 @@ NEGATED = ["SEQ(A a, !D, C c)", "SEQ(A a, B b, !D, C c)"]
 def several_windows(draw):
     """Queries of one key, most with windows and slides of their own, and engines that keep."""
     engine = draw(st.sampled_from(["product", "panes", "aseq", "pretree", "mixed"]))
-    patterns = PATTERNS if engine == "product" else PATTERNS + NEGATED
+    patterns = PATTERNS + NEGATED
     slides = [" SLIDE 3 ms", " SLIDE 7 ms"] + [""] * (engine != "panes")
     key = draw(st.sampled_from(["", "PARTITION BY k "]))
     queries, groups = [], {}
@@ -132,11 +140,14 @@ def several_windows(draw):
         width = draw(st.sampled_from([4, 9, 20]))
         slide = draw(st.sampled_from(slides))
         pattern = draw(st.sampled_from(patterns))
-        own, agg = engine, "AGG COUNT(*)"
+        own, values = engine, ["", ", SUM(a.x), MAX(a.y)"]
         if engine == "mixed":
             own = draw(st.sampled_from(["pretree", "aseq", "sem", "chopconnect"]))
+            values = ["", ", AVG(a.y), MIN(a.x)"]
             if number == 0:  # of which nothing is kept
-                own, agg = "product", "AGG COUNT(*), SUM(a.x)"
+                own, pattern = "product", "SEQ(A+ a, C c)"
+                values = [", SUM(a.x)"]
+        agg = f"AGG COUNT(*){draw(st.sampled_from(values))}"
         queries.append(f"QUERY q{number} PATTERN {pattern} {key}{agg} WITHIN {width} ms{slide}")
         groups.setdefault(own, []).append(f"q{number}")
     return queries, [(names, own) for own, names in groups.items()]
@@ -153,7 +164,7 @@ def long_streams(size):
         for number, (step, kind, key) in enumerate(found):
             time += step
             own = 100 + number if number % 11 == 0 else key
-            events.append({"ts": time, "kind": kind, "k": own, "x": 1, "y": 1})
+            events.append({"ts": time, "kind": kind, "k": own, "x": number % 7, "y": number % 3})
         return events
 
     return st.lists(event, min_size=size // 2, max_size=size).map(rows)

@@ -38,22 +38,24 @@ def queries(draw: st.DrawFn, bounded: bool) -> str:
     """A query with some stages, negations between them, and keys of every kind."""
     count = draw(st.integers(1, 4))
     kinds = draw(st.lists(st.sampled_from("ABC"), min_size=count, max_size=count))
-    within = draw(st.integers(1, 9)) if bounded or draw(st.booleans()) else None
+    together = not bounded and count > 1 and draw(st.integers(0, 3)) == 0
+    windowed = bounded or (not together and draw(st.booleans()))
+    within = draw(st.integers(1, 9)) if windowed else None
     parts = []
     for place, kind in enumerate([*kinds, ""]):
-        inside = 0 < place < count or within is not None
+        inside = not together and (0 < place < count or within is not None)
         if inside and draw(st.integers(0, 4)) == 0:
             parts.append(f"!{draw(st.sampled_from('ABU'))} n{place}")
         if kind:
             parts.append(f"{kind} a{place}")
     aliases = [part.split()[1] for part in parts]
-    lines = [f"PATTERN SEQ({', '.join(parts)})"]
-    if draw(st.booleans()):
+    lines = [f"PATTERN {'AND' if together else 'SEQ'}({', '.join(parts)})"]
+    if not together and draw(st.booleans()):
         lines.append("UNTIL U u")
         aliases.append("u")
     asked = [f"{draw(st.sampled_from(aliases))}.x = 1"] if draw(st.booleans()) else []
     for place in range(1, count):
-        if draw(st.booleans()):  # a condition that ties a stage to one before it
+        if not together and draw(st.booleans()):  # a condition that ties a stage to one before it
             other = f"a{draw(st.integers(0, place - 1))}"
             asked.append(f"a{place}.x {draw(st.sampled_from(['=', '<=', '!=']))} {other}.y")
     if asked:

@@ -61,6 +61,24 @@ def test_a_live_stream_gives_the_rows_of_a_stored_one(case, cuts):
     assert rows_of(found) == rows_of([expected])
 
 
+def test_counters_beside_a_chain_read_the_stream_and_nothing_that_is_made():
+    workload = load_bound(
+        {
+            "stream": {"time": "ts", "unit": "ms", "type": "kind"},
+            "queries": [
+                "QUERY counted PATTERN SEQ(A a, > B b) AGG COUNT(*) WITHIN 6 ms",
+                "QUERY made PATTERN SEQ(A a, B b) RETURN a.x WITHIN 4 ms INTO Pair",
+                "QUERY read PATTERN Pair p AGG COUNT(*) WITHIN 4 ms SLIDE 2 ms",
+            ],
+        }
+    )
+    kinds = "ABBAACBAB"
+    table = pa.table({"ts": range(len(kinds)), "kind": list(kinds), "x": range(len(kinds))})
+    expected = run_local(workload, from_table(table, workload.stream))
+    assert {row["query"] for row in expected.aggregates.to_pylist()} == {"counted", "read"}
+    assert rows_of(run_live(workload, batches_of(table, [2, 5]))) == rows_of([expected])
+
+
 def test_a_query_that_waits_keeps_no_rows_of_others_back():
     workload = load_bound(
         {

@@ -139,7 +139,29 @@ def test_what_they_do_not_take_is_said(text: str, said: str) -> None:
     assert said in str(error.value)
 
 
-def test_they_are_refused_over_live_streams() -> None:
-    workload = bound("QUERY q PATTERN A a RETURN a SUPPRESS 1 ms WITHIN 1 ms")
+def test_keep_is_refused_over_live_streams() -> None:
+    workload = bound("QUERY q PATTERN A a RETURN a SUPPRESS 1 ms KEEP FIRST 2 WITHIN 1 ms")
     with pytest.raises(UnsupportedError, match="query q cannot run over a live stream: which of"):
         run_live(workload, [])
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "RETURN b.x LIMIT 1",
+        "STRATEGY NEXT AFTER MATCH SKIP PAST LAST EVENT RETURN b.x",
+        "PARTITION BY (a.y, b.y) AS k STRATEGY STRICT AFTER MATCH SKIP PAST LAST EVENT RETURN b.x",
+    ],
+)
+def test_what_is_written_of_simultaneous_matches_decides_before_any_is_suppressed(
+    clauses: str,
+) -> None:
+    query = f"QUERY q PATTERN SEQ(A a, B b) {clauses} SUPPRESS 5 ms WITHIN 9 ms"
+    document = {"time": "ts", "type": "kind", "unit": "ms"}
+    workload = load_bound({"name": "w", "stream": document, "queries": [query]})
+    shown = [(0, "A", 0), (1, "B", 2), (1, "B", 1), (2, "A", 0), (3, "B", 4), (3, "B", 3)]
+    rows = [{"ts": time, "kind": kind, "x": x, "y": 0} for time, kind, x in shown]
+    events = from_table(pa.Table.from_pylist(rows), workload.stream)
+    found = run_local(workload, events).matches.to_pylist()
+    assert found == run_oracle(workload, events).matches.to_pylist()
+    assert [row["match"] for row in found] == ['{"b":{"x":1},"suppressed":1}']

@@ -37,6 +37,8 @@ OF_ONE = [
     "a.x LIKE '%e%'",
     "a.x ILIKE 'po%'",
     "a.x LIKE 'Ab__\\_%' OR a.x LIKE '' OR a.x LIKE '%\\%'",
+    "a.x LIKE '%\\x' OR a.x LIKE 'C:\\%' OR a.x ILIKE '%\\windows\\%'",
+    "a.x LIKE '%\\x'",
     "a.x NOT LIKE 'a%'",
     "a.x CONTAINS ANY ('ab', 'x')",
     "a.x CONTAINS ALL ('a', 'b') NOCASE",

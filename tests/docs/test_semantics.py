@@ -1,4 +1,4 @@
-"""The examples of docs/semantics.md and docs/stream-sql.md give the rows that are printed there."""
+"""The examples of docs: semantics.md, stream-sql.md and language.md give the rows they show."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.running import How, run_local
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, SQL_PAGE = DOCS / "semantics.md", DOCS / "stream-sql.md"
+LANGUAGE = DOCS / "language.md"
 
 ENGINES: dict[str, Callable[[BoundWorkload, Events], Results]] = {
     "reference": run_oracle,
@@ -144,9 +145,10 @@ def value(found: Any) -> str:
 
 ALL = list(examples(PAGE.read_text(encoding="utf-8")))
 SQL = list(examples(SQL_PAGE.read_text(encoding="utf-8")))
+OTHERS = list(examples(LANGUAGE.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("example", [*ALL, *SQL], ids=lambda e: f"line {e.line}")
+@pytest.mark.parametrize("example", [*ALL, *SQL, *OTHERS], ids=lambda e: f"line {e.line}")
 def test_an_example_gives_the_rows_of_the_page(example: Example) -> None:
     expected = Counter(row for row in example.rows if row != "none")
     assert example.rows, "a query without rows says 'none'"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
+import sheaf
 from engines.input.event_table import from_table
 from optimizer.bind.binder import load_bound
 from tests.running import run_local
@@ -39,3 +40,11 @@ def test_all_functions_are_listed() -> None:
     words = set(re.findall(r"[A-Z_]+", PAGE))
     spread = {name for name in AGGREGATES if name.endswith(("_SAMP", "_POP"))}
     assert set(FUNCTIONS) | set(AGGREGATES) <= words | SAME | spread
+
+
+def test_the_file_of_its_own_has_what_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "ticks.yaml").write_text(block("yaml"))
+    (tmp_path / "ticks.jsonl").write_text(block("jsonl"))
+    out = tmp_path / "rows.csv"
+    sheaf.run(tmp_path / "ticks.yaml", tmp_path / "ticks.jsonl", out, tables=True)
+    assert (tmp_path / "rows.vee.csv").read_text() == block("table")

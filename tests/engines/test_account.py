@@ -262,6 +262,20 @@ def test_live_counters_read_the_events_of_their_own_symbols(engine: str) -> None
     ]
 
 
+def test_a_query_without_rows_takes_none_of_those_that_its_counter_gives_to_others() -> None:
+    queries = [
+        f"QUERY {name} PATTERN SEQ({types}) AGG COUNT(*) WITHIN 100 ms"
+        for name, types in (("first", "A a, B b"), ("none", "C c, A a"))
+    ]
+    workload = load_bound({"stream": STREAM, "queries": queries})
+    plan, context = counting_plan(workload, [(("first", "none"), "product")]), RunContext()
+    LiveRun(bound_program(plan, workload), 10**6, context).add(
+        from_table(TABLE.slice(0, 3), workload.stream), None
+    )
+    found = operator_accounts(to_json(plan)["operators"], context.account)
+    assert [row[2:] for row in rows_of(found) if row[0] == "output"] == [(1, 1), (0, 0)]
+
+
 def test_an_account_goes_to_another_process() -> None:
     account = Account()
     account.count("a", 3, 2)

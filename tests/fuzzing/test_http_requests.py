@@ -35,8 +35,10 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", 
 PAGES = (
     "/", "/workloads/new", "/workloads/{workloads}", "/plans", "/plans/{plans}", "/compare",
     "/jobs", "/jobs/new", "/jobs/{jobs}", "/docs", "/signin", "/signout", "/pages/check",
+    "/pages/suggestions", "/pages/layout", "/pages/colours",
     "/pages/files", "/pages/jobs/{jobs}/measures", "/static/page.js", "/openapi.json",
 )  # fmt: skip
+POSTED = ("/pages/check", "/pages/suggestions", "/pages/layout", "/signin", "/signout")
 ODD_TEXTS = (
     "", "\0", "é" * 3, "\ud800", "../../etc/passwd", "x" * 3000, "%", "%ff", "'; DROP TABLE x;--",
     "{}", "null", "-1", "1e400", "9" * 4500, "NaN", "\r\nx: y", "\u202e", "*", "[", "**/*", "true",
@@ -88,7 +90,7 @@ class Target:
     def __init__(self, folder: Path, worker: list[str]) -> None:
         (folder / "events.csv").write_text("ts,action,user,price\n1,View,u,1\n2,Buy,u,2\n")
         settings = Settings(
-            folder / "data",
+            data=folder / "data",
             roots=(folder,),
             planning_seconds=20,
             max_queued=2,
@@ -199,9 +201,10 @@ def right_call(target: Target, chance: random.Random) -> Call:
         for kind in ("workloads", "plans", "jobs"):
             if f"{{{kind}}}" in page:
                 page = page.replace(f"{{{kind}}}", target.made(kind))
-        method = "POST" if page in ("/pages/check", "/signin", "/signout") else "GET"
+        method = "POST" if page in POSTED else "GET"
         query = [
-            (n, chance.choice(ODD_TEXTS)) for n in ("a", "b", "from", "cursor", "after", "under")
+            (n, chance.choice(ODD_TEXTS))
+            for n in ("a", "b", "from", "cursor", "after", "under", "at", "events")
         ]
         return Call(method, page, chance.sample(query, chance.randrange(3)), [], b"token=x&to=/")
     method, path, operation = chance.choice(target.operations)
@@ -432,7 +435,7 @@ def spoilt_stream(address: str, chance: random.Random) -> str:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = Settings(
-        tmp_path_factory.mktemp("wire") / "data",
+        data=tmp_path_factory.mktemp("wire") / "data",
         header_seconds=0.3,
         body_seconds=0.3,
         keep_alive_seconds=0.3,

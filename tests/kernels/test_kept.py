@@ -26,6 +26,7 @@ def timed(random):
         np.append(0, np.cumsum(sizes)),
         found.stay_letter[order],
         np.concatenate([np.zeros(0, np.int64), *letters]),
+        np.zeros((0, len(found.move_letter))),
     ), len(found.run) - 1
 
 
@@ -74,12 +75,13 @@ def prefix_tree(random):
 
 
 def rows_of(out, made):
-    columns = (column[:made].tolist() for column in out)
+    columns = (column[:made].tolist() for column in out[:4])
     return sorted(zip(*columns, strict=True))
 
 
 def room(size):
-    return cpu.KeptRows(*(np.zeros(size, np.int64) for _ in range(3)), np.zeros(size, np.uint64))
+    numbers = (np.zeros(size, np.int64) for _ in range(3))
+    return cpu.KeptRows(*numbers, np.zeros(size, np.uint64), np.zeros((size, 0)))
 
 
 def in_calls(random, advance, groups, slide, least):

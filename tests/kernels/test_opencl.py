@@ -254,3 +254,21 @@ def test_slices_share_out_what_is_evaluated_and_hold_its_windows(runs, width, sl
             assert [p for p in held if b - width < p <= b] == [
                 p for p in positions if b - width < p <= b
             ]
+
+
+@needs_opencl
+def test_what_was_run_is_done_where_nothing_is_taken(device):
+    """What is lent to a kernel may be let go of then, however little it found."""
+    pyopencl = pytest.importorskip("pyopencl")
+    on = opencl.Device(device, "situations/kernel.cl")
+    rows = 400_000
+    starts, ticks = np.array([0, rows]), np.arange(rows)
+    asked = (
+        *(np.int64(rows), np.int64(rows), on.lent(starts, np.int64), np.int64(1)),
+        *(on.lent(ticks, np.int64), on.lent(np.zeros(rows, np.uint8), np.uint8), np.int64(-1)),
+    )
+    for _ in range(100):
+        on.run("derive_runs", 1, *asked, np.int32(0), *[on.room(1) for _ in range(5)])
+    done = pyopencl.enqueue_marker(on._queue)
+    assert on.taken(on.room(0), (0,), np.int64).size == 0
+    assert done.command_execution_status == pyopencl.command_execution_status.COMPLETE

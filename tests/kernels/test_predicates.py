@@ -32,9 +32,17 @@ def test_sets_and_words_are_those_of_the_reference(seed):
     tables = random.integers(0, 2**64, (3, 5), np.uint64)
     made = []
     for kernels in (cpu, reference):
-        sets, present, bits = start.copy(), np.zeros(6, np.uint8), words.copy()
-        kernels.join_sets(sets, merged, numbers, classes, 2, present)
+        sets, counts, bits = start.copy(), np.zeros(6, np.int64), words.copy()
+        kernels.join_sets(sets, merged, numbers, classes, 2, counts)
         kernels.and_words(bits, numbers, tables)
-        made.append((sets, present, bits))
+        wanted = np.arange(6) % 3 == 1
+        rows = [
+            kernels.rows_in_sets(sets.astype(codes), wanted, np.zeros(size + 1, kind))
+            for codes in (np.int32, np.int64)
+            for kind in (np.int32, np.int64)
+        ]
+        assert rows[0].tolist() == np.flatnonzero(wanted[sets]).tolist()
+        assert counts.sum() == size
+        made.append((sets, counts, bits, *rows))
     for one, other in zip(*made, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from engines.results.row_texts import NumberedTexts, Piece, WholeNumbers, put_together
 from kernels.registry import KERNELS
-from kernels.rows.cpu import sort_places
+from kernels.rows.cpu import sort_places, sort_ties
 from kernels.rows.reference import sort_places as sort_in_python
+from kernels.rows.reference import sort_ties as sort_ties_in_python
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 KEYS = st.one_of(st.integers(0, 3), st.integers(0, 5000), st.integers(0, 2**63 - 1))
@@ -24,6 +25,31 @@ def test_places_are_in_order_and_ties_stay(keys: list[int], seed) -> None:  # ty
     sort_places(numbers, found)
     sort_in_python(numbers, expected)
     assert found.tolist() == expected.tolist()
+
+
+@given(
+    texts=st.lists(st.binary(max_size=3), min_size=1, max_size=4),
+    rows=st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=20),
+    behind=st.sampled_from([-1, 0x2C]),
+)
+def test_rows_that_tie_are_in_the_order_of_their_texts(
+    texts: list[bytes], rows: list[tuple[int, bool]], behind: int
+) -> None:
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    data, which = (
+        np.frombuffer(b"".join(texts) + b"-", np.uint8),
+        np.array([row[0] % len(texts) for row in rows], np.int32),
+    )
+    offsets.flags.writeable = which.flags.writeable = False
+    results = []
+    for sort in (sort_ties, sort_ties_in_python):
+        places, ties = (
+            np.arange(len(rows), dtype=np.int32),
+            np.array([r[1] for r in rows[1:]], bool),
+        )
+        sort(offsets, data, which, behind, places, ties)
+        results.append((places.tolist(), ties.tolist()))
+    assert results[0] == results[1]
 
 
 @given(

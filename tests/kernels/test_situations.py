@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Iterator
+from itertools import combinations, product
+from typing import Any, cast
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.devices import opencl_devices
+from kernels import opencl
+from kernels.registry import kernel
 from kernels.situations import cpu, reference
 
 bits = st.booleans()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_rows_each() -> Iterator[None]:
+    """Several work-items even for a few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opencl, "MIN_SLICES", 3)
+        patch.setattr(opencl, "PER_CORE", 2)
+        yield
+
+
+def on_opencl(name: str, *asked: Any) -> Any:
+    """What a kernel finds on a device; None where there is none."""
+    devices, _ = opencl_devices()
+    return kernel(name, "opencl", devices[0].handle)(*asked) if devices else None
 
 
 @settings(max_examples=150, deadline=None)
@@ -29,8 +50,9 @@ def test_both_derive_the_same(
     holds = np.array([h for p in partitions for _, h in p], bool)
     given_moments = (starts, ticks, holds, gap)
     found, expected = cpu.derive_runs(*given_moments), reference.derive_runs(*given_moments)
-    for mine, theirs in zip(found, expected, strict=True):
-        assert mine.tolist() == theirs.tolist()
+    on_device = on_opencl("derive_runs", *given_moments) or found
+    for mine, theirs, third in zip(found, expected, on_device, strict=True):
+        assert mine.tolist() == theirs.tolist() == third.tolist()
 
 
 @st.composite
@@ -93,8 +115,45 @@ def test_both_relate_and_count_the_same(given_runs: tuple[object, ...], width: i
     offsets, starts, ends = given_runs[0], given_runs[4], given_runs[5]
     rows = offsets[0], offsets[-1], starts, ends, starts, starts, ends, starts, width  # type: ignore[index]
     assert cpu.count_relations(*rows).tolist() == reference.count_relations(*rows).tolist()
+    mask = 1 << 16 if not len(starts) else int(starts[-1] * 7919 % (1 << 16))  # type: ignore[arg-type]
+    for most in (1, 1000):
+        pairs = (*rows[:8], mask, width, most)
+        expected = reference.related_pairs(*pairs)  # type: ignore[arg-type]
+        for found in (cpu.related_pairs(*pairs), on_opencl("related_pairs", *pairs)):  # type: ignore[arg-type]
+            assert (found is None) == (expected is None) or not opencl_devices()[0]
+            if found is not None and expected is not None:
+                assert [column.tolist() for column in found] == [c.tolist() for c in expected]
     turned = ends[::-1].copy(), starts[::-1].copy()  # type: ignore[index]
     assert len(starts) == 0 or (  # type: ignore[arg-type]
         cpu.relation_codes(starts, ends, turned[1], turned[0]).tolist()
         == reference.relation_codes(starts, ends, turned[1], turned[0]).tolist()
     )
+
+
+@settings(max_examples=150, deadline=None)
+@given(joins(), st.integers(1, 14), st.data())
+def test_both_select_the_same(
+    given_runs: tuple[object, ...], width: int, data: st.DataObject
+) -> None:
+    offsets: Any = given_runs[0]
+    starts, ends, masks = (cast(Any, given_runs[place]) for place in (4, 5, 9))
+    every = [
+        choice
+        for p in range(offsets.shape[1] - 1)
+        for choice in product(*(range(*of[p : p + 2]) for of in offsets))
+    ]
+    chosen = np.array(every, np.int64).reshape(-1, len(offsets)).T.copy()
+    sides = list(combinations(range(len(offsets)), 2))
+    codes = np.zeros((len(sides), len(every)), np.uint8)
+    for (i, j), of in zip(sides, codes, strict=True):
+        edges = starts[chosen[i]], ends[chosen[i]], starts[chosen[j]], ends[chosen[j]]
+        of[:] = cpu.relation_codes(*edges)
+    bits_of = np.array([cpu.with_groups(int(masks[side])) for side in sides], np.int64)
+    ways = [(s, s + 2, e, cpu.FOREVER) for s, e in zip(starts, ends, strict=True)]
+    sure = np.array([data.draw(st.sampled_from(way)) for way in ways], np.int64)
+    asked = (
+        *(np.arange(len(every))[1:], chosen, codes, np.array(sides, np.int64).reshape(-1, 2)),
+        *(bits_of, starts, ends, sure, width),
+    )
+    found, expected = cpu.select_matches(*asked), reference.select_matches(*asked)
+    assert [column.tolist() for column in found] == [column.tolist() for column in expected]

@@ -89,6 +89,8 @@ def where(condition, pattern="SEQ(A a, B b, C c)"):
         ("PATTERN A a WHERE sum(a.x) > 1 RETURN a WITHIN 1 s", "single event", "A+ a"),
         ("PATTERN A+ a WHERE sum(a.x) > a.x RETURN a WITHIN 1 s", "is a group", "avg(a.x)"),
         ("PATTERN A+ a WHERE summ(a.x) > 1 RETURN a WITHIN 1 s", "unknown function", "'sum'"),
+        ("PATTERN A a WHERE lowwer(a.x) = 'b' RETURN a WITHIN 1 s", "lower, upper", "'lower'"),
+        ('PATTERN A a WHERE a.x = "b c" RETURN a WITHIN 1 s', "no alias", "quotes: 'b c'"),
         ("PATTERN A a WHERE [x] OR a.x = 1 RETURN a WITHIN 1 s", "inside another", None),
         (
             "PATTERN SEQ(A a, !B b, !C c, D d) WHERE b.x = c.x RETURN a WITHIN 1 s",

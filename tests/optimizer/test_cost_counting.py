@@ -396,7 +396,7 @@ def test_unit_costs_come_back_from_their_document():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"version": 99}, "version 3"),
+        ({"version": 99}, "version 4"),
         ({"nanoseconds": {}}, "is missing or not known"),
         ({"nanoseconds": {**ONES.to_document()["nanoseconds"], "seen": -1.0}}, "seen is -1.0"),
         ({"nanoseconds": {**ONES.to_document()["nanoseconds"], "seen": True}}, "seen is True"),

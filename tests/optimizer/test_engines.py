@@ -24,10 +24,11 @@ QUERIES = {
     "latest": "SEQ(A a, B b) STRATEGY LATEST RETURN a",
     "situations": "S DEFINE S AS x > 1 RETURN S WITHIN 1 min",
     "alone": "A a RETURN a WITHIN 1 min",
+    "strict": "SEQ(A a, : B b) AGG COUNT(*) WITHIN 1 min SLIDE 10 s",
 }
 BOUND = load_bound(
     {
-        "name": "seven",
+        "name": "nine",
         "stream": {"time": "ts", "unit": "ms", "type": "kind"},
         "queries": [f"QUERY {name} PATTERN {text}" for name, text in QUERIES.items()],
     }
@@ -48,17 +49,18 @@ def test_names_are_unique_and_the_kinds_of_groups_are_theirs() -> None:
 @pytest.mark.parametrize(
     ("name", "takes_them"),
     [
-        ("product", ["chain", "slides", "either", "single"]),
-        ("aseq", ["chain", "slides", "single"]),
-        ("pretree", ["chain", "slides", "single"]),
-        ("chopconnect", ["chain", "slides", "single"]),
-        ("sem", ["chain", "slides", "either", "single"]),
-        ("panes", ["slides"]),
+        ("product", ["chain", "slides", "either", "single", "strict"]),
+        ("aseq", ["chain", "slides", "single", "strict"]),
+        ("pretree", ["chain", "slides", "single", "strict"]),
+        ("chopconnect", ["chain", "slides", "single", "strict"]),
+        ("sem", ["chain", "slides", "either", "single", "strict"]),
+        ("panes", ["slides", "strict"]),
         ("folds", ["single"]),
         ("fenwick", ["tied"]),
-        ("trees", ["chain", "slides", "either", "tied", "single", "alone"]),
-        ("deferred-trees", ["chain", "slides", "either", "tied", "single", "alone"]),
-        ("stepwise", ["chain", "slides", "either", "tied", "single", "alone"]),
+        ("runs", ["strict"]),
+        ("trees", ["chain", "slides", "either", "tied", "single", "alone", "strict"]),
+        ("deferred-trees", ["chain", "slides", "either", "tied", "single", "alone", "strict"]),
+        ("stepwise", ["chain", "slides", "either", "tied", "single", "alone", "strict"]),
         ("compact", ["alone"]),
         ("latest", ["latest"]),
         ("situations", ["situations"]),
@@ -72,7 +74,7 @@ def test_an_engine_refuses_what_it_cannot_run(name: str, takes_them: list[str]) 
     if name in {each.NAME for each in COUNTING}:
         chain, slides = BOUND.query("chain"), BOUND.query("slides")
         assert takes(counting_engine(name), [chain, slides]) == (
-            name not in ("panes", "folds", "sem", "fenwick")
+            name not in ("panes", "folds", "sem", "fenwick", "runs")
         )
         counts = replace(chain, window=Window(5, is_count=True))
         assert not takes(counting_engine(name), [chain, counts])

@@ -53,6 +53,30 @@ def test_a_group_that_is_given_another_engine_runs_on_it(name: str) -> None:
     assert load_plan(json.loads(json.dumps(to_json(plan)))) == plan
 
 
+@pytest.mark.parametrize(
+    ("queries", "trees"),
+    [
+        (["PATTERN SEQ(A a, B b) RETURN a.id WITHIN 5 s"], 1),
+        (["PATTERN SEQ(A a, B b) RETURN a.id WITHIN 5 s"] * 2, 2),
+        (["PATTERN JOIN(A a WITHIN 5 s, B b WITHIN 5 s) RETURN a.id"], 0),
+        (["PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 5 s"], 0),
+    ],
+)
+def test_every_group_has_segments_or_a_tree(queries: list[str], trees: int) -> None:
+    named = [f"QUERY q{i} {text}" for i, text in enumerate(queries)]
+    plan = plan_of({**TWO, "queries": named})
+    document = json.loads(json.dumps(to_json(plan)))
+    (group,) = document["groups"]
+    if "segments" in group:
+        assert "tree" not in group
+        assert trees == 0
+    elif trees == 2:
+        assert set(group["tree"]) == {"q0", "q1"}
+    else:
+        assert bool(group["tree"]) == bool(trees)
+    assert load_plan(document) == plan
+
+
 def test_groups_may_be_parted() -> None:
     def part(document: Document) -> None:
         first = document["groups"][0]

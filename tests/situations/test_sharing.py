@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.devices import opencl_devices
 from engines.input.event_table import from_table
 from engines.local.run import run_events
 from engines.program import PassUnit, RunContext
@@ -68,6 +69,9 @@ def test_a_shared_part_gives_each_query_its_own_rows(
     events = from_table(table, workload.stream)
     expected = rows_of([run_oracle(workload, events)])
     assert rows_of([run_local(workload, events)]) == expected
+    if opencl_devices()[0]:
+        how = How(device="opencl", insist=True)
+        assert rows_of([run_local(workload, events, how=how)]) == expected
     if live:
         assert rows_of(run_live(workload, [(table, None)])) == expected
 

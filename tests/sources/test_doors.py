@@ -101,7 +101,7 @@ def test_from_python(paths: dict[str, str]) -> None:
 
 
 def test_over_http(paths: dict[str, str], tmp_path: Path) -> None:
-    settings = Settings(tmp_path / "data", roots=(tmp_path,))
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path,))
     with serving(create_app(settings)) as address, Client(address) as client:
         workload = client.post_workload(WORKLOAD)
         plan = client.plan(workload.id, sample=paths)

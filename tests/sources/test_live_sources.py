@@ -12,6 +12,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+from engines.account import Account
 from engines.input.event_table import Faults, column_kinds, from_table
 from engines.limits import EventsError, StateError
 from engines.reference.oracle import run_oracle
@@ -151,7 +152,7 @@ def read(source: "LiveSource", name: str, batch: pa.RecordBatch) -> list[pa.Tabl
     query = "PATTERN ANY a RETURN a WITHIN 1 s"
     bound = bind(load_workload({"stream": {"time": "time"}, "queries": [query]}))
     packer = Packer(source, source.schema, {"[]": ()}, 1, bound, name)
-    return list(packer._tables([batch], Faults(source.on_error)))
+    return list(packer._tables([batch], Faults(source.on_error), Account()))
 
 
 def test_messages_of_a_source_are_read_as_its_own(tmp_path: Path) -> None:

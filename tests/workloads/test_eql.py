@@ -41,66 +41,76 @@ def condition(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('x == "Ab"', "e1.x = 'Ab'"),
-        ('x = "a"', "e1.x = 'a'"),
-        ('x != "a"', "e1.x != 'a'"),
+        ('x == "Ab"', "text(e1.x) = 'Ab'"),
+        ('x = "a"', "text(e1.x) = 'a'"),
+        ('x != "a"', "text(e1.x) != 'a'"),
         ("x == null", "e1.x IS NULL"),
         ("x != null", "e1.x IS NOT NULL"),
-        ("x == true", "e1.x = TRUE"),
-        ("x", "e1.x = TRUE"),
+        ("x == true", "text(e1.x) = 'true'"),
+        ("x", "text(e1.x) = 'true'"),
         ("7 <= x", "number(e1.x) >= 7"),
         ("x > -1.5", "number(e1.x) > -1.5"),
-        ("x + 1 > y * 2", "e1.x + 1 > e1.y * 2"),
-        ('x : "Ab"', "lower(e1.x) IN ('ab')"),
-        ('x : ("Ab", "C*")', "lower(e1.x) STARTS WITH 'c' OR lower(e1.x) IN ('ab')"),
+        ("x + 1 > y * 2", "number(e1.x) + 1 > number(e1.y) * 2"),
+        ('x : "Ab"', "lower(text(e1.x)) IN ('ab')"),
+        ('x : ("Ab", "C*")', "lower(text(e1.x)) STARTS WITH 'c' OR lower(text(e1.x)) IN ('ab')"),
         ("x : 7", "number(e1.x) IN (7)"),
-        ('x like "*a"', "e1.x ENDS WITH 'a'"),
-        ('x like~ "*A*"', "lower(e1.x) CONTAINS 'a'"),
-        ('x like "a*b?c"', "e1.x LIKE 'a%b_c'"),
-        ('x like "*"', "e1.x STARTS WITH ''"),
-        ('x like "?_*a"', "e1.x MATCHES '(?s)^._.*a$'"),
-        ('x regex "a+"', "e1.x MATCHES '(?s)^(?:a+)$'"),
-        ('x regex~ ("a", "b")', "e1.x MATCHES ANY ('(?si)^(?:a)$', '(?si)^(?:b)$')"),
-        ('x in ("a", 1)', "e1.x IN ('a') OR number(e1.x) IN (1)"),
-        ('x in~ ("A")', "lower(e1.x) IN ('a')"),
-        ('x not in ("a")', "NOT e1.x IN ('a')"),
-        ('not x : "a"', "NOT lower(e1.x) IN ('a')"),
+        ('x like "*a"', "text(e1.x) ENDS WITH 'a'"),
+        ('x like~ "*A*"', "lower(text(e1.x)) CONTAINS 'a'"),
+        ('x like "a*b?c"', "text(e1.x) LIKE 'a%b_c'"),
+        ('x like "*"', "text(e1.x) STARTS WITH ''"),
+        ('x like "?_*a"', "text(e1.x) MATCHES '(?s)^._.*a$'"),
+        ('x regex "a+"', "text(e1.x) MATCHES '(?s)^(?:a+)$'"),
+        ('x regex~ ("a", "b")', "text(e1.x) MATCHES ANY ('(?si)^(?:a)$', '(?si)^(?:b)$')"),
+        ('x in ("a", 1)', "text(e1.x) IN ('a') OR number(e1.x) IN (1)"),
+        ('x in~ ("A")', "lower(text(e1.x)) IN ('a')"),
+        ('x not in ("a")', "NOT text(e1.x) IN ('a')"),
+        ('not x : "a"', "NOT lower(text(e1.x)) IN ('a')"),
         ('x == "a" and (y == 1 or not z == 2)', None),
-        ('cidrMatch(x, "10.0.0.0/8", "::1/128")', "e1.x IN CIDR ('10.0.0.0/8', '::1/128')"),
-        ('startsWith~(x, "A")', "lower(e1.x) STARTS WITH 'a'"),
-        ("endsWith(x, y)", "e1.x ENDS WITH e1.y"),
-        ('stringContains(x, "a")', "e1.x CONTAINS 'a'"),
-        ('wildcard(x, "a*")', "e1.x STARTS WITH 'a'"),
-        ('match~(x, "a+")', "e1.x MATCHES '(?si)^(?:a+)$'"),
-        ("length(x) > 3", "length(e1.x) > 3"),
-        ('substring(x, -4) == ".exe"', "slice(e1.x, -4) = '.exe'"),
-        ('substring(x, 0, -1) == "a"', "slice(e1.x, 0, -1) = 'a'"),
+        ('cidrMatch(x, "10.0.0.0/8", "::1/128")', "text(e1.x) IN CIDR ('10.0.0.0/8', '::1/128')"),
+        ('startsWith~(x, "A")', "lower(text(e1.x)) STARTS WITH 'a'"),
+        ("endsWith(x, y)", "text(e1.x) ENDS WITH text(e1.y)"),
+        ('stringContains(x, "a")', "text(e1.x) CONTAINS 'a'"),
+        ('wildcard(x, "a*")', "text(e1.x) STARTS WITH 'a'"),
+        ('match~(x, "a+")', "text(e1.x) MATCHES '(?si)^(?:a+)$'"),
+        ("length(x) > 3", "length(text(e1.x)) > 3"),
+        ('substring(x, -4) == ".exe"', "slice(text(e1.x), -4) = '.exe'"),
+        ('substring(x, 0, -1) == "a"', "slice(text(e1.x), 0, -1) = 'a'"),
         ("number(x) + 1 == 2", "number(e1.x) + 1 = 2"),
         ('string(x) == "1"', "text(e1.x) = '1'"),
-        ('arrayContains(x, "a")', "e1.x IN ('a')"),
-        ("modulo(x, 2) == 0", "e1.x % 2 = 0"),
-        ("startsWith(x, y) == false", "NOT e1.x STARTS WITH e1.y"),
-        ('?a.b == "x"', "e1.a.b = 'x'"),
-        ('`a-b` == "x"', "e1.\"a-b\" = 'x'"),
-        (r'x == "a\\b\"\u0041"', "e1.x = 'a\\b\"A'"),
-        ('x == """a\\b"""', "e1.x = 'a\\b'"),
-        ('x /* one */ == "a" // two', "e1.x = 'a'"),
-        ('true and x == "a"', "e1.x = 'a'"),
+        ('arrayContains(x, "a")', "text(e1.x) IN ('a')"),
+        ("modulo(x, 2) == 0", "number(e1.x) % 2 = 0"),
+        ("x / 2 == 1", "(number(e1.x) - number(e1.x) % 2) / 2 = 1"),
+        ("x / 2.0 == 1", "number(e1.x) / 2.0 = 1"),
+        ("x == +2", "number(e1.x) = 2"),
+        ('x == ?"a\\b"', "text(e1.x) = 'a\\b'"),
+        ("startsWith(x, y) == false", "NOT text(e1.x) STARTS WITH text(e1.y)"),
+        ('?a.b == "x"', "text(e1.a.b) = 'x'"),
+        ('`a-b` == "x"', "text(e1.\"a-b\") = 'x'"),
+        (r'x == "a\\b\"\u0041"', "text(e1.x) = 'a\\b\"A'"),
+        ('x == """a\\b"""', "text(e1.x) = 'a\\b'"),
+        ('x /* one */ == "a" // two', "text(e1.x) = 'a'"),
+        ('true and x == "a"', "text(e1.x) = 'a'"),
         ("1 == 2", "e1.ts IS NULL"),
         (
             '_arraysearch(s, $e, $e.x : "a*" or $e.y == true)',
-            "lower(e1.s.x) STARTS WITH 'a' OR e1.s.y = TRUE",
+            "lower(text(e1.s.x)) STARTS WITH 'a' OR text(e1.s.y) = 'true'",
         ),
         (
             '_arraysearch(s, $e, $e.x : "a*" and not $e.y == true)',
-            "any_entry(e1.s, lower(e1.s.x) STARTS WITH 'a' AND NOT e1.s.y = TRUE)",
+            "any_entry(e1.s, lower(text(e1.s.x)) STARTS WITH 'a' AND NOT text(e1.s.y) = 'true')",
         ),
-        ("_arraysearch(s, $e, endswith($e.x, y))", "e1.s.x ENDS WITH e1.y"),
-        ('substring(x, 0, length(y) - 1) == "a"', "slice(e1.x, 0, length(e1.y) - 1) = 'a'"),
-        ('stringContains~(x, concat("A", y))', "lower(e1.x) CONTAINS lower(concat('A', e1.y))"),
-        ('indexOf(x, "b", 2) > 3', "index_of(e1.x, 'b', 2) > 3"),
-        ('between(x, "(", ")", true) == "a"', "between(e1.x, '(', ')', TRUE) = 'a'"),
-        ('not _arraysearch(s, $e, $e == "a")', "NOT e1.s = 'a'"),
+        ("_arraysearch(s, $e, endswith($e.x, y))", "text(e1.s.x) ENDS WITH text(e1.y)"),
+        (
+            'substring(x, 0, length(y) - 1) == "a"',
+            "slice(text(e1.x), 0, length(text(e1.y)) - 1) = 'a'",
+        ),
+        (
+            'stringContains~(x, concat("A", y))',
+            "lower(text(e1.x)) CONTAINS lower(concat('A', e1.y))",
+        ),
+        ('indexOf(x, "b", 2) > 3', "index_of(text(e1.x), 'b', 2) > 3"),
+        ('between(x, "(", ")", true) == "a"', "between(text(e1.x), '(', ')', TRUE) = 'a'"),
+        ('not _arraysearch(s, $e, $e == "a")', "NOT text(e1.s) = 'a'"),
     ],
 )
 def test_conditions_are_read_as_elastic_documents_them(text: str, said: str | None) -> None:
@@ -117,7 +127,7 @@ def test_a_sequence_is_a_query_of_the_latest_partial_matches() -> None:
     assert text.splitlines() == [
         "QUERY q0",
         "PATTERN SEQ(p e1, p e2, !q e3, any e4)",
-        "WHERE e1.x = 'a' AND e2.x = 'a' AND number(halt.x) = 1",
+        "WHERE text(e1.x) = 'a' AND text(e2.x) = 'a' AND number(halt.x) = 1",
         "STRATEGY LATEST",
         "UNTIL p halt",
         "PARTITION BY host, (e1.k, e2.k, e3.l, e4.m, halt.k) AS k",
@@ -133,7 +143,8 @@ def test_a_step_reads_another_by_its_name() -> None:
     )
     assert text.splitlines()[1:4] == [
         "PATTERN SEQ(p e1, q e2)",
-        "WHERE number(e1.x) = 1 AND lower(e2.y) ENDS WITH lower(e1.a.b) AND NOT e2.z = e1.z",
+        "WHERE number(e1.x) = 1 AND lower(text(e2.y)) ENDS WITH lower(text(e1.a.b))"
+        " AND NOT e2.z = e1.z",
         "STRATEGY LATEST",
     ]
 
@@ -141,7 +152,9 @@ def test_a_step_reads_another_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("sample by x [p where true] [q where true]", "a sample takes any events of a key"),
+        ("sample [p where true] [q where true]", "a sample needs a key"),
+        ("sample by x [p where true] [q where true] | head 1", "a sample takes no pipes"),
+        ("sample by x [p where true] ![q where true]", "the events of a sample are single ones"),
         ("p where true | unique x", "the pipe '| unique' is not taken"),
         ("sequence [p where true] by x * 2 [q where true] by y", "a key is a field"),
         ("sequence [p where true] by x * 2 [q where true] by y * 3", "a key is a field"),
@@ -154,7 +167,8 @@ def test_a_step_reads_another_by_its_name() -> None:
         ("sequence ![p where true] as a [q where x == a.x]", "a step of one event that is there"),
         ("p where _arraysearch(s, $e, true)", "asks nothing of an entry"),
         ('p where between~(x, "a", "b") == "b"', "between~ is not taken"),
-        ("p where descendant of [q where true]", "only the Elastic Endpoint's EQL"),
+        ("p where descendant of [q where true]", "line 1, column 9: only the Elastic Endpoint's"),
+        ('p where x == "child of [" and /*\n*/ not child of [q where true]', "line 2, column 8: "),
         ('p where x regex "a(?=b)"', "no regular expression of RE2"),
         ('p where cidrMatch(x, "ten")', "is no network of addresses"),
         ('p where length(x, 1) == "a"', "length takes 1 to 1 arguments"),
@@ -221,6 +235,9 @@ def found(text: str) -> list[list[int]]:
         ("sequence by k [p where true] [q where true] | head 1", [[1, 2]]),
         ("sequence [p where true] by k [q where true] by k | tail 1", [[3, 4]]),
         ("any where true | head 4 | tail 2", [[3], [4]]),
+        ("sample by k [q where true] [p where true]", [[2, 1], [4, 3]]),
+        ("sample by k [any where true] [any where true] [q where n > 4]", [[1, 2, 6], [3, 4, 5]]),
+        ("sample [p where true] by names [q where true] by k", [[1, 2], [1, 4]]),
         ('any where s.x : "q"', [[1]]),
         ('p where _arraysearch(s, $e, $e.x : "T")', [[3]]),
         ('p where not _arraysearch(s, $e, $e.x : "T")', [[1]]),
@@ -234,6 +251,50 @@ def test_results_are_those_that_elastic_documents(
 ) -> None:
     if events is not None:
         assert found(text) == events
+
+
+TYPED = [
+    {
+        "ts": i,
+        "n": i,
+        "kind": "p",
+        "text": str(i),
+        "number": i,
+        "truth": i == 1,
+        "list": ["a", str(i)],
+    }
+    for i in range(4)
+]
+
+
+@pytest.mark.parametrize(
+    ("condition", "numbers"),
+    [
+        ('number == "3"', [3]),
+        ('number : "3" or number in~ ("2")', [2, 3]),
+        ('number like "3*" or startsWith(number, "1")', [1, 3]),
+        ('number regex "[0-1]" and length(number) == 1', [0, 1]),
+        ("text == 3 or text in (2)", [2, 3]),
+        ("text + 1 == 4", [3]),
+        ("number / 2 == 1", [2, 3]),  # of whole numbers a whole number
+        ("number / 2.0 == 1.5", [3]),
+        ('truth == "true"', [1]),
+        ("truth and not truth == false", [1]),
+        ("truth in (false)", [0, 2, 3]),
+        ("truth == 1", []),
+        ("text == true", []),
+        ('list == 3 and list : "A"', [3]),
+        ('cidrMatch(number, "10.0.0.0/8")', []),
+    ],
+)
+def test_fields_are_compared_whatever_the_type_of_their_column(
+    condition: str, numbers: list[int]
+) -> None:
+    bound = bind(workload(f"p where {condition}"), {})
+    for run in (run_oracle, run_local):
+        rows = run(bound, from_table(pa.Table.from_pylist(TYPED), bound.stream)).matches
+        found = [json.loads(match)["events"][0]["n"] for match in rows.column("match").to_pylist()]
+        assert sorted(found) == numbers
 
 
 # --- files ----------------------------------------------------------------------------------------

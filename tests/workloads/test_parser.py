@@ -1,5 +1,6 @@
 """What is written is what is read, and what cannot be read is said where and why."""
 
+import lark.lark
 import pytest
 
 from workloads import expressions as ex
@@ -182,6 +183,15 @@ def test_deep_but_legal_queries_parse():
     text = "PATTERN " + "SEQ(A, " * 0 + "SEQ(" * 49 + "A" + ")" * 49 + " RETURN A WITHIN 1 s"
     assert parse_query(text).pattern is not None
     assert where_of("(" * 49 + "a.x" + ")" * 49 + " > 1") is not None
+
+
+def test_words_of_many_queries_are_told_by_one_lexer(monkeypatch):
+    parse_query("DEFINE A AS x > 1 PATTERN A RETURN A WITHIN 1 s")
+    made = []
+    monkeypatch.setattr(lark.lark, "BasicLexer", made.append)
+    for number in range(3):
+        parse_query(f"DEFINE A AS x > {number} PATTERN A RETURN A WITHIN 2 s")
+    assert not made
 
 
 def test_a_condition_alone():

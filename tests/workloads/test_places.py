@@ -126,7 +126,7 @@ def test_every_unknown_attribute_of_a_key_is_said_at_its_own_place():
         ("PATTERN login then checkout", "checkout", "one name", "write SEQ(login, checkout)"),
         ("PATTERN SEQ(page view v, B b)", "v", "one name", '"page view" v'),
         ("PATTERN SEQ(add-to-cart a, B b)", "-", "'add-to-cart'", '"add-to-cart"'),
-        ("PATTERN SEQ(payment.fail a, B b)", ".", "'payment.fail'", '"payment.fail"'),
+        ("PATTERN SEQ(payment.fail a, B b)", "payment.fail a", "'payment.fail'", '"payment.fail"'),
         ("PATTERN A a WHERE a.País = 1", "í", "'País'", '"País"'),
         ("PATTERN A a PARTITION BY session#", "#", "'session#'", '"session#"'),
         ("PATTERN A a WERE a.x = 1", "WERE", "unexpected 'WERE'", "'WHERE'"),

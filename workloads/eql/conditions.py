@@ -2,6 +2,9 @@
 
 Texts compare with case, but for `:` and operators and functions with `~`. `*` is any number of
 characters and `?` one, in `:` and `like` alone; a regular expression fits a whole text.
+
+A field that is compared with a text, a number or a truth value is read as one, whatever the type of
+its column: rules name fields of Elastic's schema, and columns of events have the types they have.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ def _truth(expression: ex.Expression) -> ex.Expression:
         case ex.Literal(None):
             return FALSE
         case ex.Attribute():
-            return ex.Comparison("=", expression, TRUE)
+            return _is_truth("=", expression, TRUE)
         case _ if isinstance(expression, ex.CONDITIONS):
             return expression
         case _:
@@ -73,9 +76,25 @@ def compared(operator: str, left: ex.Expression, right: ex.Expression) -> ex.Exp
     if isinstance(left, ex.Literal):
         known = isinstance(right, ex.Literal) and left.value is not None
         return TRUE if known and ex.COMPARE[word](left.value, right.value) else FALSE  # type: ignore[union-attr]
-    if isinstance(right, ex.Literal) and _is_number(right):
-        left = _number(left)
+    if isinstance(right, ex.Literal):
+        if isinstance(right.value, bool) and word in ("=", "!="):
+            return _is_truth(word, left, right)
+        if _is_number(right):
+            left = _number(left)
+        elif word in ("=", "!="):
+            left = _text(left)
     return ex.Comparison(word, left, right)
+
+
+def _is_truth(word: Any, operand: ex.Expression, value: ex.Literal) -> ex.Expression:
+    """A field that is true or false, or a text that says so."""
+    if isinstance(operand, ex.Attribute):
+        return ex.Comparison(word, _text(operand), ex.Literal("true" if value.value else "false"))
+    return ex.Comparison(word, operand, value)
+
+
+def _text(operand: ex.Expression) -> ex.Expression:
+    return ex.Function("text", operand) if isinstance(operand, ex.Attribute) else operand
 
 
 def _is_number(value: ex.Literal) -> bool:
@@ -97,6 +116,9 @@ def computed(operator: str, left: ex.Expression, right: ex.Expression) -> ex.Exp
             value = ex.COMPUTE[word](a, b)
             whole = isinstance(a, int) and isinstance(b, int)
             return ex.Literal(int(value) if whole else value)
+    left, right = _number(left), _number(right)
+    if operator == "/" and isinstance(right, ex.Literal) and isinstance(right.value, int):
+        left = ex.Arithmetic("-", left, ex.Arithmetic("%", left, right))  # rounded down
     return ex.Arithmetic(word, left, right)
 
 
@@ -105,17 +127,19 @@ def member(operand: ex.Expression, values: Sequence[ex.Expression], nocase: bool
     if nocase:
         operand, values = _lowered(operand, values), [_lowered(v, values) for v in values]
     listed = [v for v in values if isinstance(v, ex.Literal) and v.value is not None]
+    truths = [v for v in listed if isinstance(v.value, bool)]
+    listed = [v for v in listed if not isinstance(v.value, bool)]
     others = [compared("==", operand, v) for v in values if not isinstance(v, ex.Literal)]
+    others += [_is_truth("=", operand, v) for v in truths]
     if any(v == ex.Literal(None) for v in values):
         others.append(ex.IsNull(operand))
     texts = [v for v in listed if isinstance(v.value, str)]
     numbers = [v for v in listed if not isinstance(v.value, str)]
     tests: list[ex.Expression] = []
     if texts:
-        tests.append(ex.Membership(operand, tuple(texts)))
+        tests.append(ex.Membership(_text(operand), tuple(texts)))
     if numbers:
-        truths = all(isinstance(v.value, bool) for v in numbers)
-        tests.append(ex.Membership(operand if truths else _number(operand), tuple(numbers)))
+        tests.append(ex.Membership(_number(operand), tuple(numbers)))
     return joined("OR", [*tests, *others])
 
 
@@ -144,7 +168,7 @@ def patterned(
         plain = [_lowered(v, [v]) for v in plain]
     found: list[ex.Expression] = []
     for word, patterns in tests.items():
-        found.append(_checked(ex.TextTest(word, read, tuple(patterns))))
+        found.append(_checked(ex.TextTest(word, _text(read), tuple(patterns))))
     if plain:
         found.append(member(read, plain, nocase=False))
     return joined("OR", found)
@@ -154,7 +178,7 @@ def _lowered(operand: ex.Expression, values: Sequence[ex.Expression]) -> ex.Expr
     """In lower case, where it is compared with no numbers and truth values alone."""
     if all(isinstance(v, ex.Literal) and not isinstance(v.value, str) for v in values):
         return operand
-    return lowered(operand)
+    return lowered(_text(operand))
 
 
 def wildcard_test(text: str) -> tuple[ex.TextOperator | None, str]:
@@ -180,7 +204,7 @@ def _regex(operand: ex.Expression, values: Sequence[ex.Expression], nocase: bool
         if not isinstance(value, ex.Literal) or not isinstance(value.value, str):
             raise EqlError("a regular expression is a text")
         patterns.append(ex.Literal(f"{flags}^(?:{value.value})$"))
-    return ex.TextTest("MATCHES", operand, tuple(patterns))
+    return ex.TextTest("MATCHES", _text(operand), tuple(patterns))
 
 
 def _checked(test: ex.TextTest) -> ex.TextTest:
@@ -213,7 +237,7 @@ def called(name: str, arguments: list[ex.Expression]) -> ex.Expression:
 
 
 def _text_test(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
-    operand, *patterns = arguments
+    operand, *patterns = map(_text, arguments)
     if nocase:
         operand, patterns = lowered(operand), [lowered(p) for p in patterns]
     return _checked(ex.TextTest(_TESTS[word], operand, tuple(patterns)))
@@ -223,7 +247,7 @@ def _cidr(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Express
     operand, *networks = arguments
     if not all(isinstance(n, ex.Literal) and isinstance(n.value, str) for n in networks):
         raise EqlError("cidrMatch takes networks as texts")
-    return _checked(ex.TextTest("IN CIDR", operand, tuple(networks)))
+    return _checked(ex.TextTest("IN CIDR", _text(operand), tuple(networks)))
 
 
 def _wildcard(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
@@ -235,7 +259,7 @@ def _match(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expres
 
 
 def _length(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
-    return ex.Function("length", arguments[0])
+    return ex.Function("length", _text(arguments[0]))
 
 
 def _converted(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
@@ -256,8 +280,8 @@ def _substring(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Ex
     operand, *bounds = arguments
     numbers = [b.value for b in bounds if isinstance(b, ex.Literal) and isinstance(b.value, int)]
     if len(numbers) < len(bounds):
-        return ex.JointFunction("slice", tuple(arguments))
-    return ex.Function("slice", operand, tuple(numbers))
+        return ex.JointFunction("slice", (_text(operand), *bounds))
+    return ex.Function("slice", _text(operand), tuple(numbers))
 
 
 def _concat(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Expression:
@@ -269,7 +293,7 @@ def _searched(word: str, arguments: list[ex.Expression], nocase: bool) -> ex.Exp
     name, texts = ("index_of", 2) if word == "indexof" else ("between", 3)
     if nocase and word == "between":
         raise EqlError("between~ is not taken: it gives back a text in its own case")
-    given = [lowered(a) if nocase else a for a in arguments[:texts]]
+    given = [lowered(_text(a)) if nocase else _text(a) for a in arguments[:texts]]
     return ex.JointFunction(name, (*given, *arguments[texts:]))
 
 

@@ -18,8 +18,15 @@ from workloads.limits import MAX_QUERY_CHARACTERS
 
 _STRINGS = re.compile(r'"""(?:.|\n)*?"""+|"(?:\\.|[^"\\\n])*"|/\*(?:.|\n)*?\*/|//[^\n]*')
 # What the rules of the Elastic Endpoint have, and Elasticsearch's EQL has not.
-_ENDPOINT = {
-    r"\b(descendant|child|event)\s+of\s*\[": "'descendant of', 'child of' and 'event of'",
+_OTHERS = {
+    re.compile(r"\b(descendant|child|event)\s+of\s*\["): (
+        "only the Elastic Endpoint's EQL has '{} of […]': it follows the tree of processes, which "
+        "events alone do not have"
+    ),
+    re.compile(r"^\s*(join)\s*(?=by\b|\[)"): (
+        "Elasticsearch's EQL has no '{}'; 'sample by' is for events in any order"
+    ),
+    re.compile(r"\]\s*(fork)\b"): "Elasticsearch's EQL has no '{}'",
 }
 
 
@@ -27,18 +34,20 @@ def parse_eql(text: str) -> EqlQuery:
     """One query in EQL."""
     if len(text) > MAX_QUERY_CHARACTERS:
         raise EqlError(f"it is longer than {MAX_QUERY_CHARACTERS:,} characters")
-    bare = _STRINGS.sub('""', text)
-    for pattern, what in _ENDPOINT.items():
-        if re.search(pattern, bare):
-            raise EqlError(f"only the Elastic Endpoint's EQL has this: {what}")
+    bare = _STRINGS.sub(lambda found: re.sub(r"\S", "-", found.group()), text)
+    for pattern, reason in _OTHERS.items():
+        if found := pattern.search(bare):
+            start = found.start(1)
+            line, column = bare.count("\n", 0, start) + 1, start - bare.rfind("\n", 0, start)
+            raise EqlError(f"line {line}, column {column}: {reason.format(found.group(1))}")
     try:
         tree = _lark().parse(text)
-        found: EqlQuery = _Builder().transform(tree)
+        query: EqlQuery = _Builder().transform(tree)
     except VisitError as error:
         raise error.orig_exc from None
     except UnexpectedInput as error:
         raise _unexpected(error) from None
-    return found
+    return query
 
 
 @cache
@@ -172,6 +181,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def negative(self, parts: list[Any]) -> ex.Expression:
         return conditions.computed("-", ex.Literal(0), parts[-1])
 
+    def positive(self, parts: list[Any]) -> ex.Expression:
+        return conditions.computed("+", ex.Literal(0), parts[-1])
+
     def call(self, parts: list[Any]) -> ex.Expression:
         name, *arguments = parts
         return conditions.called(str(name), [a for a in arguments if a is not None])
@@ -182,7 +194,10 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return ex.Attribute(alias, name.lstrip("?").replace("`", ""))
 
     def raw(self, parts: list[Any]) -> ex.Literal:
-        return ex.Literal(str(parts[0])[3:-3])
+        text = str(parts[0])
+        if text.startswith("?"):  # the older spelling
+            return ex.Literal(text[2:-1].replace("\\" + text[-1], text[-1]))
+        return ex.Literal(text[3:-3])
 
     def string(self, parts: list[Any]) -> ex.Literal:
         return ex.Literal(_unescaped(str(parts[0])[1:-1]))

@@ -21,6 +21,7 @@ CATEGORY = "event.category"
 ANY = "any"
 _ONE_EVENT = sx.Duration(Decimal(1), "s")
 _SPANS = {"d": "day", "h": "hour", "m": "min", "s": "s", "ms": "ms", "micros": "us", "nanos": "ns"}
+_SPELLED = {"day": "d", "hour": "h", "min": "m", "minute": "m", "sec": "s", "second": "s"}
 _UNTIL = "halt"
 
 
@@ -81,9 +82,7 @@ class EqlImporter:
         """A query in EQL as one of Sheaf; raises `EqlError` where that cannot be."""
         keep = tuple(map(_kept, parsed.pipes))
         if parsed.kind == "sample":
-            raise EqlError(
-                "a sample takes any events of a key, in no order, and which of them is not said"
-            )
+            _check_sample(parsed)
         for term in parsed.terms:
             if term.name is not None and (term.missing or term.runs > 1):
                 raise EqlError(f"'as {term.name}' names a step of one event that is there")
@@ -112,7 +111,7 @@ class EqlImporter:
         key, tied = _keys(parsed, steps, together=bool(keep))
         return sx.Query(
             name,
-            sx.Operation("SEQ", tuple(parts)),
+            sx.Operation("AND" if parsed.kind == "sample" else "SEQ", tuple(parts)),
             None if parsed.maxspan is None else _span(parsed.maxspan),
             output,
             self._where(steps),
@@ -137,6 +136,17 @@ class EqlImporter:
         return ex.Logical("AND", tuple(found))
 
 
+def _check_sample(parsed: EqlQuery) -> None:
+    """What Elastic documents of samples: they have keys, and neither runs nor pipes."""
+    if not parsed.by and not all(term.by for term in parsed.terms):
+        raise EqlError("a sample needs a key: 'sample by field', or 'by field' behind each event")
+    if parsed.pipes:
+        raise EqlError("a sample takes no pipes")
+    for term in parsed.terms:
+        if term.missing or term.runs > 1 or term.name is not None:
+            raise EqlError("the events of a sample are single ones, without '!', runs or names")
+
+
 def _of_steps(condition: ex.Expression, named: Mapping[str, str]) -> ex.Expression:
     """A condition in which `name.field` is a field of the step of that name."""
 
@@ -151,12 +161,16 @@ def _of_steps(condition: ex.Expression, named: Mapping[str, str]) -> ex.Expressi
 
 def _span(text: str) -> sx.Duration:
     """The window of a span, whose end is part of it."""
-    found = re.fullmatch(r"(\d+)([a-z]+)", text)
+    found = re.fullmatch(r"([\d.]+)\s*([A-Za-z]*)", text)
     assert found is not None
-    amount = Decimal(found.group(1))
+    amount, unit = Decimal(found.group(1)), found.group(2)
+    unit = unit if unit in _SPANS else _SPELLED.get(unit.removesuffix("s"), unit)
+    if unit not in _SPANS:
+        said = f"no unit is called '{unit}'" if unit else "it has no unit"
+        raise EqlError(f"maxspan={text.strip()}: {said}; there are {', '.join(_SPANS)}")
     if amount <= 0:
         raise EqlError("a maxspan of nothing holds no sequence")
-    return sx.Duration(amount, _SPANS[found.group(2)], inclusive=True)
+    return sx.Duration(amount, _SPANS[unit], inclusive=True)
 
 
 def _kept(pipe: EqlPipe) -> sx.Kept:
@@ -164,7 +178,7 @@ def _kept(pipe: EqlPipe) -> sx.Kept:
     end, numbers = pipe.name.lower(), [v.value for v in pipe.values if isinstance(v, ex.Literal)]
     number = numbers[0] if len(numbers) == len(pipe.values) == 1 else None
     if end not in ("head", "tail"):
-        raise EqlError(f"the pipe '| {pipe.name}' is not taken")
+        raise EqlError(f"the pipe '| {pipe.name}' is not taken: Elastic documents head and tail")
     if not isinstance(number, int) or not 1 <= number <= MAX_LIMIT:
         raise EqlError(f"'| {pipe.name}' takes a whole number from 1 to {MAX_LIMIT:,}")
     return sx.Kept("first" if end == "head" else "last", number)
@@ -206,8 +220,17 @@ def _plain(values: Sequence[ex.Expression]) -> Sequence[ex.Expression]:
             done = (operator, values[0].right)
             alike = [v for v in values if isinstance(v, ex.Arithmetic)]
             if len(alike) == len(values) and all((v.operator, v.right) == done for v in alike):
-                return _plain([v.left for v in alike])
+                return _plain([_bare(v.left) for v in alike])
     return values
+
+
+def _bare(value: ex.Expression) -> ex.Expression:
+    """A field that is read as a number, as it is."""
+    match value:
+        case ex.Function("number", ex.Attribute() as field_):
+            return field_
+        case _:
+            return value
 
 
 def _column(value: ex.Expression) -> str:

@@ -20,6 +20,7 @@ from sigma.conditions import (
 from sigma.conversion.base import Backend
 from sigma.conversion.state import ConversionState
 from sigma.exceptions import SigmaFeatureNotSupportedByBackendError
+from sigma.modifiers import SigmaWideModifier, modifier_mapping
 from sigma.processing.pipeline import ProcessingPipeline
 from sigma.rule import SigmaRule
 from sigma.types import (
@@ -37,6 +38,7 @@ from workloads import expressions as ex
 from workloads.texts import lower
 
 ALIAS = "event"
+modifier_mapping.setdefault("utf16le", SigmaWideModifier)  # what the specification calls it too
 
 _COMPARISONS: dict[CompareOperators, ex.ComparisonOperator] = {
     CompareOperators.LT: "<",
@@ -277,8 +279,12 @@ def _lower(operand: ex.Expression) -> ex.Expression:
 def _text_condition(text: ex.Expression, value: SigmaString, cased: bool) -> ex.Expression:
     """A comparison with a text that may have wildcards."""
     parts = list(value.s)
-    if any(isinstance(part, Placeholder) for part in parts):
-        _unsupported("a placeholder (|expand) without a list of values; give a pipeline with it")
+    for part in parts:
+        if isinstance(part, Placeholder):
+            _unsupported(
+                f"the placeholder %{part.name}% (|expand) has no list of values: it stands for "
+                "what differs by site; give it in a processing pipeline (value_placeholders)"
+            )
     if not cased:
         text = _lower(text)
         parts = [lower(part) if isinstance(part, str) else part for part in parts]
@@ -321,47 +327,44 @@ def _regex(value: Any) -> str:
 
 
 def _joined(operator: Any, parts: Sequence[ex.Expression | None]) -> ex.Expression:
-    """Parts under one connective, tests of one text by the same word as one test of a list."""
+    """Parts under one connective; under OR tests of one text by the same word are one of a list.
+
+    Under AND they stay apart: of a field that is a list another value may meet each.
+    """
     given: list[ex.Expression] = []
     for part in parts:
         if isinstance(part, ex.Logical) and part.operator == operator:
             given += part.parts
         elif part is not None:
             given.append(part)
-    lists: dict[Any, list[ex.Literal]] = {}
-    order: list[Any] = []
-    for part in given:
-        key, values = _listed(operator, part)
-        if key not in lists:
-            order.append(key)
-            lists[key] = []
-        lists[key] += values
-    found = tuple(_from_list(key, values, operator == "AND") for key, values in
-                  ((key, list(dict.fromkeys(lists[key]))) for key in order))  # fmt: skip
+    found = tuple(dict.fromkeys(given)) if operator == "AND" else _with_lists(given)
     return found[0] if len(found) == 1 else ex.Logical(operator, found)
 
 
-_NO_LIST = ("IN CIDR", "AND")  # a list of networks holds for one of them
+def _with_lists(given: Sequence[ex.Expression]) -> tuple[ex.Expression, ...]:
+    lists: dict[Any, list[ex.Literal]] = {}
+    for part in given:
+        key, values = _listed(part)
+        lists.setdefault(key, []).extend(values)
+    return tuple(_from_list(key, list(dict.fromkeys(values))) for key, values in lists.items())
 
 
-def _listed(operator: str, part: ex.Expression) -> tuple[Any, list[ex.Literal]]:
+def _listed(part: ex.Expression) -> tuple[Any, list[ex.Literal]]:
     """Under what tests can be put together, and what they compare with; a part alone else."""
     match part:
-        case ex.Comparison("=", operand, ex.Literal(str()) as literal) if operator == "OR":
+        case ex.Comparison("=", operand, ex.Literal(str()) as literal):
             return ("=", operand), [literal]
-        case ex.Membership(operand, values, False) if operator == "OR":
+        case ex.Membership(operand, values, False):
             return ("=", operand), list(values)
         case ex.TextTest(test, operand, patterns, every, False) if (
-            (len(patterns) == 1 or every == (operator == "AND"))
-            and all(isinstance(p, ex.Literal) for p in patterns)
-            and (test, operator) != _NO_LIST
-        ):
+            len(patterns) == 1 or not every
+        ) and all(isinstance(p, ex.Literal) for p in patterns):
             return (test, operand), [p for p in patterns if isinstance(p, ex.Literal)]
         case _:
             return part, []
 
 
-def _from_list(key: Any, values: list[ex.Literal], every: bool) -> ex.Expression:
+def _from_list(key: Any, values: list[ex.Literal]) -> ex.Expression:
     if not values:
         part: ex.Expression = key
         return part
@@ -370,4 +373,4 @@ def _from_list(key: Any, values: list[ex.Literal], every: bool) -> ex.Expression
         if len(values) == 1:
             return ex.Comparison("=", operand, values[0])
         return ex.Membership(operand, tuple(values))
-    return ex.TextTest(test, operand, tuple(values), every and len(values) > 1)
+    return ex.TextTest(test, operand, tuple(values))

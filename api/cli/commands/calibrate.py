@@ -86,12 +86,10 @@ def _short(name: str) -> str:
 
 
 def _show(found: Calibration) -> None:
-    from dataclasses import asdict
-
     from optimizer.cost.unit_costs import STAGES
 
     typer.echo(f"\n{found.unit_costs.source}\n\n{'kernel':<30}{'operation':<20}{'ns':>9}")
-    costs = asdict(found.unit_costs.each)
+    costs = found.unit_costs.each._asdict()
     for kernel, prefixes in _KERNELS.items():
         for name, cost in costs.items():
             if name.startswith(prefixes):

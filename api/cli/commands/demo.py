@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.cli.terminal.command_name import command_name, in_checkout
 from workloads.errors import SheafError
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def demo(
     )
     with (
         tempfile.TemporaryDirectory(prefix="sheaf-demo-") as folder,
-        serving(create_app(Settings(Path(folder) / "data", roots=(Path(folder),)))) as address,
+        serving(create_app(Settings(data=Path(folder) / "data", roots=(Path(folder),)))) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         _step(console, 1, "The service is up, inside this process", f"{address}, for browsers too")
@@ -51,14 +53,19 @@ def demo(
         _show_results(console, client, job)
         _run_stream(console, client, job, path)
     console.print("\nRead on")
-    for command, what in (
-        (f"./sheaf plan {WORKLOAD} --format svg > plan.svg", "this plan as a picture"),
-        (f"./sheaf generate {WORKLOAD} --out events.parquet", "events to keep"),
-        (f"./sheaf run {WORKLOAD} --events events.parquet", "the same queries without a service"),
-        ("./sheaf serve", "the service, with its pages for a browser"),
-        ("docs/language.md", "how queries are written"),
-    ):
+    for command, what in _read_on():
         console.print(f"  [cyan]{command:<50}[/cyan] {what}", soft_wrap=True)
+
+
+def _read_on() -> Iterator[tuple[str, str]]:
+    """What can be typed next, and what it gives."""
+    sheaf = command_name()
+    yield f"{sheaf} plan {WORKLOAD} --format svg > plan.svg", "this plan as a picture"
+    yield f"{sheaf} generate {WORKLOAD} --out events.parquet", "events to keep"
+    yield f"{sheaf} run {WORKLOAD} --events events.parquet", "the same queries without a service"
+    yield f"{sheaf} serve", "the service, with its pages for a browser"
+    if in_checkout():
+        yield "docs/language.md", "how queries are written"
 
 
 def _step(console: Console, number: int, title: str, detail: str = "") -> None:

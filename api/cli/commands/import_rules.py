@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.cli.terminal.colour import echo_error
 from api.cli.terminal.json_output import Json, echo_json
 from workloads.errors import SheafError, did_you_mean
+
+if TYPE_CHECKING:
+    from api.describing.columns import EventsProfile
+    from api.importing import ImportOptions
 
 
 def import_rules(
@@ -21,7 +26,15 @@ def import_rules(
         Path | None, typer.Option(help="Where the workload goes; without it, to the terminal.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="The workload's name.")] = None,
-    time: Annotated[str, typer.Option(help="The column that holds an event's time.")] = "ts",
+    events: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Events, of which the columns of time and sequence are found."
+        ),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The column that holds an event's time; without it, ts.")
+    ] = None,
     sequence: Annotated[
         str | None, typer.Option(help="The column that orders events of one time.")
     ] = None,
@@ -34,14 +47,23 @@ def import_rules(
 
     What is not taken is listed with its reason.
     """
+    from api.describing.columns import profile_events
     from api.http.yaml_text import as_yaml
     from api.importing import FORMATS, ImportOptions
+    from api.importing.fitting import fitting
+    from engines.input.event_table import column_kinds
 
     if language not in FORMATS:
         hint = did_you_mean(language, FORMATS) or f"there are {', '.join(sorted(FORMATS))}"
         raise SheafError(f"no format is called '{language}'; {hint}")
     files = _files(paths)
-    found = FORMATS[language](files, ImportOptions(name, time, config, sequence))
+    options = ImportOptions(name or paths[0].resolve().stem, time or "ts", config, sequence)
+    profile = None if events is None else profile_events(events)
+    if profile is not None:
+        options = _told_by(profile, options, time)
+    found = FORMATS[language](files, options)
+    if profile is not None and language != "sql" and found.document["queries"]:
+        found = fitting(found, column_kinds(profile.table.schema))
     text = as_yaml(found.document)
     if out is not None:
         out.write_text(text, encoding="utf-8")
@@ -66,6 +88,25 @@ def import_rules(
         echo_error(f"note: {note}")
     if not taken:
         raise SheafError("nothing was taken: the workload has no queries")
+
+
+def _told_by(profile: EventsProfile, options: ImportOptions, time: str | None) -> ImportOptions:
+    """The options with the columns of the events, where they do not name them."""
+    from api.describing.first_workload import find_sequence, find_time
+
+    column = find_time(profile, time)
+    if column is None:
+        missing = (
+            "no column looks like a time" if time is None else f"'{time}' is no column of times"
+        )
+        raise SheafError(f"{profile.path}: {missing}; name one with --time")
+    return replace(
+        options,
+        time=column.name,
+        unit=column.unit or options.unit,
+        format=column.format,
+        sequence=options.sequence or find_sequence(profile, {column.name}),
+    )
 
 
 def _files(paths: list[Path]) -> list[Path]:

@@ -110,7 +110,7 @@ def _advise(events: str, workload: str, budget: str | None, as_json: bool) -> No
     if not found.on:
         typer.echo("no index of an attribute would help")
         return
-    best = "no other set within the budget reads less" if found.is_best else "by adding the best"
+    best = "no other set within the budget is better" if found.is_best else "by adding the best"
     typer.echo(
         f"index {', '.join(found.on)}: {100 * found.part:.3g} % of the row groups would be read, "
         f"about {found.bytes:,} bytes of indexes ({best})"

@@ -18,6 +18,7 @@ from api.cli.commands.run_options import (
     PartialLimit,
     RowLimit,
     Slice,
+    Tables,
     Threads,
 )
 from api.cli.commands.service import (
@@ -34,6 +35,7 @@ from api.cli.commands.stream_options import (
     Every,
     Files,
     Finish,
+    Light,
     Once,
     Schema,
 )
@@ -84,6 +86,7 @@ def launch(
     schema: Schema = None,
     once: Once = False,
     finish: Finish = False,
+    light: Light = False,
     on_error: OnError = "stop",
     disorder: Disorder = None,
     access: Access = "auto",
@@ -93,12 +96,22 @@ def launch(
     row_limit: RowLimit = None,
     threads: Threads = None,
     match: Match = "text",
+    tables: Tables = False,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Run a plan over events."""
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match, access
+        on_error,
+        disorder,
+        slice_rows,
+        partial_limit,
+        on_limit,
+        row_limit,
+        threads,
+        match,
+        access,
+        tables,
     )
     settings.check("stream" if mode == "stream" else engine, as_flag, out)
     given: dict[str, object] = {
@@ -108,6 +121,7 @@ def launch(
         "files": files,
         "once": once or None,
         "finish": finish or None,
+        "light": light or None,
     }
     stream = {name: value for name, value in given.items() if value is not None}
     with connected(server) as client:

@@ -23,6 +23,6 @@ def lsp(
     """
     if find_spec("pygls") is None:
         raise SheafError("the language server needs pygls: install sheaf[lsp]")
-    from api.language_server.server import language_server
+    from api.editing.language_server import language_server
 
     language_server(events).start_io()

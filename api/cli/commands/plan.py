@@ -166,7 +166,10 @@ def plan(
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
         if sample.statistics is None:
-            raise SheafError(f"'{shown_path(paths)}' has no events to plan by")
+            raise SheafError(
+                f"'{shown_path(paths)}' has no events to plan by; give events, or rates under "
+                "'statistics' of the workload and no --events"
+            )
         tell_faults(sample.faults)
         bound, known_, notes = sample.workload, sample.statistics, sample.notes
         reading = access_document(paths, bound, access, solver)
@@ -296,7 +299,10 @@ def read_plan(path: Path) -> Plan:
             f"'sheaf plan WORKLOAD --format json > {path}'"
         ) from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise SheafError(f"'{path}' is not a plan: it is not JSON") from error
+        raise SheafError(
+            f"'{path}' is not a plan: it is not JSON; write one with "
+            f"'sheaf plan WORKLOAD --format json > PLAN.json'"
+        ) from error
     return load_plan(document)
 
 

@@ -21,6 +21,7 @@ from api.cli.commands.run_options import (
     Paths,
     RowLimit,
     Slice,
+    Tables,
     Threads,
 )
 from api.cli.commands.spark import SparkOptions, check_spark_sink, settings_of
@@ -32,12 +33,14 @@ from api.cli.commands.stream_options import (
     Every,
     Files,
     Finish,
+    Light,
     Once,
+    Registry,
     Schema,
 )
 from api.cli.completion import WorkloadName
 from api.cli.quick_start import leave_out_pandas
-from api.cli.sinks import check_sink, check_webhook, post_rows
+from api.cli.sinks import check_sink, check_webhook, is_source, post_rows
 from api.cli.terminal.json_output import Json, echo_json
 from api.cli.terminal.preview import tell_faults
 from api.cli.terminal.progress import RunBar, run_bar, waiting
@@ -95,10 +98,12 @@ def run(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Post each row of --out PATH.parquet there besides, at least once. Local engine.",
+            help="Post each row of --out PATH.parquet there besides, at least once; with --stream "
+            "those of each batch.",
         ),
     ] = None,
     match: Match = "text",
+    tables: Tables = False,
     master: Annotated[
         str | None,
         typer.Option(
@@ -156,6 +161,8 @@ def run(
     buckets: Buckets = None,
     files: Files = None,
     schema: Schema = None,
+    light: Light = False,
+    registry: Registry = None,
     report_line: Annotated[
         bool,
         typer.Option(
@@ -177,16 +184,25 @@ def run(
     from optimizer.explain.text import row_warnings
 
     spark = SparkOptions(master or "local[*]", settings_of(conf or []))
-    live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema)
+    live = LiveOptions(checkpoint, once, finish, every, buckets, files, schema, light, registry)
     settings = RunSettings(
-        on_error, disorder, slice_rows, partial_limit, on_limit, row_limit, threads, match, access
+        on_error,
+        disorder,
+        slice_rows,
+        partial_limit,
+        on_limit,
+        row_limit,
+        threads,
+        match,
+        access,
+        tables,
     )
     _check_options(
         engine,
         stream,
         settings,
         out,
-        {"--statistics": statistics, "--webhook": webhook},
+        {"--statistics": statistics},
         {"--master": master, "--conf": conf, "--stream": stream or None},
     )
     if not stream:
@@ -196,7 +212,7 @@ def run(
         elif out is not None:
             check_sink(out)
     if webhook is not None:
-        check_webhook(webhook, out, match)
+        check_webhook(webhook, out, match, stream)
     if engine == "local":
         leave_out_pandas()
     began = time.perf_counter()
@@ -204,7 +220,12 @@ def run(
     with waiting("planning"):
         parsed = only_queries(open_workload(workload)[0], query or ())
         paths = given_paths(events, parsed.stream.sources)
-        made = _planned(parsed, plan, paths, engine, used, not no_sharing)
+        if out is not None and is_source(out, paths):
+            raise SheafError("--out is what --events names, which would be lost; name another")
+        like = given_paths(schema, parsed.stream.sources) if schema else None
+        source = EventSource(paths, on_error, settings.late(), like, registry=registry)
+        source, out, out_options, spark = spark.connected(source, out)
+        made = _planned(parsed, plan, source.path, engine, used, not no_sharing)
     planning = round(time.perf_counter() - began, 4)
     for sentence in row_warnings(made):
         typer.echo(f"warning: {sentence}", err=True)
@@ -222,12 +243,10 @@ def run(
         threads=threads,
     )
     execution = Execution(engine, options, slice_rows, spark.where, access=access)
-    like = given_paths(schema, parsed.stream.sources) if schema else None
-    source = EventSource(paths, on_error, settings.late(), like)
     if stream:
-        report = run_live(made, source, out, live, execution)
+        report = run_live(made, source, out, live, execution, webhook, out_options)
     else:
-        sink = RowSink(out, rows_wanted(len(made.queries)), match=match)
+        sink = RowSink(out, rows_wanted(len(made.queries)), match=match, tables=tables)
         report = _run(run_plan, parsed, made, source, sink, execution, statistics)
         if webhook is not None:
             post_rows(webhook, made.id, report)

@@ -77,11 +77,21 @@ Match = Annotated[
         "for each name of RETURN.",
     ),
 ]
+Tables = Annotated[
+    bool,
+    typer.Option(
+        "--tables",
+        help="Write a table of each query besides, PATH with NAME before its ending, with the "
+        "columns that AGG, RETURN or MEASURES name.",
+    ),
+]
 Access = Annotated[
     AccessMethod,
     typer.Option(
+        metavar="auto|scan|index[:A,b]",
         help="How stored events are read: all of them (scan), only row groups that can matter "
-        "(index), or what is cheaper.",
+        "(index), or what is cheaper. With index:A,b indexes are asked for the events of these "
+        "components, and of no others.",
         rich_help_panel=EVENTS,
     ),
 ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal as OneOf
 
 from api.cli.sinks import check_sink
 from api.jobs.devices import Device
-from engines.execution import SparkMaster
+from engines.execution import EventSource, SparkMaster
+from engines.input.event_paths import CONNECTION, each_path
 from workloads.errors import SheafError
 
 TABLE = "table:"
@@ -29,8 +31,26 @@ class SparkOptions:
 
     @property
     def where(self) -> SparkMaster:
-        """The same for a run."""
+        """This master and its settings as a run takes them."""
         return SparkMaster(self.master, self.conf)
+
+    def connected(
+        self, source: EventSource, out: str | None
+    ) -> tuple[EventSource, str | None, Mapping[str, str], SparkOptions]:
+        """The source and the sink where connections lead, the options of what writes there, and
+        Spark with the settings that they need."""
+        if not any(path.startswith(CONNECTION) for path in (*each_path(source.path), out or "")):
+            return source, out, {}, self
+        from api.connections import connected, read_connections
+        from engines.spark.stream.kafka import KAFKA
+
+        connections = read_connections(os.environ.get("SHEAF_CONNECTIONS"))
+        source, conf = connected(source, connections)
+        rows = connections.reach(out or "")
+        if out is not None and not rows.place.startswith((TABLE, KAFKA)) and rows.place != out:
+            raise SheafError(f"'{out}' is a source; rows go to tables and topics, or to files")
+        more = replace(self, conf={**conf, **rows.conf, **self.conf})
+        return source, rows.place or None, rows.options, more
 
     def device(self, wanted: Device) -> OneOf["cpu", "opencl"]:
         """What tasks on other machines compute on: by itself a GPU if Spark gives them one."""
@@ -51,7 +71,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 
 def check_spark_sink(path: str) -> None:
     """Refuse what a job could not write to."""
-    if path.startswith(TABLE):
+    if path.startswith((TABLE, CONNECTION)):
         return
     if not path.endswith("/"):
         check_sink(path)
@@ -61,3 +81,6 @@ def check_spark_sink(path: str) -> None:
         raise SheafError(f"there is no folder '{folder.parent}' to write results to")
     if folder.is_file():
         raise SheafError(f"'{folder}' is a file; leave the slash out to write to a file")
+    from engines.results.result_folder import check_replaceable
+
+    check_replaceable(folder)

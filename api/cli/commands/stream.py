@@ -35,20 +35,29 @@ class LiveOptions:
     buckets: int | None = None
     files: int | None = None
     schema: list[str] | None = None
+    light: bool = False
+    registry: str | None = None
 
     def refuse(self) -> None:
         """Raise where there is no stream that they could be about."""
         if self != LiveOptions():
             raise SheafError(
-                "--checkpoint, --once, --finish, --every, --buckets, --files and --schema are for "
-                "--stream"
+                "--checkpoint, --once, --finish, --every, --buckets, --files, --schema, --light "
+                "and --registry are for --stream"
             )
 
 
 def run_live(
-    plan: Plan, source: EventSource, out: str | None, live: LiveOptions, execution: Execution
+    plan: Plan,
+    source: EventSource,
+    out: str | None,
+    live: LiveOptions,
+    execution: Execution,
+    webhook: str | None = None,
+    out_options: Mapping[str, str] | None = None,
 ) -> RunReport:
-    """Run until there is nothing more, or until it is stopped."""
+    """Run until there is nothing more, or until it is stopped; rows are posted batch by batch."""
+    from api.cli.sinks import batch_post
     from engines.execution import RowSink
     from engines.run import run
     from engines.spark.stream.job import StreamOptions
@@ -60,14 +69,17 @@ def run_live(
     options = StreamOptions(
         live.checkpoint,
         out,
+        out_options=out_options or {},
         buckets=live.buckets,
         files_per_batch=live.files,
         every=live.every,
         once=live.once,
+        light=live.light,
     )
     execution = replace(execution, stream=options, finish=live.finish)
+    post = None if webhook is None else batch_post(webhook, out, live.checkpoint)
     with _shown() as show, _Ending() as ending:
-        monitor = _Watching(live.checkpoint, plan, ending, show)
+        monitor = _Watching(live.checkpoint, plan, ending, show, post)
         report = run(plan, source, RowSink(out), execution, monitor)
     if report.about["late"]:
         late = report.about["late"]
@@ -87,8 +99,10 @@ class _Watching(Monitor):
         plan: Plan,
         ending: _Ending,
         show: Callable[[str], None],
+        post: Callable[[int], object] | None,
     ) -> None:
         self._checkpoint, self._plan, self._ending, self._show = checkpoint, plan, ending, show
+        self._post = post
 
     def on_stage(self, name: str) -> None:
         words = "waiting for the first batch" if name == "run" else stage_text(name, "spark")
@@ -103,6 +117,10 @@ class _Watching(Monitor):
             typer.echo(f"note: {', '.join(takeover.afresh)} start afresh", err=True)
 
     def on_batch(self, progress: StreamProgress) -> None:
+        if self._post is not None and progress.aggregates + progress.matches:
+            # Before the batch counts as done: one that is done again is posted again, as it was.
+            self._show(f"posting the rows of batch {progress.batch}; Ctrl-C ends it")
+            self._post(progress.batch)
         self._show(_batch_text(progress))
 
     def command(self) -> Command:

@@ -35,6 +35,14 @@ Files = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="New files in a batch at most.", rich_help_panel=STREAMS),
 ]
+Light = Annotated[
+    bool,
+    typer.Option(
+        "--light",
+        help="Keep the light index of the files of rows, for who reads them as events.",
+        rich_help_panel=STREAMS,
+    ),
+]
 Schema = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,6 +50,14 @@ Schema = Annotated[
         "--like",
         metavar="PATH",
         help="A file of events like those that will come; of several sources NAME=PATH for each.",
+        rich_help_panel=STREAMS,
+    ),
+]
+Registry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The schema registry of Kafka's messages: Avro, JSON Schema or Protobuf.",
         rich_help_panel=STREAMS,
     ),
 ]

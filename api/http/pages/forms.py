@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
+from api.editing.service import laid_out, suggestions
+from api.editing.textmate import query_grammar
 from api.http.problems import decoded, place_in_text
-from api.http.routes.state import computing, handed, jobs, roots, settings
+from api.http.routes.state import computing, handed, jobs, roots, settings, store
 from api.jobs.queue import Jobs
 from api.jobs.roots import Roots
 from api.planning.process_pool import INLINE_BYTES
-from api.planning.service import CheckedWorkload, check_text
+from api.planning.service import check_text
+from api.store import Store, UnknownIdError
+from api.store.workloads import workload_id
 from optimizer.ir.pattern import events
-from workloads.errors import Diagnostic, WorkloadError
+from workloads.errors import Diagnostic, SheafError, WorkloadError
 
 router = APIRouter(prefix="/pages")
+
+T = TypeVar("T")
 
 PACKED = (".csv.gz", ".csv.zst", ".jsonl.gz", ".jsonl.zst")
 ENDINGS = (".parquet", ".csv", ".jsonl", ".json", ".ndjson", *PACKED)
@@ -29,20 +35,20 @@ MOST_LOOKED_AT = 5_000  # entries of folders, so that a large tree does not hold
 DEPTH = 4
 
 
-@router.post("/check")
-async def check(request: Request) -> dict[str, Any]:
-    """Every mistake in a workload's text, at its line and column there; nothing is kept."""
-    body = await request.body()
-    text = decoded(body)
-    most = settings(request).max_queries
-
-    def checked() -> CheckedWorkload:
-        if len(body) <= INLINE_BYTES:
-            return check_text(text, most)
-        return computing(request).call(check_text, text, most)
-
+def _latest_version(store: Store, name: str) -> int:
+    """Of the workload that is stored under a name; 0 if none is."""
     try:
-        bound, _ = await run_in_threadpool(checked)
+        return store.workload(workload_id(name)).latest
+    except UnknownIdError:
+        return 0
+
+
+@router.post("/check")
+async def check(request: Request, store: Annotated[Store, handed(store)]) -> dict[str, Any]:
+    """Every mistake in a workload's text, at its line and column there; nothing is kept."""
+    text = decoded(await request.body())
+    try:
+        bound, _ = await _worked_out(request, check_text, text, settings(request).max_queries)
     except WorkloadError as error:
         lines = text.splitlines()
         findings = [placed(found, lines) for found in error.diagnostics]
@@ -53,9 +59,47 @@ async def check(request: Request) -> dict[str, Any]:
         "ok": True,
         "findings": [],
         "name": bound.name,
+        "latest": await run_in_threadpool(_latest_version, store, bound.name),
         "queries": len(bound.written),
         "types": len(types),
     }
+
+
+@router.post("/suggestions")
+async def suggested(
+    request: Request,
+    roots: Annotated[Roots, handed(roots)],
+    at: Annotated[int, Query(ge=0, le=10**8)],
+    events: Annotated[str | None, Query(max_length=1_000)] = None,
+) -> dict[str, Any]:
+    """What may be written at a place of a workload's text; `events` are a sample's, for columns."""
+    text = decoded(await request.body())
+    if events is not None:
+        try:
+            roots.check_source(events)
+        except SheafError:  # a name that is still being typed
+            events = None
+    return await _worked_out(request, suggestions, text, at, events)
+
+
+@router.post("/layout")
+async def layout(request: Request) -> dict[str, Any]:
+    """What is to be replaced in a workload's text so that queries have a clause a line."""
+    return await _worked_out(request, laid_out, decoded(await request.body()))
+
+
+@router.get("/colours")
+def colours() -> list[dict[str, str]]:
+    """What to colour in a query: scopes, and the expressions for them."""
+    patterns: list[dict[str, str]] = query_grammar()["patterns"]
+    return patterns
+
+
+async def _worked_out(request: Request, work: Callable[..., T], text: str, *more: Any) -> T:
+    """In this process where the text is short, and in one that can be ended where it is long."""
+    if len(text) <= INLINE_BYTES:
+        return await run_in_threadpool(work, text, *more)
+    return await run_in_threadpool(computing(request).call, work, text, *more)
 
 
 def placed(found: Diagnostic, lines: list[str]) -> dict[str, Any]:

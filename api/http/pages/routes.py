@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from api.cli.terminal.command_name import command_name
 from api.http.pages.render import NANOSECONDS, PageRoute, page
+from api.http.pages.text_changes import changed_lines
 from api.http.routes.state import handed, jobs, settings, store
 from api.http.settings import Settings
 from api.http.views import job_out, plan_summary, workload_summary
@@ -16,6 +18,7 @@ from api.jobs.model import Job
 from api.jobs.queue import Jobs
 from api.store import Store, StoredPlan, UnknownIdError
 from optimizer.engines import situations
+from optimizer.explain.access_text import access_text
 from optimizer.explain.text import core_load
 from workloads import bundled
 
@@ -30,8 +33,11 @@ JobsIn = Annotated[Jobs, handed(jobs)]
 
 STARTING_POINTS = {
     "shop": "A shop's click stream: purchase paths, counted and found",
+    "funnels": "The same stream: how far users come, and where they stay away",
     "stocks": "Prices as they tick: rises, falls, and what follows",
     "hospital": "Instruments and what must not be left out between uses",
+    "driving": "Cars on the road: speeding, harsh braking and more, as situations",
+    "machines": "Sensor alarms that overlap, follow and contain each other",
 }
 BLANK = """\
 name: my_workload
@@ -117,6 +123,31 @@ def workload_page(
         plans=[plan_summary(plan) for plan in plans.items],
         more_plans=plans.next is not None,
         seconds=settings.planning_seconds,
+    )
+
+
+@router.get("/workloads/{id}/changes")
+def changes_page(
+    request: Request,
+    id: str,
+    store: StoreIn,
+    before: Annotated[int | None, Query(ge=1, le=10**9)] = None,
+    after: Annotated[int | None, Query(ge=1, le=10**9)] = None,
+) -> Response:
+    """Two versions of a workload's text, line by line; the last two if none are named."""
+    new = store.workload(id, after)
+    old = store.workload(id, max(1, new.version - 1) if before is None else before)
+    lines = changed_lines(text_of(old), text_of(new))
+    return page(
+        request,
+        "changes.html",
+        workload=workload_summary(new),
+        before=old.version,
+        after=new.version,
+        versions=[workload_summary(v) for v in store.versions(id)],
+        lines=lines,
+        removed=sum(line.kind == "removed" for line in lines or ()),
+        added=sum(line.kind == "added" for line in lines or ()),
     )
 
 
@@ -210,6 +241,7 @@ def new_job_page(
         bundled=name if name in bundled.names() else None,
         roots=[str(folder) for folder in settings.roots],
         row_limit=settings.row_limit,
+        command=command_name(),
     )
 
 
@@ -291,6 +323,7 @@ def facts(document: Mapping[str, Any]) -> dict[str, Any]:
         "assumed": document["assumed"],
         "obstacles": document["obstacles"],
         "notes": document.get("notes", []),
+        "access": access_text(document["access"]) if document.get("access") else None,
         "spread": _spread(document.get("spark", {})),
         "load": _load(document) if document["cost"]["unit"] == NANOSECONDS else None,
     }

@@ -13,10 +13,11 @@ from fastapi import APIRouter, Query, Response
 from fastapi import Request as HttpRequest
 from fastapi.responses import PlainTextResponse
 
-from api.cli.sinks import check_sink
+from api.cli.sinks import check_sink, is_source
+from api.connections import Connections
 from api.http.problems import ProblemError, responses
 from api.http.routes.paging import LINK, Cursor, Limit, Order, listed
-from api.http.routes.state import computing, handed, jobs, roots, settings, store
+from api.http.routes.state import computing, connections, handed, jobs, roots, settings, store
 from api.http.schemas import JobChange, JobChanged, JobIn, JobOut, OperatorsOut, StreamIn
 from api.http.settings import Settings
 from api.http.views import job_out, operators_out
@@ -29,7 +30,7 @@ from api.jobs.webhook import check_allowed
 from api.planning.process_pool import ProcessPool
 from api.run_settings import RunSettings
 from api.store import Store, StoredPlan
-from engines.input.event_paths import EventPath, each_path, one_path, paths_by_source
+from engines.input.event_paths import CONNECTION, EventPath, each_path, one_path, paths_by_source
 from engines.limits import EventsError, StateError
 from optimizer.plan.plan import VERSION
 from workloads.errors import UnsupportedError
@@ -63,21 +64,23 @@ def post_job(
     jobs: Annotated[Jobs, handed(jobs)],
     roots: Annotated[Roots, handed(roots)],
     settings: Annotated[Settings, handed(settings)],
+    connections: Annotated[Connections, handed(connections)],
 ) -> JobOut:
     """Put a job in the queue; it runs in a process of its own when its turn comes."""
     _check_master(wanted.master, settings)
     live = _live(wanted, roots)
     options = _options(wanted, settings)
     for path in each_path(wanted.source.path):
-        _check_place(path, live, roots, settings)
+        _check_place(path, live, roots, settings, connections)
+    if wanted.engine != "spark" and _is_named(wanted.source.path):
+        raise ProblemError("invalid-request", "source: a connection is read with engine 'spark'")
     chosen_device(wanted.device)  # a device that is not there is said at once
     if wanted.sink is not None and live is not None:
-        _check_place(wanted.sink.path, live, roots, settings)
+        _check_place(wanted.sink.path, live, roots, settings, connections)
     elif wanted.sink is not None:
         roots.check(str(Path(wanted.sink.path).parent))
         check_sink(wanted.sink.path)
-        sources = {Path(path).resolve() for path in each_path(wanted.source.path)}
-        if Path(wanted.sink.path).resolve() in sources:
+        if is_source(wanted.sink.path, wanted.source.path):
             raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
     _check_webhook(wanted, settings)
     plan = store.plan(wanted.plan)
@@ -227,9 +230,10 @@ def patch_job(
     if job.is_over:
         raise ProblemError("job-over", f"the job {id} is {job.status}")
     document = plan.document
+    request = {**asdict(job.request), "connections": jobs.connections}
     checkpoint = str(jobs.checkpoint(job).absolute())
     try:
-        said = computing.call(checked, asdict(job.request), document, checkpoint)
+        said = computing.call(checked, request, document, checkpoint)
     except (StateError, UnsupportedError) as error:
         raise ProblemError("incompatible", str(error)) from error
     changed = jobs.update(id, plan.id, plan.workload, plan.version, plan.name, said)
@@ -265,6 +269,7 @@ def _live(wanted: JobIn, roots: Roots) -> LiveJobOptions | None:
         like=given.like.path if given.like else None,
         once=given.once,
         finish=given.finish,
+        light=given.light,
     )
 
 
@@ -302,6 +307,8 @@ def check_source(
             places = {"": one_path(path)}
     except EventsError as error:
         raise ProblemError("invalid-request", f"source: {error}") from error
+    if _is_named(path):
+        return
     if live is None:
         roots.check_source(path)
         return
@@ -310,6 +317,17 @@ def check_source(
     for name, place in places.items():
         stream = workload["streams"][name] if name else workload.get("stream", {})
         _check_live(place, live, bool(stream.get("attributes")), roots)
+
+
+def _is_named(path: EventPath) -> bool:
+    """Is it a connection, which is looked at when the job runs?
+
+    Raises `ProblemError` where it is one of several sources.
+    """
+    named = [place for place in each_path(path) if place.startswith(CONNECTION)]
+    if named and not isinstance(path, str):
+        raise ProblemError("invalid-request", "source: of several sources, each is files")
+    return bool(named)
 
 
 def _check_live(path: str, live: LiveJobOptions, declared: bool, roots: Roots) -> None:
@@ -336,16 +354,28 @@ def _check_webhook(wanted: JobIn, settings: Settings) -> None:
     if wanted.webhook is None:
         return
     check_allowed(wanted.webhook, settings.webhooks)
-    if wanted.sink is not None and wanted.sink.path.startswith(KAFKA):
+    if wanted.sink is not None and wanted.sink.path.startswith((KAFKA, CONNECTION)):
         raise ProblemError("invalid-request", "webhook: rows go there or to Kafka, not to both")
     if wanted.match == "struct":
         raise ProblemError("invalid-request", "webhook: matches are posted with match 'text'")
 
 
-def _check_place(path: str, live: LiveJobOptions | None, roots: Roots, settings: Settings) -> None:
-    """Refuse a path outside the roots, and brokers that nobody has allowed."""
+def _check_place(
+    path: str,
+    live: LiveJobOptions | None,
+    roots: Roots,
+    settings: Settings,
+    connections: Connections,
+) -> None:
+    """Refuse a path outside the roots, and brokers and connections that nobody has allowed."""
     from engines.spark.stream.kafka import KAFKA, topic_of
 
+    if path.startswith(CONNECTION):
+        connections.reach(path)
+        if connections.get(path).is_live != (live is not None):
+            kinds = "brokers of Kafka" if live is not None else "tables and paths"
+            raise ProblemError("invalid-request", f"'{path}': this mode takes {kinds}")
+        return
     if not path.startswith(KAFKA):
         roots.check(path)
         return

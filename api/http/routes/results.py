@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from api.http.event_stream import follow
 from api.http.formats import MEDIA_TYPES, Format, accepted, encoded
 from api.http.middleware.etags import etag_of, is_known
 from api.http.problems import ProblemError, responses
 from api.http.routes.state import handed, jobs, store
-from api.http.schemas import ResultsOut
+from api.http.row_schemas import ResultsOut
 from api.http.views import results_out
 from api.jobs.model import Job, RowKind
 from api.jobs.queue import Jobs
@@ -171,12 +173,18 @@ def _kind(found: Rows, query: str | None) -> RowKind:
             )
 
 
+def _known(id: str, jobs: Annotated[Jobs, handed(jobs)]) -> None:
+    """Refuse a job that is not there, while an answer can still say so."""
+    jobs.records.get(id)
+
+
 @router.get(
     "/{id}/events",
-    response_class=StreamingResponse,
+    response_class=EventSourceResponse,
+    dependencies=[Depends(_known)],
     responses={**responses("not-found"), **_EVENTS},
 )
-def get_events(
+async def get_events(
     id: str,
     request: Request,
     jobs: Annotated[Jobs, handed(jobs)],
@@ -184,12 +192,10 @@ def get_events(
     last_event_id: Annotated[
         str | None, Header(description="Go on behind the event of this id.")
     ] = None,
-) -> StreamingResponse:
+) -> AsyncIterator[ServerSentEvent]:
     """The job as it happens: `status`, `progress`, then `aggregates`, `matches`, and `end`.
 
     The rows of a stream come with its batches.
     """
-    jobs.records.get(id)
-    stream = follow(jobs, id, last_event_id, rows, request.app.state.closing.is_set)
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    async for event in follow(jobs, id, last_event_id, rows, request.app.state.closing.is_set):
+        yield event

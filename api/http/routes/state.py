@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from api.connections import Connections
 from api.http.metrics import Metrics
 from api.http.settings import Settings
 from api.jobs.index_builds import IndexBuilds
@@ -68,3 +69,7 @@ def tasks(request: Request) -> Tasks:
 
 def remembered(request: Request) -> PlanCache:
     return cast(PlanCache, request.app.state.remembered)
+
+
+def connections(request: Request) -> Connections:
+    return cast(Connections, request.app.state.connections)

@@ -20,7 +20,7 @@ from api.jobs.roots import Roots
 from api.planning.process_pool import ProcessPool, TooLongError, TooMuchMemoryError
 from api.run_settings import OnError
 from api.store import Store
-from engines.input.event_paths import EventPath, each_path
+from engines.input.event_paths import CONNECTION, EventPath, each_path
 from engines.why.behind import RowPlace
 from engines.why.explain import QuestionError
 from engines.why.text import render_why
@@ -116,9 +116,9 @@ def _asked(
     document = store.plan(job.request.plan).document
     if query not in document["queries"]:
         raise ProblemError("not-found", f"the job {id} has no query '{query}'")
-    if any("://" in path for path in each_path(job.request.source)):
+    if any(path.startswith(CONNECTION) or "://" in path for path in each_path(job.request.source)):
         raise ProblemError(
-            "invalid-request", "the events of a topic are not kept; ask over a file of them"
+            "invalid-request", "only events in files are read again; ask over a file of them"
         )
     return (document["document"], query, job.request.source), job.request.options.on_error
 

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 from typing import Literal as OneOf
 
@@ -61,11 +62,14 @@ from api.store import Store, StoredPlan, StoredWorkload
 from engines.calibration.machine_costs import known
 from workloads.errors import WorkloadError
 from workloads.imported_rules import RefusedRule
+from workloads.notations import notation_of
 
 router = APIRouter(prefix="/v1/workloads", tags=["workloads"])
 
 JSON_TYPES = ("application/json", "text/json")
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+
+SQL_TYPES = ("application/sql", "application/x-sql", "text/sql", "text/x-sql")
 
 ARCHIVE_TYPES = (
     *("application/zip", "application/x-zip-compressed", "application/gzip"),
@@ -78,13 +82,15 @@ _BODY = {
     "requestBody": {
         "required": True,
         "description": "A workload document: name, stream, statistics, queries, rules; or a zip or "
-        "tar.gz of it and the files of rules that it names.",
+        "tar.gz of it and the files of rules that it names; or statements of SQL, which `;` "
+        "separates.",
         "content": {
             "application/json": {"schema": _SCHEMA, "example": EXAMPLE_WORKLOAD},
             "application/yaml": {
                 "schema": _SCHEMA,
                 "example": yaml.safe_dump(EXAMPLE_WORKLOAD, sort_keys=False),
             },
+            "application/sql": {"schema": {"type": "string"}},
             "application/zip": {"schema": _BYTES},
             "application/gzip": {"schema": _BYTES},
         },
@@ -101,11 +107,15 @@ _REFUSALS = (
     "invalid-workload",
 )
 _AS_YAML: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/yaml": {"schema": {"type": "string"}}}}
+    200: {"content": {"application/yaml": {"schema": {"type": "object"}}}}
 }
 
 ASYNC = re.compile(r"(^|[,\s])respond-async\b")
 
+NameIn = Annotated[
+    str,
+    Query(min_length=1, max_length=200, description="The name of a workload in SQL."),
+]
 VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default the latest.")]
 
 
@@ -116,12 +126,14 @@ VersionIn = Annotated[int | None, Query(ge=1, le=10**9, description="By default 
     openapi_extra=_BODY,
     responses=responses(*_REFUSALS),
 )
-async def post_workload(request: Request, store: Annotated[Store, handed(store)]) -> Response:
+async def post_workload(
+    request: Request, store: Annotated[Store, handed(store)], name: NameIn = "workload"
+) -> Response:
     """Check a workload and keep it; all of its errors are reported together.
 
     A changed workload of the same name is a new version of it.
     """
-    (bound, document), text = await _checked(request)
+    (bound, document), text = await _checked(request, name)
     stored = await run_in_threadpool(store.add_workload, bound, document, text)
     headers = {"location": f"/v1/workloads/{stored.id}"}
     return Response(_answer(stored, bound.refused), 201, headers, "application/json")
@@ -138,7 +150,7 @@ async def put_workload(
 ) -> Response:
     """Change a workload: a new version, unless the latest says the same."""
     name = (await run_in_threadpool(store.workload, id)).name
-    (bound, document), text = await _checked(request)
+    (bound, document), text = await _checked(request, name)
     if bound.name != name:
         raise ProblemError(
             "invalid-request",
@@ -157,10 +169,10 @@ def _answer(stored: StoredWorkload, refused: Sequence[RefusedRule]) -> bytes | s
     return workload_out(stored).model_copy(update={"refused": listed}).model_dump_json()
 
 
-async def _checked(request: Request) -> tuple[CheckedWorkload, str | None]:
+async def _checked(request: Request, name: str) -> tuple[CheckedWorkload, str | None]:
     """The workload in a request's body, and its text if that is YAML.
 
-    A large one is checked where that can be ended.
+    A large one is checked where that can be ended. Statements of SQL get the `name`.
     """
     most = settings(request).max_queries
 
@@ -171,10 +183,11 @@ async def _checked(request: Request) -> tuple[CheckedWorkload, str | None]:
 
     media = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     body = await request.body()
-    if media in YAML_TYPES:
+    if media in (*YAML_TYPES, *SQL_TYPES):
         text = decoded(body)
+        kept = text if media in YAML_TYPES and notation_of(text) is None else None
         try:
-            return await run_in_threadpool(check, check_text, text), text
+            return await run_in_threadpool(check, partial(check_text, name=name), text), kept
         except WorkloadError as error:
             raise invalid_workload(error, text) from error
     if media in JSON_TYPES:
@@ -186,7 +199,7 @@ async def _checked(request: Request) -> tuple[CheckedWorkload, str | None]:
     raise ProblemError(
         "unsupported-media-type",
         f"'{media}' is not one of {JSON_TYPES[0]}, {YAML_TYPES[0]}, {ARCHIVE_TYPES[0]}, "
-        f"{ARCHIVE_TYPES[2]}",
+        f"{ARCHIVE_TYPES[2]}, {SQL_TYPES[0]}",
     )
 
 

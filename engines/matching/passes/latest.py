@@ -1,4 +1,7 @@
-"""STRATEGY LATEST: of each stage one partial match waits for its key; one pass for all queries."""
+"""STRATEGY LATEST: of each stage one partial match waits for its key; one pass for all queries.
+
+Of an AND each key has one match, that which is complete first.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from engines.columns.groups import EventGroups
 from engines.columns.layout import Layout, Rows, partition_codes
 from engines.columns.vectors import Vector, evaluate, truth
 from engines.input.event_table import is_list
+from engines.matching.passes.together import first_together
 from engines.results.chunks import MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, RowNumbers, joined, json_column, json_text
 from kernels.latest.cpu import NO_ROW, UNTIL, select_latest
@@ -40,9 +44,13 @@ def latest_chunks(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
     layout = given.arranged(first).layout if first.window.is_count else None
     run = _Pass(columns, layout)
     parts = [run.parts(query) for query in unit.queries]
-    selected = run.select(parts)
+    ordered = [found for found in parts if not found.pattern.together]
+    selected = run.select(ordered) if ordered else None
     for found in parts:
-        matches = run.matches(found, selected)
+        if found.pattern.together or selected is None:
+            matches = run.together(found)
+        else:
+            matches = run.matches(found, selected)
         output = given.outputs[found.query.name]
         if len(matches.last):
             yield LatestMatches(found, columns, run.moments, matches, given.context.account, output)
@@ -93,8 +101,14 @@ class FoundRows(NamedTuple):
     code: Rows
 
     @property
+    def first(self) -> Rows:
+        found: Rows = np.minimum.reduce(self.events)
+        return found
+
+    @property
     def last(self) -> Rows:
-        return self.events[-1]
+        found: Rows = np.maximum.reduce(self.events)
+        return found
 
     def take(self, some: Rows | Mask) -> FoundRows:
         return FoundRows([rows[some] for rows in self.events], self.code[some])
@@ -229,6 +243,16 @@ class _Pass:
         if tied != NO_ROW:
             self._refuse(tied)
         return Selected(rows, code, previous, first)
+
+    def together(self, one: QueryItems) -> FoundRows:
+        """Of each key the match of an AND that is complete first."""
+        by_key = np.argsort(one.code, kind="stable")
+        rows, code = one.rows[by_key], one.code[by_key]
+        tied = (code[1:] == code[:-1]) & (rows[1:] != rows[:-1])
+        tied &= self.moments.number[rows[1:]] == self.moments.number[rows[:-1]]
+        if tied.any():
+            self._refuse(int(rows[1:][tied][0]))
+        return FoundRows(*first_together(rows, one.stage[by_key], code, len(one.pattern.stages)))
 
     def matches(self, one: QueryItems, selected: Selected) -> FoundRows:
         """The matches of a query without those that have what must be absent."""
@@ -419,7 +443,7 @@ class LatestMatches(MatchChunk):
 
     def times(self) -> tuple[Rows, Rows, Rows]:
         ticks = self._events.ticks
-        start, end = ticks[self._found.events[0]], ticks[self._found.last]
+        start, end = ticks[self._found.first], ticks[self._found.last]
         stages = len(self._items.pattern.stages)
         if all(absence.behind < stages for absence in self._items.pattern.absences):
             return start, end, end

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engines.matching.situations.joins import (
+from engines.device_kernels import DeviceKernels
+from engines.matching.situations.joins import edges_of, joined_situations
+from engines.matching.situations.matches import SituationMatches
+from engines.matching.situations.parts import (
     PartOfPattern,
     SharedRows,
-    edges_of,
-    joined_situations,
+    joined_from_part,
     shared_rows,
 )
-from engines.matching.situations.matches import SituationMatches
 from engines.matching.situations.runs import Derivation
 from engines.results.chunks import RowChunk
 from engines.results.json_text import KeyTexts
@@ -30,6 +31,7 @@ def situation_chunks(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
     """The matches of a unit's queries."""
     columns, context = given.columns, given.context
     events, stopped = columns.events, context.ledger.stopped
+    kernels = DeviceKernels(context.device_of(unit.device))
     derivations: dict[int, Derivation] = {}
     parts = _Parts(unit, events.tick, events.sequence is not None)
     for some in joined_once(unit.queries).values():
@@ -40,7 +42,7 @@ def situation_chunks(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
         if not len(layout):
             continue
         if id(layout) not in derivations:
-            derivations[id(layout)] = Derivation(columns, layout, events.tick)
+            derivations[id(layout)] = Derivation(columns, layout, events.tick, kernels)
         derivation = derivations[id(layout)]
         keys = KeyTexts(events, layout, some[0].key)
         sequenced = events.sequence is not None
@@ -52,7 +54,11 @@ def situation_chunks(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
             widths = {query.name: query.window.ticks(events.tick) for query in some}
             part = parts.of(some[0].name, derivation)
             most, width = context.limits.chunk, max(widths.values())
-            joined = joined_situations(temporal, width, derivation, sequenced, most, part)
+            asked = temporal, width, derivation, sequenced, most
+            if part is None:
+                joined = joined_situations(*asked)
+            else:
+                joined = joined_from_part(*asked, part)
         for found in joined:
             length = found.sure_tick - found.first_tick
             new = np.ones(len(found), bool)

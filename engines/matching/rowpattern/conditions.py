@@ -62,7 +62,7 @@ def _conjuncts(condition: ex.Expression) -> Iterator[ex.Expression]:
 
 
 def _of_row(node: ex.Expression, variable: str, clause: Recognition) -> ex.Expression:
-    """The same with what can only be the row that is being mapped said as such."""
+    """The expression, with what can only be the row that is being mapped said as such."""
     if isinstance(node, ex.RowValue | ex.Classifier):
         pointer = node.pointer
         wanted = clause.variables_of(pointer.variable)

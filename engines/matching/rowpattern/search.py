@@ -174,9 +174,9 @@ class _AskingSearch:
                     places = [place for place, at in enumerate(rows) if skipped[at]]
                     if not places or places[0 if skip == FIRST else -1] == 0:
                         status = FIRST_ROW if places else NO_ROW
-                        return _found(first, length, taken, unmatched, status, start)
+                        return FoundRows.of_lists(first, length, taken, unmatched, status, start)
                     start += places[0 if skip == FIRST else -1]
-        return _found(first, length, taken, unmatched, 0, 0)
+        return FoundRows.of_lists(first, length, taken, unmatched, 0, 0)
 
     def _match(self, start: int) -> list[int] | None:
         """The instructions that take the rows of the preferred match from a row on."""
@@ -285,21 +285,3 @@ class _AskingSearch:
             return self._values[leaf.column][self._start + place]
 
         return own
-
-
-def _found(
-    first: list[int],
-    length: list[int],
-    taken: list[int],
-    unmatched: list[int],
-    status: int,
-    where: int,
-) -> FoundRows:
-    return FoundRows(
-        np.array(first, np.int64),
-        np.array(length, np.int64),
-        np.array(taken, np.int32),
-        np.array(unmatched, np.int64),
-        status,
-        where,
-    )

@@ -14,7 +14,6 @@ from kernels.situations.cpu import (
     ALL,
     count_relations,
     find_matches,
-    relation_codes,
     with_groups,
 )
 from optimizer.engines.situation_joins import (
@@ -23,11 +22,10 @@ from optimizer.engines.situation_joins import (
     join_order,
     tried_relations,
 )
-from optimizer.ir.situations import Constraint, Definition, Edge, Situation, Temporal
+from optimizer.ir.situations import Constraint, Edge, Situation, Temporal
 from workloads.situations.relations import EQUALS, converse
 
-MOST_COUNTED = 1 << 13  # situations of a name whose relations to others are counted
-MOST_SHARED = 1 << 22  # matches of a part that several queries read
+MOST_COUNTED = 1 << 10  # situations of a name whose relations to others are counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +57,6 @@ class JoinedSituations:
         )
 
 
-class SharedRows(NamedTuple):
-    """The matches of a part that patterns of several queries have.
-
-    `runs` are situations of its definitions, by number; `codes` has for pairs of its names the
-    relation of each match, as `relation_codes` has it.
-    """
-
-    runs: Rows
-    partition: Rows
-    codes: dict[tuple[int, int], Any]
-
-
-class PartOfPattern(NamedTuple):
-    """What a pattern has of matches that are made already: which name is which of theirs."""
-
-    rows: SharedRows
-    places: tuple[int, ...]  # of the pattern's names, in the order of the part's
-
-
 class _Tables(NamedTuple):
     """What the kernels take of the situations of all names."""
 
@@ -89,7 +68,7 @@ class _Tables(NamedTuple):
     number: Rows
 
 
-class _Join:
+class Join:
     """One pattern over the situations of a layout."""
 
     def __init__(
@@ -105,12 +84,23 @@ class _Join:
         self.complete, self.width, self.sequenced = complete, width, sequenced
         self.named = [derivation.named(situation, complete) for situation in situations]
         self.is_empty = not all(len(one.number) for one in self.named)
-        if self.is_empty:
-            return
         self.moments = Moments.of(sequenced, self.named)
         self.tables = _tables(self.named, self.moments)
         self.masks, self.implied = _masks(len(situations), constraints, implied)
         self.alike = _alike(situations, constraints)
+
+    @staticmethod
+    def of(temporal: Temporal, width: int, derivation: Derivation, sequenced: bool) -> Join:
+        """That of all names of a pattern."""
+        return Join(
+            temporal.situations,
+            temporal.constraints,
+            temporal.implied,
+            temporal.emit == "complete",
+            derivation,
+            sequenced,
+            width,
+        )
 
     def order(self, begun: tuple[int, ...] = (), rows: int = 0) -> Rows:
         """Names in the order that takes least, by how many pairs have which relation."""
@@ -186,27 +176,13 @@ def joined_situations(
     derivation: Derivation,
     sequenced: bool,
     most: int,
-    part: PartOfPattern | None = None,
 ) -> Iterator[JoinedSituations]:
     """The matches of a pattern in windows of so many ticks, about `most` at once."""
-    join = _Join(
-        temporal.situations,
-        temporal.constraints,
-        temporal.implied,
-        temporal.emit == "complete",
-        derivation,
-        sequenced,
-        width,
-    )
+    join = Join.of(temporal, width, derivation, sequenced)
     if join.is_empty:
         return
-    if part is None:
-        order = join.order()
-        seeds, partitions = join.seeds(order)
-    else:
-        seeds, partitions = _seeds(join, temporal, derivation, part)
-        order = join.order(part.places, len(partitions))
-    for chosen, certain in join.matches(most, order, seeds, partitions):
+    order = join.order()
+    for chosen, certain in join.matches(most, order, *join.seeds(order)):
         yield join.made(chosen, certain)
 
 
@@ -224,67 +200,6 @@ def edges_of(
     )
     chosen = np.arange(len(tick))
     return JoinedSituations([named], [chosen], runs.partition, tick, tick, place, sequenced)
-
-
-def _seeds(
-    join: _Join, temporal: Temporal, derivation: Derivation, part: PartOfPattern
-) -> tuple[Rows, Rows]:
-    """Of the matches of a part those that have relations and lengths that the pattern asks for."""
-    runs, partition, codes = part.rows
-    kept = np.ones(len(partition), bool)
-    for (i, j), known in codes.items():
-        mask = int(join.masks[part.places[i], part.places[j]])
-        if mask != ALL:
-            bits = with_groups(mask)
-            kept &= np.array([bits >> code & 1 for code in range(16)], bool)[known]
-    some = np.flatnonzero(kept)
-    places = []
-    for i, name in enumerate(part.places):
-        named = join.named[name]
-        total = len(derivation.runs(temporal.situations[name].definition).first)
-        places.append(named.places(runs[i, some], total))
-    seeds = np.stack(places)
-    long_enough = (seeds >= 0).all(axis=0)
-    if not long_enough.all():
-        seeds, some = seeds[:, long_enough], some[long_enough]
-    bases = join.tables.offsets[list(part.places), 0]
-    return np.ascontiguousarray(seeds + bases[:, None]), partition[some]
-
-
-def shared_rows(
-    definitions: Sequence[Definition],
-    constraints: Sequence[Constraint],
-    width: int,
-    derivation: Derivation,
-    sequenced: bool,
-) -> SharedRows | None:
-    """The matches of a part of several patterns, whatever lengths they ask for, and whenever they
-    give their rows; None where there are more than are kept.
-    """
-    situations = [Situation(str(i), definition) for i, definition in enumerate(definitions)]
-    join = _Join(situations, constraints, (), False, derivation, sequenced, width)
-    none = np.zeros((len(definitions), 0), np.int64)
-    if join.is_empty:
-        return SharedRows(none, none[0], {})
-    order = join.order()
-    found, number = [], 0
-    for chosen, _ in join.matches(MOST_SHARED // 4, order, *join.seeds(order)):
-        number += chosen.shape[1]
-        if number > MOST_SHARED:
-            return None
-        found.append(chosen)
-    if not found:
-        return SharedRows(none, none[0], {})
-    chosen = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
-    start, end = join.tables.start, join.tables.end
-    codes = {
-        (c.left, c.right): relation_codes(
-            start[chosen[c.left]], end[chosen[c.left]], start[chosen[c.right]], end[chosen[c.right]]
-        )
-        for c in constraints
-    }
-    runs = chosen - join.tables.offsets[:, :1]
-    return SharedRows(runs, join.named[0].runs.partition[runs[0]], codes)
 
 
 def _number(counts: Rows, mask: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,25 +15,26 @@ from engines.columns.groups import EventGroups, aggregate, ends, ranges
 from engines.columns.layout import Rows
 from engines.columns.vectors import Vector, evaluate, truth
 from engines.matching.situations.joins import JoinedSituations
-from engines.matching.situations.runs import Derivation
+from engines.matching.situations.runs import BEHIND_ALL, Derivation
 from engines.results.chunks import MatchChunk
 from engines.results.json_text import (
     BoundAliases,
     KeyTexts,
     RowNumbers,
-    joined,
+    in_turn,
     json_column,
     json_text,
     value_texts,
 )
+from engines.results.kept_texts import KeptTexts
+from engines.results.row_texts import NumberedTexts
 from engines.results.structs import MatchStructs, value_column
-from kernels.situations.cpu import FOREVER
 from optimizer.engines.situations import temporal_of
 from optimizer.ir.query import Query, ReturnValue
 from optimizer.ir.situations import ReturnEdge
 from workloads import expressions as ex
 
-_BEHIND_ALL = 2**62
+_FEW = 4  # situations for each match: of more, only those in matches are written
 
 
 class SituationMatches(MatchChunk):
@@ -95,7 +97,7 @@ class SituationMatches(MatchChunk):
         rows = layout.rows_until(found.partition, found.sure_tick)
         if not found.sequenced:
             return rows
-        at_event = found.sure_place != _BEHIND_ALL
+        at_event = found.sure_place != BEHIND_ALL
         block = np.where(at_event, found.sure_place, 0)
         return np.where(at_event, layout.after[block], rows)
 
@@ -164,14 +166,40 @@ class SituationMatches(MatchChunk):
     def edges(self, item: ReturnEdge) -> pa.Array:
         """When situations start or end; null where the end is not known when a match is given."""
         runs, chosen = self._found.named[item.situation].runs, self._found.chosen[item.situation]
-        if item.edge == "start":
-            return self._events.times(runs.start_tick[chosen])
-        tick, place = runs.end_tick[chosen], runs.end_place[chosen]
-        known = tick < self._found.sure_tick
-        same = tick == self._found.sure_tick
-        known |= same & (place <= self._found.sure_place) if self._found.sequenced else same
-        times = self._events.times(np.where(tick == FOREVER, 0, tick))
+        ticks = (runs.start_tick if item.edge == "start" else runs.end_tick)[chosen]
+        known = self._knows(item)
+        if known is None:
+            return self._events.times(ticks)
+        times = self._events.times(np.where(known, ticks, 0))
         return pc.if_else(pa.array(known), times, pa.scalar(None, times.type))
+
+    def _knows(self, item: ReturnEdge) -> npt.NDArray[np.bool_] | None:
+        """Which of the edges are known when a match is given; None for all."""
+        found = self._found
+        if item.edge == "start":
+            return None
+        runs, chosen = found.named[item.situation].runs, found.chosen[item.situation]
+        tick = runs.end_tick[chosen]
+        if not found.sequenced:
+            known: npt.NDArray[np.bool_] = tick <= found.sure_tick
+        else:
+            same = (tick == found.sure_tick) & (runs.end_place[chosen] <= found.sure_place)
+            known = (tick < found.sure_tick) | same
+        return None if known.all() else known
+
+    def _edge_texts(self, item: ReturnEdge, kept: KeptTexts | None) -> NumberedTexts:
+        """An edge as JSON: each situation's is written once, for all queries, where many
+        of the situations are in matches.
+        """
+        runs, chosen = self._found.named[item.situation].runs, self._found.chosen[item.situation]
+        if _FEW * len(chosen) < len(runs.first):
+            return in_turn(json_column(self.edges(item)))
+        known = self._knows(item)
+        numbers = chosen if known is None else np.where(known, chosen, len(runs.first))
+        texts = self._derivation.edge_texts(runs, item.edge)
+        if kept is not None:
+            return kept.column(texts, numbers, self._events)
+        return NumberedTexts(texts, numbers)
 
     def struct_column(self, structs: MatchStructs) -> pa.StructArray:
         """Each match as the struct of its query."""
@@ -188,21 +216,19 @@ class SituationMatches(MatchChunk):
             found.append(made)
         return pa.StructArray.from_arrays(found, fields=list(kind))
 
-    def texts(self) -> pa.Array:
-        """Each match as JSON."""
+    def pieces(self, kept: KeptTexts | None = None) -> list[str | NumberedTexts]:
         bound, columns = self.matched(), self._columns
         values = {i.name: i.value for i in self._output.items if isinstance(i, ReturnValue)}
-        pieces: list[pa.Array | str] = []
+        pieces: list[str | NumberedTexts] = []
         opened: int | None = None  # the name whose object is being written
         for item in self._temporal.returned:
             nested = item.situation if isinstance(item, ReturnEdge) and item.name is None else None
-            if opened is not None and nested != opened:
-                pieces.append("}")
-            separator = "," if pieces else "{"
+            closing = "}" if opened is not None and nested != opened else ""
+            separator = closing + ("," if pieces else "{")
             if isinstance(item, ReturnEdge):
-                text = json_column(self.edges(item))
+                text = self._edge_texts(item, kept)
             else:
-                text = value_texts(values[item.name], bound, columns)
+                text = in_turn(value_texts(values[item.name], bound, columns))
             if nested is None:
                 pieces += [separator + json_text(item.name) + ":", text]
             elif nested == opened:
@@ -211,4 +237,4 @@ class SituationMatches(MatchChunk):
                 name = self._temporal.situations[nested].name
                 pieces += [separator + json_text(name) + ":{" + json_text(item.edge) + ":", text]  # type: ignore[union-attr]
             opened = nested
-        return joined(*pieces, "}}" if opened is not None else "}")
+        return [*pieces, "}}" if opened is not None else "}"]

@@ -8,15 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from engines.columns.columns import Columns
 from engines.columns.layout import Layout, Rows
-from kernels.situations.cpu import BY_GAP, FOREVER, NO_GAP, ONGOING, derive_runs
+from engines.device_kernels import CPU, DeviceKernels
+from engines.results.json_text import json_column
+from kernels.situations.cpu import BY_GAP, FOREVER, NO_GAP, ONGOING
 from optimizer.ir.pattern import Symbol
 from optimizer.ir.query import whole_ticks
-from optimizer.ir.situations import Definition, Situation
+from optimizer.ir.situations import Definition, Edge, Situation
 
-_BEHIND_ALL = 2**62  # the place in its tick of a moment that time alone brings
+BEHIND_ALL = 2**62  # the place in its tick of a moment that time alone brings
 
 
 class Runs(NamedTuple):
@@ -44,11 +48,13 @@ class Derivation:
     columns: Columns
     layout: Layout
     tick: int
+    kernels: DeviceKernels = CPU
 
     def __post_init__(self) -> None:
         self._known: dict[Definition, Runs] = {}
         self._moments: dict[Symbol, MomentRows] = {}
         self._named: dict[tuple[object, ...], NamedRuns] = {}
+        self._texts: dict[tuple[int, str], tuple[Runs, pa.Array]] = {}
 
     def runs(self, definition: Definition) -> Runs:
         """All situations of a definition, by partition and start."""
@@ -75,6 +81,28 @@ class Derivation:
             )
         return self._named[key]
 
+    def sure_ticks(self, situation: Situation, complete: bool) -> Rows:
+        """When each situation of a name's definition counts by itself; FOREVER for never."""
+        named, total = self.named(situation, complete), len(self.runs(situation.definition).first)
+        if len(named.number) == total:
+            return named.sure_tick
+        found = np.full(total, FOREVER)
+        found[named.number] = named.sure_tick
+        return found
+
+    def edge_texts(self, runs: Runs, edge: Edge) -> pa.Array:
+        """When situations start or end as JSON, and behind them what stands for an end that is not
+        known. They are written once.
+        """
+        key = id(runs), edge
+        if key not in self._texts:
+            ticks = runs.start_tick if edge == "start" else runs.end_tick
+            known = np.append(ticks, FOREVER) != FOREVER
+            times = self.columns.events.times(np.where(known, np.append(ticks, 0), 0))
+            texts = pc.if_else(pa.array(known), json_column(times), "null")
+            self._texts[key] = runs, texts
+        return self._texts[key][1]
+
     def members(self, definition: Definition) -> npt.NDArray[np.bool_]:
         """The rows of the layout that a definition is asked of."""
         return self.layout.taken(self.columns.instances_alone(definition.member))
@@ -88,14 +116,15 @@ class Derivation:
         if definition.member not in self._moments:
             self._moments[definition.member] = MomentRows.of(layout, self.members(definition))
         moments = self._moments[definition.member]
-        partition, *found = derive_runs(moments.starts, moments.ticks, moments.holds(holds), gap)
+        asked = moments.starts, moments.ticks, moments.holds(holds), gap
+        partition, *found = self.kernels.derive_runs(*asked)
         first, last, ended = moments.rows(layout, *found)
         row = np.maximum(ended, 0)
         end_tick, end_place = layout.ticks[row], layout.block[row]
         by_gap = ended == BY_GAP
         end_tick = np.where(by_gap, layout.ticks[last - 1] + max(gap, 0), end_tick)
         end_tick = np.where(ended == ONGOING, FOREVER, end_tick)
-        end_place = np.where(by_gap, _BEHIND_ALL, end_place)
+        end_place = np.where(by_gap, BEHIND_ALL, end_place)
         start_tick, start_place = layout.ticks[first], layout.block[first]
         return Runs(partition, first, last, start_tick, end_tick, start_place, end_place)
 
@@ -182,7 +211,7 @@ def _named(
     if complete or most is not None:
         sure = some.end_tick, some.end_place
     elif by_length:
-        sure = some.start_tick + least, np.full(len(number), _BEHIND_ALL)
+        sure = some.start_tick + least, np.full(len(number), BEHIND_ALL)
     else:
         sure = some.start_tick, some.start_place
     return NamedRuns(

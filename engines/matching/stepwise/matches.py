@@ -17,7 +17,7 @@ from engines.matching.stepwise.plan import Mode, plan_choice
 from engines.matching.stepwise.steps import Frame, QueryScan, Slot, StepPlan, run_steps, value
 from engines.results.chunks import MatchChunk
 from engines.results.json_text import BoundAliases, KeyTexts
-from optimizer.ir.pattern import Pattern, alternatives, waits
+from optimizer.ir.pattern import Pattern, alternatives, bound_names, waits
 from optimizer.ir.query import Query
 
 
@@ -39,7 +39,7 @@ class StepMatches(MatchChunk):
         return StepMatches(self.of, self._reading, frame, self._account, self._operator)
 
     def matched(self) -> BoundAliases:
-        return _bound(self._reading.plan.kept, self._scan, self._frame)
+        return _bound(self._reading, self._frame)
 
     def last_rows(self) -> Rows:
         rows: Rows = self._scan.layout.order[self._last]
@@ -115,13 +115,15 @@ def match_chunks(
                 yield found
 
 
-def _bound(kept: tuple[str, ...], scan: QueryScan, frame: Frame) -> BoundAliases:
+def _bound(reading: StepReading, frame: Frame) -> BoundAliases:
+    scan = reading.scan
     order = scan.layout.order
     columns: dict[str, Rows | EventGroups] = {}
-    for alias in kept:
+    for alias in reading.plan.kept:
         if frame.is_group(alias):
             group = frame.group(alias)
             columns[alias] = EventGroups(group.offsets, order[group.rows])
         else:
             columns[alias] = order[frame.column(alias)]
-    return BoundAliases(frame.size, columns, lambda expression: value(expression, scan, frame))
+    names = bound_names(reading.pattern)
+    return BoundAliases(frame.size, columns, lambda e: value(e, scan, frame), names)

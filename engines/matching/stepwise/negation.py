@@ -71,7 +71,7 @@ def latest_start(chain: tuple[Symbol, ...], scan: QueryScan, high: Rows) -> Rows
 
 
 def _found_alone(plan: StepPlan, scan: QueryScan, low: Rows, high: Rows) -> Mask:
-    """The same for a negation that reads nothing of the match: once for each different range."""
+    """Where is a negation found that reads nothing of the match? Once for each different range."""
     span = len(scan.layout) + 1
     ranges, inverse = np.unique(low * span + high, return_inverse=True)
     low, high = ranges // span, ranges % span

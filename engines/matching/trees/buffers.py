@@ -21,6 +21,7 @@ from engines.columns.layout import (
 )
 from engines.columns.vectors import Vector
 from engines.device_kernels import CPU, DeviceKernels
+from kernels.predicates.cpu import rows_in_sets
 from kernels.walk.cpu import Reach, reach
 from optimizer.ir.pattern import Symbol
 from optimizer.statistics import KeyStatistics
@@ -57,13 +58,13 @@ class SelectedEvents:
     ) -> None:
         self.columns, self.key, self.kernels = columns, key, kernels
         codes, self._meanings = columns.symbol_sets(list(symbols))
-        wanted = np.array([bool(meaning) for meaning in self._meanings])
+        wanted = np.array([bool(meaning) for meaning in self._meanings], np.bool_)
         self.layout: Layout | None = None
         self.partition: Rows | None = None
         if key or ranked:
             self._take(columns.orders.layout(key, ranked, settled=False), wanted[codes], ranked)
         else:
-            self.row: Rows = np.flatnonzero(wanted[codes])
+            self.row: Rows = rows_in_sets(codes, wanted, np.empty(len(codes) + 1, np.int64))
             self.position: Rows = columns.events.ticks[self.row]
             self.moment: Rows = self.position
             if columns.events.sequence is not None:
@@ -106,8 +107,9 @@ class SelectedEvents:
     def of(self, symbol: Symbol) -> EventNumbers:
         """The places of a symbol's events."""
         if symbol not in self._places:
-            has = np.array([symbol in meaning for meaning in self._meanings])
-            self._places[symbol] = np.flatnonzero(has[self._sets]).astype(np.int32)
+            has = np.array([symbol in meaning for meaning in self._meanings], np.bool_)
+            room = np.empty(len(self._sets) + 1, np.int32)
+            self._places[symbol] = rows_in_sets(self._sets, has, room)
         return self._places[symbol]
 
     def overlap(self, first: Symbol, second: Symbol) -> bool:

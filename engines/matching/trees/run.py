@@ -27,11 +27,11 @@ from engines.results.chunks import AggregateChunk, MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, object_texts
 from optimizer.engines import compact
 from optimizer.engines.spec import Device
-from optimizer.ir.pattern import Pattern, waits
+from optimizer.ir.pattern import Pattern, Symbol, bound_names, waits
 from optimizer.ir.pattern import events as components
 from optimizer.ir.query import Construction, Query
 from optimizer.plan.compile_tree import ReadingTree
-from optimizer.plan.join_operators import Operator
+from optimizer.plan.join_operators import Closure, Operator, Scan, walk_operators
 from workloads import expressions as ex
 from workloads.errors import TooLargeError, UnsupportedError
 
@@ -84,7 +84,8 @@ class TreeMatches(MatchChunk):
         return start, end, _closing(picked, first, width) if picked.layout else start + width
 
     def matched(self) -> BoundAliases:
-        return _bound(self._reading.aliases, self._picked, self._matches)
+        pattern, aliases = self._reading.pattern, self._reading.aliases
+        return _bound(pattern, aliases, self._picked, self._matches)
 
     def last_rows(self) -> Rows:
         rows: Rows = self._picked.row[self._matches.last]
@@ -116,7 +117,9 @@ def _closing(picked: SelectedEvents, first: EventNumbers, width: int) -> Rows:
     return ticks
 
 
-def _bound(aliases: tuple[str, ...], picked: SelectedEvents, matches: Buffer) -> BoundAliases:
+def _bound(
+    pattern: Pattern, aliases: tuple[str, ...], picked: SelectedEvents, matches: Buffer
+) -> BoundAliases:
     numbers = {alias: str(i) for i, alias in enumerate(aliases)}
     columns: dict[str, Rows | EventGroups] = {}
     for alias, column in zip(aliases, matches.columns, strict=True):
@@ -128,7 +131,7 @@ def _bound(aliases: tuple[str, ...], picked: SelectedEvents, matches: Buffer) ->
     def of(expression: ex.Expression) -> Vector:
         return value(ex.rename(expression, numbers), picked, matches)
 
-    return BoundAliases(len(matches), columns, of)
+    return BoundAliases(len(matches), columns, of, bound_names(pattern))
 
 
 # The rows of an aggregate query from its matches.
@@ -187,7 +190,15 @@ def tree_chunks(
         together.setdefault(place, []).append(unit)
     for (key, ranked, device), some in together.items():
         queries = [query for unit in some for query in unit.queries]
+        planned = {
+            query.name: unit.trees[query.name]
+            for unit in some
+            if unit.trees is not None
+            for query in unit.queries
+        }
         symbols = dict.fromkeys(e.symbol for query in queries for e in components(query.pattern))
+        # Trees that were made beside other queries may read events of these.
+        symbols |= dict.fromkeys(symbol for trees in planned.values() for symbol in _read_by(trees))
         kernels = DeviceKernels(context.device_of(device))
         width = max(widths[query.name] for query in queries)
         account, operator = context.account, program.ids.partition(key, ranked)
@@ -202,12 +213,6 @@ def tree_chunks(
         account.count(operator, len(columns.events), len(picked))
         for symbol in symbols:
             account.count(program.ids.events(symbol, queries[0]), 0, len(picked.of(symbol)))
-        planned = {
-            query.name: unit.trees[query.name]
-            for unit in some
-            if unit.trees is not None
-            for query in unit.queries
-        }
         with account.charge(operator):  # whose events say which trees are the cheapest
             adaptive = context.options.adaptive and not context.is_whole
             trees = planned
@@ -216,6 +221,14 @@ def tree_chunks(
                 trees = plans.trees(queries, planned, picked, widths, program.sharing, adaptive)
             group = _Group(queries, trees, picked, widths, program, context, aggregate)
         yield from group.chunks(unfinished)
+
+
+def _read_by(trees: Iterable[ReadingTree]) -> Iterator[Symbol]:
+    """The symbols whose events trees read."""
+    for tree in trees:
+        for operator in walk_operators(tree.compiled.operator):
+            if isinstance(operator, Scan | Closure):
+                yield operator.symbol
 
 
 def _fall_back(context: RunContext, query: Query, why: str) -> None:

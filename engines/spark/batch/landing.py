@@ -99,7 +99,7 @@ class SortedFiles(Landing):
             for chunk in chunks:
                 report.count(chunk)
                 with all_threads(report.account, f"sink-{chunk.kind}"):
-                    for table in chunk.in_order().tables(self.structs):
+                    for table in chunk.tables(self.structs, is_ordered=True):
                         if chunk.kind not in sorters:
                             sorters[chunk.kind] = self._sorter(chunk.kind, table.schema, scratch)
                         sorters[chunk.kind].add(table)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as at
 
-from engines.results.tables import with_structs
+from engines.results.tables import with_matches
 from workloads.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def packed_schema(match: pa.StructType | None) -> str | StructType:
 
 def _packed_columns(match: pa.StructType | None) -> pa.Schema:
     columns = pa.schema([(name, _ARROW[kind]) for name, kind in PACKED])
-    return columns if match is None else with_structs(columns, match)
+    return columns if match is None else with_matches(columns, match)
 
 
 def packed_struct(kind: pa.DataType) -> pa.DataType:

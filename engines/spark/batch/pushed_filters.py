@@ -113,6 +113,14 @@ def filter_for(queries: Iterable[Query], stream: Stream, schema: pa.Schema) -> P
     return PushedFilter(merged) if len(merged) <= MAX_ALTERNATIVES else None
 
 
+def filter_of(symbol: Symbol, stream: Stream, schema: pa.Schema) -> PushedFilter | None:
+    """What every event of a symbol passes; None where that may be any."""
+    found = set(_necessary_for(symbol, stream, schema))
+    if not found or not all(found) or len(found) > MAX_ALTERNATIVES:
+        return None
+    return PushedFilter(tuple(sorted(found, key=sorted)))
+
+
 def _merged(found: set[Tests]) -> tuple[Tests, ...]:
     """The same, with alternatives that differ in the texts of one column as one."""
     alone: dict[str, set[str]] = {}

@@ -19,13 +19,15 @@ from engines.input import batches
 from engines.input.event_files import ParquetFile
 from engines.input.event_paths import EventPath, each_path
 from engines.input.event_rows import check_columns
-from engines.input.event_table import LARGEST_TICK, TABLE_LOGS, Faults, table_folder
+from engines.input.event_table import LARGEST_TICK, Faults
+from engines.input.lake_tables import TABLE_LOGS, table_folder
 from engines.input.source_files import as_stored
 from engines.input.time_texts import FRACTIONS, TimeReader, format_type, time_reader, time_type
 from engines.limits import BadRowError, EventsError
 from engines.spark.batch.packing import spark_schema, ticks
 from engines.spark.batch.progress import TaskTally
 from engines.spark.batch.splits import ReadSplits, Split, SplitReader, plan_splits
+from engines.spark.batch.time_ranges import Range, in_ranges
 from workloads.errors import UnsupportedError
 from workloads.workload import Stream
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE = "table:"
+JDBC = "jdbc:"
 SAMPLED_SPLITS = 24
 
 
@@ -70,7 +73,7 @@ class SparkSource(Protocol):
 
 def is_table(path: str) -> bool:
     """Is it Spark that finds the events, and not this process?"""
-    return path.startswith(TABLE) or "://" in path
+    return path.startswith((TABLE, JDBC)) or "://" in path
 
 
 def table_of(path: EventPath) -> str | None:
@@ -251,6 +254,7 @@ class TableSource:
     faults: Faults
     table: DataFrame
     schema: pa.Schema
+    ranges: tuple[Range, ...] | None = None  # of times that are read; None for all
     _about: dict[str, int] = field(default_factory=dict)
 
     def first(self, columns: Sequence[str]) -> pa.Table:
@@ -273,6 +277,11 @@ class TableSource:
         return self._counted()["all"] - sum(
             number for kind, number in self._counted().items() if kind != "all"
         )
+
+    @property
+    def events(self) -> DataFrame:
+        """All columns of the rows that are events."""
+        return self._good(self.table)
 
     def check(self) -> None:
         """Refuse, or count, the rows that are no events."""
@@ -317,34 +326,51 @@ class TableSource:
         return frame
 
     def _selected(self, columns: Sequence[str]) -> DataFrame:
-        return self.table.select(*(self.table[quoted(name)] for name in columns))
+        table, time = self.table, self.table[quoted(self.stream.time)]
+        if self.ranges is not None:
+            kind = self.schema.field(self.stream.time).type
+            table = table.where(in_ranges(self.ranges, time, kind, _kind(table, self.stream.time)))
+        return table.select(*(table[quoted(name)] for name in columns))
 
     def _arrow(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self.schema.field(name) for name in columns])
 
 
 def open_table(
-    session: SparkSession, path: str, stream: Stream, faults: Faults | None = None
+    session: SparkSession,
+    path: str,
+    stream: Stream,
+    faults: Faults | None = None,
+    options: Mapping[str, str] | None = None,
+    name: str | None = None,
 ) -> TableSource:
-    """A table called `table:NAME`, or Parquet at an address such as `hdfs://…`."""
+    """A table called `table:NAME`, of a database at `jdbc:…`, or Parquet at an address such as
+    `hdfs://…`; the `options` are those of Spark's reader, and errors call it by its `name`."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkTypeError
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    shown = name or path
     heed_case(session)
     try:
         if path.startswith(TABLE):
             table = session.table(path.removeprefix(TABLE))
+        elif path.startswith(JDBC):
+            table = session.read.format("jdbc").options(**(options or {}), url=path).load()
         else:
             _check_no_table(session, path)
-            table = session.read.parquet(path)
+            table = session.read.options(**(options or {})).parquet(path)
         table = with_times(table, stream)
         schema = to_arrow_schema(table.schema, timezone="UTC")
     except AnalysisException as error:
-        raise EventsError(f"'{path}': {str(error).splitlines()[0]}") from error
+        raise EventsError(f"'{shown}': {str(error).splitlines()[0]}") from error
     except PySparkTypeError as error:
-        raise UnsupportedError(f"'{path}': {str(error).splitlines()[0]}") from error
-    check_columns(schema, stream, path)
-    source = TableSource(path, stream, Faults() if faults is None else faults, table, schema)
+        raise UnsupportedError(f"'{shown}': {str(error).splitlines()[0]}") from error
+    except Py4JJavaError as error:  # of a database, or of what leads to it
+        told = str(error.java_exception.getMessage()).splitlines()[0]
+        raise EventsError(f"'{shown}': {told}") from error
+    check_columns(schema, stream, shown)
+    source = TableSource(shown, stream, Faults() if faults is None else faults, table, schema)
     source.check()
     return source
 
@@ -368,7 +394,7 @@ def _check_no_table(session: SparkSession, path: str) -> None:
     except Py4JError:
         return  # which reading it will say better
     if kinds:
-        raise table_folder(path, kinds[0])
+        raise table_folder(path, kinds[0], remedy="")
 
 
 def with_times(table: DataFrame, stream: Stream) -> DataFrame:

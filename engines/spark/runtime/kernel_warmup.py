@@ -20,6 +20,7 @@ from kernels.kept import cpu as kept
 from kernels.panes import cpu as panes
 from kernels.product import cpu as product
 from kernels.reversible import cpu as reversible
+from kernels.stacks import cpu as stacks
 
 _JOBS: set[str] = set()
 
@@ -53,7 +54,7 @@ def warm_once(
 
 @cache
 def _warm_kernels() -> None:
-    for prepare in (product.warm, reversible.warm, kept.warm, panes.warm, folds.warm):
+    for prepare in (product.warm, reversible.warm, kept.warm, stacks.warm, panes.warm, folds.warm):
         prepare()
 
 

@@ -1,12 +1,15 @@
 """An archive of the classes Spark loads, which takes a third off the time it needs to start.
 
-Made once, by `python -m api.setup`: the JVM notes what a small job loads. It is
+Made once, by `python -m api.setup`: the JVM notes what small jobs load. It is
 a help and nothing else: without it, or if it does not fit, the JVM goes its usual way.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,8 +38,12 @@ def startup_options() -> list[str]:
     return [f"-XX:SharedArchiveFile={found[0]}:{found[1]}", "-Xlog:cds*=off"]
 
 
-def make_archives() -> None:
-    """Make the archives, unless they are there or the Java in use is not ours."""
+def make_archives(*exercises: Callable[[SparkSession, Path], None]) -> None:
+    """Make the archives, unless they are there or the Java in use is not ours.
+
+    `exercises` are given a session and an empty folder; what Spark loads for them is noted, beside
+    what every job uses.
+    """
     from engines.spark.runtime.jvm import stop_jvm
     from engines.spark.runtime.session import spark_session
 
@@ -50,13 +57,19 @@ def make_archives() -> None:
     )
     draft = spark.with_suffix(".new")
     options = f'"-XX:SharedArchiveFile={java}" "-XX:ArchiveClassesAtExit={draft}"'
-    with spark_session("local[2]", conf={"spark.driver.extraJavaOptions": options}) as session:
-        _exercise(session, session.conf.get("spark.local.dir") or ".")
+    with (
+        tempfile.TemporaryDirectory(prefix="sheaf-archives-") as made,
+        spark_session("local[2]", conf={"spark.driver.extraJavaOptions": options}) as session,
+    ):
+        for number, exercise in enumerate((_exercise, *exercises)):
+            folder = Path(made, str(number))
+            folder.mkdir()
+            exercise(session, folder)
     stop_jvm(timeout=300)  # it writes the archive on its way out
     draft.rename(spark)
 
 
-def _exercise(spark: "SparkSession", folder: str) -> None:
+def _exercise(spark: SparkSession, folder: Path) -> None:
     """Use what every job uses: files, a shuffle, a sort, and a Python function on Arrow batches."""
     spark.range(100).selectExpr("id", "id % 4 AS key").write.parquet(f"{folder}/events")
     events = spark.read.parquet(f"{folder}/events").where("id >= 10")
@@ -64,5 +77,5 @@ def _exercise(spark: "SparkSession", folder: str) -> None:
     buckets.mapInArrow(_same, "id bigint, key bigint").write.parquet(f"{folder}/results")
 
 
-def _same(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -104,6 +105,7 @@ class BucketQueries:
                     yield pa.RecordBatch.from_pandas(frame, _ARROW, preserve_index=False)
 
 
+_COLUMNS = pd.Index(["about", *OUTPUT_KINDS])
 _ARROW = pa.schema([("about", pa.string()), *((kind, pa.binary()) for kind in OUTPUT_KINDS)])
 
 
@@ -120,10 +122,7 @@ def found(turn: Turn, about: dict[str, Any], context: RunContext) -> pd.DataFram
     }
     about |= {kind: table.num_rows for kind, table in zip(OUTPUT_KINDS, tables, strict=True)}
     values = [table_bytes(table) if table.num_rows else None for table in tables]
-    columns: dict[str, list[Any]] = {
-        kind: [v] for kind, v in zip(OUTPUT_KINDS, values, strict=True)
-    }
-    return pd.DataFrame({"about": [json.dumps(about)], **columns})
+    return _row(json.dumps(about), values)
 
 
 def _told(accounts: Sequence[bytes], until: int | None) -> pd.DataFrame:
@@ -132,7 +131,17 @@ def _told(accounts: Sequence[bytes], until: int | None) -> pd.DataFrame:
         "read": sum(part["read"] for part in parts),
         "bad": sum(part["bad"] for part in parts),
         "first": next((part["first"] for part in parts if part["first"]), None),
+        "nanoseconds": sum(part["nanoseconds"] for part in parts),
         "seen": merged(part["seen"] for part in parts),
         "until": until,
     }
-    return pd.DataFrame({"about": [json.dumps(about)], **{kind: [None] for kind in OUTPUT_KINDS}})
+    return _row(json.dumps(about), [None] * len(OUTPUT_KINDS))
+
+
+def _row(about: str, values: Sequence[bytes | None]) -> pd.DataFrame:
+    """All columns in one block, which pandas makes in a tenth of the time."""
+    content = np.empty((1, len(_COLUMNS)), object)
+    content[0, 0] = about
+    for place, value in enumerate(values, 1):
+        content[0, place] = value
+    return pd.DataFrame(content, columns=_COLUMNS, copy=False)

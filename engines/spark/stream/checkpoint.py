@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from engines.documents import read_document, write_document
 from engines.limits import StateError
+from engines.live.query_digest import query_digest
 from engines.live.run import Generation, continues
 from engines.program import CountingUnit, Program
 from engines.spark.batch.job import Key, plan_routes
-from engines.spark.stream.query_digest import query_digest
 from engines.spark.stream.source import complete_until, lateness_of
 from optimizer.ir.produced import routing_keys
 from optimizer.ir.query import Query
@@ -316,8 +316,8 @@ def hold(checkpoint: str) -> IO[str]:
 
 def _forms(program: Program) -> dict[str, str]:
     """Of each query, what its state is made of: the symbols of its events, or events themselves."""
-    return {
-        query.name: "symbols" if isinstance(unit, CountingUnit) and continues(unit) else "events"
-        for unit in program.units
-        for query in unit.queries
-    }
+    found: dict[str, str] = {}
+    for unit in program.units:
+        form = "symbols" if isinstance(unit, CountingUnit) and continues(unit) else "events"
+        found |= dict.fromkeys((query.name for query in unit.queries), form)
+    return found

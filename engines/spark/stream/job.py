@@ -44,7 +44,8 @@ from engines.spark.stream.checkpoint import (
     write_manifest,
 )
 from engines.spark.stream.columns import FOUND, PACKED, STATE
-from engines.spark.stream.kafka import KAFKA, KafkaSink, kafka_settings
+from engines.spark.stream.kafka import KAFKA, KafkaSink
+from engines.spark.stream.session import stream_session
 from engines.spark.stream.sink import Sink
 from engines.spark.stream.source import LiveSource, Packer, lateness_of
 from optimizer.ir.query import Aggregation, BoundWorkload
@@ -64,40 +65,6 @@ BUCKETS_PER_CORE = 8
 _TOO_SLOW = "Python worker failed to connect back"
 MAX_TRIES = 4
 
-_SETTINGS = {
-    # A processor carries all queries; compressed ones of more than this would be broadcast, which
-    # stateful operators do not take.
-    "spark.broadcast.UDFCompressionThreshold": str(2**30),
-    # Python does the work: what the JVM would compile a second time, to make it faster still, takes
-    # as long as a batch.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-}
-SESSION = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    # What changes is written, and not the whole store.
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Counting the rows would read each piece of state once more before it is replaced.
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    "spark.sql.streaming.minBatchesToRetain": "10",
-    # Spark moves a row for each bucket; the code it would generate for that takes longer to
-    # compile than it ever saves.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
-def settings_for(*paths: str) -> dict[str, str]:
-    """What a session must be made with for a stream from and to there."""
-    if any(path.startswith(KAFKA) for path in paths):
-        return {**_SETTINGS, **kafka_settings()}
-    return dict(_SETTINGS)
-
 
 @dataclass(frozen=True)
 class StreamOptions:
@@ -116,6 +83,8 @@ class StreamOptions:
     files_per_batch: int | None = None
     every: float | None = None
     once: bool = False
+    light: bool = False  # does `out` keep the light index of its files?
+    out_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # of Kafka's writer
 
 
 @dataclass(frozen=True)
@@ -283,7 +252,7 @@ class StreamJob:
         sink.prepare()
         write_manifest(options.checkpoint, takeover.manifest)
         self.takeover = takeover
-        self._account.turn_to(sink, groups, source)
+        self._account.turn_to(sink, groups, source, program.ids.scan)
         found = _found(self._session, workload, source, options, takeover.manifest, buckets)
         writer = (
             found.writeStream.queryName(workload.name)
@@ -349,7 +318,7 @@ def _found(
     buckets: BucketQueries,
 ) -> DataFrame:
     """What each turn of a bucket gives, a row for each."""
-    own = _session(session, manifest)
+    own = stream_session(session, manifest.partitions)
     keys = {route: route_key(route) for route in buckets.routes}
     packed = []
     for name in source.places:
@@ -410,7 +379,7 @@ def _finish(
 
     manifest = _begun(session, program, source, options).manifest
     buckets = _buckets(program, source, manifest, run_options)
-    own = _session(session, manifest)
+    own = stream_session(session, manifest.partitions)
     folder = spark_folder(options.checkpoint)
     batch = last_batch(options.checkpoint) + 1
     if batch == 0:  # nothing has ever come
@@ -427,7 +396,8 @@ def _finish(
     )
     seen: list[StreamProgress] = []
     account = _Account(seen.append)
-    account.turn_to(_sink(program.workload, options), _groups_of(buckets), source)
+    sink, groups = _sink(program.workload, options), _groups_of(buckets)
+    account.turn_to(sink, groups, source, program.ids.scan)
     account.write(states.mapInArrow(buckets.finished, FOUND), batch)
     write_manifest(options.checkpoint, replace(manifest, finished=True))
     return seen[0]
@@ -447,9 +417,11 @@ class _Account:
         self.closing = False
         self.kept_out = False
 
-    def turn_to(self, sink: Sink | KafkaSink, groups: QueryGroups, source: LiveSource) -> None:
-        """Go on with other queries."""
-        self._sink, self._groups = sink, groups
+    def turn_to(
+        self, sink: Sink | KafkaSink, groups: QueryGroups, source: LiveSource, scan: str
+    ) -> None:
+        """Go on with other queries; `scan` is the operator that reads events."""
+        self._sink, self._groups, self._scan = sink, groups, scan
         self._no_events = from_table(source.schema.empty_table(), source.stream)
         self._turns = {place: t for place, t in self._turns.items() if place[0] in groups}
 
@@ -490,7 +462,7 @@ class _Account:
             rows=sum((Counter(turn["rows"]) for turn in about if "route" in turn), Counter()),
             routes=self._routes(about),
             first_bad=next((turn["first"] for turn in about if turn.get("first")), None),
-            account=_added_up(about),
+            account=_added_up(about, self._scan),
             fallbacks=tuple(
                 dict.fromkeys(text for turn in about for text in turn.get("fallbacks", ()))
             ),
@@ -532,12 +504,15 @@ class _Account:
         return tuple(found.values())
 
 
-def _added_up(about: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """The account of a batch, over all turns of its buckets."""
+def _added_up(about: list[dict[str, Any]], scan: str) -> dict[str, dict[str, int]]:
+    """The account of a batch, over all turns of its buckets and those who read for them."""
     account = Account()
     for turn in about:
         if "account" in turn:
             account.add(turn["account"])
+        if "read" in turn:
+            account.count(scan, turn["read"] + turn["bad"], turn["read"])
+            account.spend(scan, turn["nanoseconds"])
     return account.totals()
 
 
@@ -584,14 +559,5 @@ def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:
     aggregating = [isinstance(query.output, Aggregation) for query in workload.queries]
     kinds = ["aggregates"] * any(aggregating) + ["matches"] * (not all(aggregating)) + ["late"]
     if options.out.startswith(KAFKA):
-        return KafkaSink(options.out, tuple(kinds))
-    return Sink(options.out, tuple(kinds))
-
-
-def _session(session: SparkSession, manifest: Manifest) -> SparkSession:
-    """A session with settings of its own, of the same application."""
-    own = session.newSession()
-    for name, value in SESSION.items():
-        own.conf.set(name, value)
-    own.conf.set("spark.sql.shuffle.partitions", str(manifest.partitions))
-    return own
+        return KafkaSink(options.out, tuple(kinds), options.out_options)
+    return Sink(options.out, tuple(kinds), options.light)

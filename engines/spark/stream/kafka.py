@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -57,6 +57,7 @@ class KafkaSink:
 
     path: str
     kinds: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def prepare(self) -> None:
         """Refuse what is no topic."""
@@ -68,8 +69,8 @@ class KafkaSink:
         kept = found.persist()  # a turn must not be taken once for the rows and once for the rest
         try:
             messages = kept.mapInArrow(_Messages(self.kinds, batch), "key string, value string")
-            sent = messages.write.format("kafka").option("kafka.bootstrap.servers", servers)
-            sent.option("topic", topic).save()
+            sent = messages.write.format("kafka").options(**self.options)
+            sent.options(**{"kafka.bootstrap.servers": servers, "topic": topic}).save()
             return [json.loads(row[0]) for row in kept.select("about").collect()]
         finally:
             kept.unpersist()

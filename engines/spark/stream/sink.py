@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engines.access.build_index import build_indexes
+from engines.access.index_files import remove_index
 from engines.account import Account
 from engines.limits import ResultsError
 from engines.spark.stream.source import bytes_table
@@ -32,10 +34,14 @@ _SINKS = ("sink-aggregates", "sink-matches")  # operators of plans; late events 
 
 @dataclass(frozen=True)
 class Sink:
-    """A folder with one folder for each kind of rows."""
+    """A folder with one folder for each kind of rows.
+
+    Where it is `light`, each keeps the light index of its files.
+    """
 
     folder: str
     kinds: tuple[str, ...]
+    light: bool = False
 
     def prepare(self) -> None:
         """Make the folders."""
@@ -75,6 +81,10 @@ class Sink:
             for file in (Path(self.folder) / kind).glob(_name(batch, "*")):
                 if file.name not in names:
                     file.unlink()
+                    remove_index(file)
+            if self.light:
+                for name in sorted(names):
+                    build_indexes(str(Path(self.folder) / kind / name))
         shutil.rmtree(self.staging(batch), ignore_errors=True)
 
 

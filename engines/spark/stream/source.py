@@ -11,25 +11,33 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engines.account import Account, charged
 from engines.columns.occurrences import Occurrences
 from engines.input.batches import FileSource
-from engines.input.event_paths import EventPath, one_path, paths_by_source, shown_path
+from engines.input.event_paths import (
+    EventPath,
+    each_path,
+    one_path,
+    paths_by_source,
+    shown_path,
+)
+from engines.input.event_rows import check_columns
 from engines.input.event_table import (
     ENDINGS,
     Events,
     Fault,
     Faults,
     OnError,
-    check_no_table,
     from_table,
 )
-from engines.input.line_files import parse_json
+from engines.input.lake_tables import check_no_table
+from engines.input.line_files import Parsed, parse_json
 from engines.input.source_files import (
     SourceColumns,
     common_schema,
@@ -42,6 +50,8 @@ from engines.limits import EventsError
 from engines.live.bucket import HOME, buckets_of
 from engines.spark.stream.columns import ACCOUNT
 from engines.spark.stream.kafka import KAFKA, source_options, topic_of
+from engines.wire.messages import read_messages, registered_columns
+from engines.wire.registry import Registry, check_address
 from optimizer.ir.query import BoundWorkload
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
@@ -52,6 +62,7 @@ ROWS_AT_ONCE = 2**20  # packed at once
 # Spark counts watermarks from 1970 on; times before it are seen by none, so all are moved ahead.
 SHIFT = 2**52  # milliseconds
 _MILLISECOND = 10**6
+_SCAN = "scan"  # what reading and packing is charged to
 
 _TYPES: Mapping[AttributeKind, pa.DataType] = {
     "int": pa.int64(),
@@ -75,6 +86,7 @@ class LiveSource:
     tick: int
     on_error: OnError = "stop"
     options: Mapping[str, str] = field(default_factory=dict)
+    registry: Registry | None = None  # of the schemas of messages, which else are JSON
     own: Mapping[str, pa.Schema] = field(default_factory=dict)
 
     @property
@@ -112,21 +124,29 @@ def open_live_source(
     known: pa.Schema | None = None,
     on_error: OnError = "stop",
     options: Mapping[str, str] | None = None,
+    registry: str | None = None,
 ) -> LiveSource:
     """Look at what is there of a stream.
 
     The columns are those of `like`, a file of events, else of what is in the folder; where there is
-    nothing yet, those that the stream declares under `attributes`. Columns that are `known`, from
-    the checkpoint of an earlier run, keep their types.
+    nothing yet, those that the stream declares under `attributes`, else those that messages have by
+    a schema `registry`. Columns that are `known`, from the checkpoint of an earlier
+    run, keep their types.
     """
+    schemas = None if registry is None else Registry(check_address(registry))
+    if schemas is not None and not any(place.startswith(KAFKA) for place in each_path(path)):
+        raise EventsError("a schema registry is for the messages of Kafka; leave it out for files")
     own: dict[str, pa.Schema] = {}
     if stream.sources:
         path = paths_by_source(path, stream.sources)
-        own = {name: _own_columns(name, place, stream, like, known) for name, place in path.items()}
-        found = _whole_schema(own, stream, path)
+        own = {
+            name: _own_columns(name, place, stream, like, known, schemas)
+            for name, place in path.items()
+        }
+        found = whole_schema(own, stream, path)
     else:
         path = one_path(path)
-        found = _columns(path, stream, None if like is None else one_path(like), known)
+        found = _columns(path, stream, None if like is None else one_path(like), known, schemas)
     schema = _settled(found, known)
     events = from_table(schema.empty_table(), stream, shown_path(path))
     return LiveSource(
@@ -136,27 +156,43 @@ def open_live_source(
         events.tick,
         on_error,
         options or {},
+        schemas,
         own,
     )
 
 
-def _columns(path: str, stream: Stream, like: str | None, known: pa.Schema | None) -> pa.Schema:
+def _columns(
+    path: str,
+    stream: Stream,
+    like: str | None,
+    known: pa.Schema | None,
+    registry: Registry | None,
+) -> pa.Schema:
     is_kafka = path.startswith(KAFKA)
     if is_kafka:
         topic_of(path)
     elif not Path(path).is_dir():
         raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
     else:
-        check_no_table(Path(path))
+        check_no_table(Path(path), remedy="")
     if like is not None:
         return FileSource(like, stream, Faults("skip")).schema
     if known is None and not is_kafka and (first := _first_file(Path(path))) is not None:
         return FileSource(first, stream, Faults("skip")).schema
+    if is_kafka and registry is not None and known is None and not stream.attributes:
+        found = registered_columns(registry, topic_of(path)[1])
+        check_columns(found, stream, path)
+        return _with_written_times(found, stream)
     return _declared(stream, path, known)
 
 
 def _own_columns(
-    name: str, place: str, whole: Stream, like: EventPath | None, known: pa.Schema | None
+    name: str,
+    place: str,
+    whole: Stream,
+    like: EventPath | None,
+    known: pa.Schema | None,
+    registry: Registry | None,
 ) -> pa.Schema:
     """The columns of one of several sources, as it calls them.
 
@@ -164,10 +200,16 @@ def _own_columns(
     """
     likes = {} if like is None else paths_by_source(like, whole.sources)
     before = None if known is None else known_columns(known, name, whole)
-    return _columns(place, whole.sources[name].stream, likes.get(name), before)
+    return _columns(place, whole.sources[name].stream, likes.get(name), before, registry)
 
 
-def _whole_schema(
+def _with_written_times(found: pa.Schema, stream: Stream) -> pa.Schema:
+    """The columns with times in place of what they are written as."""
+    place = found.get_field_index(stream.time)
+    return found.set(place, pa.field(stream.time, time_type(found.types[place], stream)))
+
+
+def whole_schema(
     own: Mapping[str, pa.Schema], stream: Stream, places: Mapping[str, str]
 ) -> pa.Schema:
     """The columns that all sources have together."""
@@ -229,19 +271,21 @@ class Packer:
     name: str = ""  # of the source, where there are several
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        faults = Faults(self.source.on_error)
+        faults, account = Faults(self.source.on_error), Account()
         tables: list[pa.Table] = []
         number = 0
-        for table in self._tables(batches, faults):
+        for table in charged(account, _SCAN, self._tables(batches, faults, account)):
             tables.append(table)
             number += table.num_rows
             if number >= ROWS_AT_ONCE:
-                yield self._packed(tables, faults)
+                yield self._packed(tables, faults, account)
                 tables, number = [], 0
         if tables or faults.total:
-            yield self._packed(tables, faults)
+            yield self._packed(tables, faults, account)
 
-    def _tables(self, batches: Iterable[pa.RecordBatch], faults: Faults) -> Iterator[pa.Table]:
+    def _tables(
+        self, batches: Iterable[pa.RecordBatch], faults: Faults, account: Account
+    ) -> Iterator[pa.Table]:
         stream, names = self.source.stream, self.columns.names
         for batch in batches:
             if batch.schema.names == ["value"]:
@@ -255,23 +299,21 @@ class Packer:
                     stream = replace(stream, sources={self.name: stream.sources[self.name]})
                 source = FileSource(given, stream, faults, schema=self.columns)
                 yield from (part.table for part in source.batches(names))
+                account.spend(_SCAN, source.take_spent())
 
     def _messages(self, values: pa.Array, faults: Faults) -> pa.Table:
-        """Messages, each one JSON object."""
+        """Messages, each one event."""
         if not len(values):
             return self.columns.empty_table()
-        lines = pc.replace_substring(values, pattern="\n", replacement=" ")
-        one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-        block = pc.binary_join(one, b"\n")[0].as_py()
         stream = self.source.stream_of(self.name)
         if self.name:
             whole = self.source.stream
             own = SourceColumns(self.source.own[self.name], self.name, whole, self._place)
-            read = parse_json(block, own.wanted(self.columns), stream)
+            read = self._parsed(values, own.wanted(self.columns), stream)
             table, _, found = own.as_whole(read, self.columns)
             faults.report(self._place, found)
             return table
-        table, rows, found = parse_json(block, self.columns, stream)
+        table, rows, found = self._parsed(values, self.columns, stream)
         for name in filter(None, (stream.time, stream.sequence)):
             null = np.asarray(pc.is_null(table.column(name)))
             message = "it is null; every event needs one"
@@ -280,12 +322,45 @@ class Packer:
         faults.report(self._place, found)
         return table
 
+    def _parsed(self, values: pa.Array, schema: pa.Schema, stream: Stream) -> Parsed:
+        """Messages of the schemas of a registry, or each one JSON object."""
+        if self.source.registry is not None:
+            return read_messages(values, self.source.registry, schema, stream)
+        lines = pc.replace_substring(values, pattern="\n", replacement=" ")
+        one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+        return parse_json(pc.binary_join(one, b"\n")[0].as_py(), schema, stream)
+
     @property
     def _place(self) -> str:
         return self.source.places[self.name]
 
-    def _packed(self, tables: list[pa.Table], faults: Faults) -> pa.RecordBatch:
+    def _packed(self, tables: list[pa.Table], faults: Faults, account: Account) -> pa.RecordBatch:
         """The rows for each bucket, and one that says how many events there were."""
+        with account.charge(_SCAN):
+            events, latest, seen = self._read(tables)
+            routed = list(self._routed(events))
+        told = {
+            "read": len(events),
+            "bad": faults.total,
+            "first": faults.first,
+            "seen": seen,
+            "nanoseconds": account.nanoseconds[_SCAN],
+        }
+        faults.counts.clear()
+        account.clear()
+        rows = [(ACCOUNT, 0, json.dumps(told).encode()), *routed]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array([route for route, _, _ in rows], pa.string()),
+                pa.array([bucket for _, bucket, _ in rows], pa.int32()),
+                pa.array([latest] * len(rows), pa.int64()),
+                pa.array([events for _, _, events in rows], pa.binary()),
+            ],
+            ["route", "bucket", "latest", "events"],
+        )
+
+    def _read(self, tables: list[pa.Table]) -> tuple[Events, int | None, dict[str, Any]]:
+        """The events, the last time among them, and what they have of what queries ask for."""
         table = pa.concat_tables([self.columns.empty_table(), *tables])
         events = from_table(table, self.source.stream)
         try:
@@ -297,23 +372,7 @@ class Packer:
         occurred.add(events.table)
         if len(events):
             occurred.times = events.ticks[[0, -1]].tolist()  # they are in order
-        account = {
-            "read": len(events),
-            "bad": faults.total,
-            "first": faults.first,
-            "seen": occurred.seen(),
-        }
-        faults.counts.clear()
-        rows = [(ACCOUNT, 0, json.dumps(account).encode()), *self._routed(events)]
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array([route for route, _, _ in rows], pa.string()),
-                pa.array([bucket for _, bucket, _ in rows], pa.int32()),
-                pa.array([latest] * len(rows), pa.int64()),
-                pa.array([events for _, _, events in rows], pa.binary()),
-            ],
-            ["route", "bucket", "latest", "events"],
-        )
+        return events, latest, occurred.seen()
 
     def _latest(self, events: Events) -> int | None:
         """The last time, as Spark's watermark counts it."""
@@ -336,6 +395,8 @@ class Packer:
             if len(self.routes) > 1:
                 table = table.append_column(HOME, pa.array(home & taken))
                 home &= ~taken
+            if self.buckets < 2**15:  # sorted by their bits
+                bucket = bucket.astype(np.int16)
             order = np.argsort(bucket, kind="stable")
             starts = np.searchsorted(bucket[order], np.arange(self.buckets + 1))
             table = table.take(pa.array(order)).combine_chunks()

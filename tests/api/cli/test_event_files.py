@@ -81,7 +81,7 @@ def test_a_column_that_a_few_values_spoil_is_named_with_row_and_remedy(tmp_path:
     for command in ("run", "plan"):
         found = invoke(command, workload(tmp_path, query), "--events", path)
         assert found.exit_code == 1
-        assert said in found.stderr
+        assert found.stderr.startswith(f"error: {said}")  # of the events, not of a plan
         assert "by an earlier use" not in found.stderr
     declared = workload(tmp_path, query, attributes={"card": "string", "amount (€)": "int"})
     ran = invoke("run", declared, "--events", path, "--on-error", "skip")
@@ -154,3 +154,12 @@ def test_a_workload_that_may_not_be_read_is_said_as_such(
     found = invoke("check", path)
     assert found.exit_code == 1
     assert "help: allow the user who runs this to read it" in found.stderr
+
+
+def test_results_are_not_written_over_their_events(tmp_path: Path) -> None:
+    path = write(tmp_path / "e.csv", LINES)
+    before = Path(path).read_bytes()
+    found = invoke("run", workload(tmp_path), "--events", path, "--out", f"{tmp_path}/./e.csv")
+    assert found.exit_code == 1
+    assert "--out is what --events names, which would be lost" in found.stderr
+    assert Path(path).read_bytes() == before

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import yaml
 from typer.testing import CliRunner
 
@@ -45,6 +46,61 @@ def test_rules_in_eql_and_sigma_become_queries_and_others_are_listed(tmp_path: P
     done = CliRunner().invoke(app, ["import", "sigma", str(rule), "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert len(load_bound(yaml.safe_load(out.read_text("utf-8"))).queries) == 1
+
+
+def test_a_folder_of_sigma_rules_and_a_file_of_events_give_alerts_in_two_commands(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "one.yml").write_text(
+        "title: Encoded\nlevel: high\nlogsource: {product: windows, category: process_creation}\n"
+        "detection: {s: {CommandLine|contains: ' -enc', EventID: 1}, condition: s}\n"
+    )
+    (tmp_path / "rules" / "two.yml").write_text(
+        "title: Words\nlogsource: {product: windows}\n"
+        "detection: {k: [whoami], s: {Missing: x}, condition: k and not s}\n"
+    )
+    events, made, alerts = (tmp_path / name for name in ("e.jsonl", "w.yaml", "alerts.parquet"))
+    lines = [
+        {"@timestamp": "2020-09-04T15:48:31.123Z", "EventID": 1, "CommandLine": "p -ENC SQ=="},
+        {"@timestamp": "2020-09-04T15:48:30.001Z", "EventID": 1, "CommandLine": "WhoAmI /all"},
+        {"@timestamp": "2020-09-04T15:48:33Z", "EventID": 4624, "User": "p -enc"},
+    ]
+    events.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ["--events", str(events), "--out", str(made)]
+    done = CliRunner().invoke(app, ["import", "sigma", str(tmp_path / "rules"), *options])
+    assert done.exit_code == 0, done.output
+    assert "each rule sees every event" in done.output
+    assert yaml.safe_load(made.read_text("utf-8"))["name"] == "rules"
+    options = ["--events", str(events), "--out", str(alerts)]
+    done = CliRunner().invoke(app, ["run", str(made), *options])
+    assert done.exit_code == 0, done.output
+    rows = pq.read_table(alerts).to_pylist()
+    assert [(row["query"], row["time"].microsecond) for row in rows] == [
+        ("Encoded", 123_000),
+        ("Words", 1_000),
+    ]
+    done = CliRunner().invoke(
+        app, ["import", "sigma", str(tmp_path / "rules"), "--events", str(events), "--time", "User"]
+    )
+    assert "'User' is no column of times" in done.output
+
+
+def test_a_rule_that_the_events_do_not_fit_is_listed_and_the_others_run(tmp_path: Path) -> None:
+    events, rules, made = (tmp_path / name for name in ("e.jsonl", "r.yaml", "w.yaml"))
+    events.write_text('{"ts": 1, "n": 1, "number": 5, "text": "a", "event": {"category": "x"}}\n')
+    rules.write_text(
+        "- {name: good, query: 'x where number == \"5\"'}\n"
+        "- {name: bad, query: 'x where number == text'}\n"
+    )
+    options = ["--events", str(events), "--out", str(made)]
+    done = CliRunner().invoke(app, ["import", "eql", str(rules), *options])
+    assert done.exit_code == 0, done.output
+    assert "1 queries of 2 read" in done.output
+    assert "not taken: bad: a number cannot be compared with a string" in done.output
+    done = CliRunner().invoke(app, ["run", str(made), "--events", str(events), "--json"])
+    assert done.exit_code == 0, done.output
+    assert '"good": 1' in done.output
 
 
 def test_rules_of_no_file_are_refused(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def sheaf(*arguments: str) -> Result:
 
 @pytest.fixture
 def server(tmp_path: Path, pretend: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)), pretend)
+    app = create_app(Settings(data=tmp_path / "data", roots=(tmp_path,)), pretend)
     with serving(app) as address:
         monkeypatch.setenv("SHEAF_SERVER", address)
         yield address
@@ -110,7 +110,7 @@ def test_a_stream_is_launched_looked_at_and_changed(
     columns = {"ts": [1], "action": ["View"], "user": ["u"], "item": ["i"], "price": [1.0]}
     pq.write_table(pa.table(columns), tmp_path / "like.parquet")
     (tmp_path / "runs").mkdir()
-    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)), PRETEND_STREAM)
+    app = create_app(Settings(data=tmp_path / "data", roots=(tmp_path,)), PRETEND_STREAM)
     with serving(app) as address, Client(address) as client:
         monkeypatch.setenv("SHEAF_SERVER", address)
         plan = client.plan(answer("workload", "post", workload)["id"]).id

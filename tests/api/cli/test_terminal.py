@@ -281,7 +281,7 @@ def test_ids_are_completed_from_the_store(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("SHEAF_DATA", str(tmp_path))
     monkeypatch.delenv("SHEAF_SERVER", raising=False)
     assert completion.plan_ids("") == []
-    with serving(create_app(Settings(tmp_path))) as address, Client(address) as client:
+    with serving(create_app(Settings(data=tmp_path))) as address, Client(address) as client:
         plan = client.plan(client.post_workload(bundled.path("stocks")).id)
         assert completion.plan_ids("plan-") == [plan.id]
         monkeypatch.setenv("SHEAF_SERVER", address)

@@ -157,3 +157,26 @@ def test_the_command_prints_columns_or_a_workload_that_holds(tmp_path: Path) -> 
 def test_a_workload_is_named_for_its_file() -> None:
     assert workload_name("/data/uploads/3f2a90b1c4d5-my clicks.csv.gz") == "my_clicks"
     assert workload_name("events/*.csv") == "my_workload"
+
+
+def test_what_is_summed_up_is_there_in_most_events_of_the_second_type(tmp_path: Path) -> None:
+    lines = ["ts,kind,user,amount"]
+    for i in range(60):
+        kind = ("View", "Login", "View", "Buy")[i % 4]
+        lines.append(f"{1_700_000_000 + i},{kind},u,{i if kind == 'Buy' else ''}")
+    events = written(tmp_path, "sparse.csv", "\n".join(lines) + "\n")
+    found = describe_events(events)
+    assert "PATTERN SEQ(View a, Buy b)" in found["workload"]
+    assert "SUM(b.amount)" in found["workload"]
+    rows = sheaf.run(yaml.safe_load(found["workload"]), events)
+    assert any(value for value in rows["first"].column("sum_b_amount").to_pylist())
+
+
+def test_nothing_is_summed_up_that_hardly_any_event_has(tmp_path: Path) -> None:
+    lines = ["ts,kind,user,amount"]
+    for i in range(60):
+        kind, amount = "View" if i % 2 else "Login", i if i % 20 == 0 else ""
+        lines.append(f"{1_700_000_000 + i},{kind},u,{amount}")
+    found = describe_events(written(tmp_path, "rare.csv", "\n".join(lines) + "\n"))
+    assert "AGG COUNT(*)" in found["workload"]
+    assert "SUM" not in found["workload"]

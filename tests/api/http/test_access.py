@@ -22,7 +22,7 @@ LINES = [f"someone-{role} {role} {secret}" for role, secret in SECRETS.items()]
 
 @pytest.fixture
 def address(pretend: list[str], tmp_path: Path) -> Iterator[str]:
-    settings = Settings(tmp_path / "data", tokens=read_tokens(LINES, "here"))
+    settings = Settings(data=tmp_path / "data", tokens=read_tokens(LINES, "here"))
     with serving(create_app(settings, pretend)) as address:
         yield address
 
@@ -90,16 +90,26 @@ def test_what_a_request_needs(method: str, path: str, role: str | None) -> None:
 # --- configuration -------------------------------------------------------------------------------
 
 
-def test_tokens_come_from_a_file_or_the_environment(tmp_path: Path) -> None:
+def test_tokens_come_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digest = hashlib.sha256(SECRETS["run"].encode()).hexdigest()
     path = tmp_path / "tokens"
     path.write_text(f"# who may do what\n\n{LINES[0]}\nci run sha256:{digest}\n")
-    found = from_environment({"SHEAF_TOKEN_FILE": str(path)})
+    monkeypatch.setenv("SHEAF_TOKEN_FILE", str(path))
+    found = from_environment()
     assert [(t.name, t.role) for t in found.tokens] == [("someone-read", "read"), ("ci", "run")]
     assert found.tokens[1].digest == digest
-    both = from_environment({"SHEAF_TOKENS": f"{LINES[0]},{LINES[1]}"})
+    assert from_environment(tokens=()).tokens == ()
+    monkeypatch.delenv("SHEAF_TOKEN_FILE")
+    monkeypatch.setenv("SHEAF_TOKENS", f"{LINES[0]},{LINES[1]}")
+    both = from_environment()
     assert [t.role for t in both.tokens] == ["read", "plan"]
     assert not any(secret in repr(both) for secret in SECRETS.values())
+    monkeypatch.setenv("SHEAF_TOKENS", SECRETS["run"])
+    with pytest.raises(TokenError) as refused:
+        from_environment()
+    assert SECRETS["run"] not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +128,10 @@ def test_tokens_that_cannot_be_are_said_and_not_shown(line: str, said: str) -> N
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_token_file_that_is_not_there_is_an_error() -> None:
+def test_a_token_file_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHEAF_TOKEN_FILE", "/no/such/file")
     with pytest.raises(TokenError, match="cannot be read"):
-        from_environment({"SHEAF_TOKEN_FILE": "/no/such/file"})
+        from_environment()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 from sqlalchemy import text
 
-from api.http import schemas, what_if_schemas, why_schemas
+from api.http import row_schemas, schemas, what_if_schemas, why_schemas
 from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.schemas import EXAMPLE_WORKLOAD
@@ -21,7 +21,7 @@ from tests.api.service import finished, is_problem, posted_job, posted_plan
 
 @pytest.fixture
 def client(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path / "data"), pretend)
+    app = create_app(Settings(data=tmp_path / "data"), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -84,7 +84,7 @@ def test_a_key_whose_service_was_killed_makes_one_job(
     pretend: list[str], tmp_path: Path, was_made: bool
 ) -> None:
     """The job may have been made, though nobody was told."""
-    settings = Settings(tmp_path / "data")
+    settings = Settings(data=tmp_path / "data")
 
     def post() -> Any:
         app = create_app(settings, pretend)
@@ -219,7 +219,7 @@ def test_every_call_is_documented_with_an_example(client: httpx.Client) -> None:
         schemas.PlanOut,
         schemas.PlanSummary,
         schemas.JobOut,
-        schemas.ResultsOut,
+        row_schemas.ResultsOut,
         schemas.PlanIn,
         schemas.JobIn,
         what_if_schemas.WhatIfOut,

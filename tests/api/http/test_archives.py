@@ -18,7 +18,7 @@ from tests.workloads.test_archives import FILES, tarred, zipped
 @pytest.fixture(scope="module")
 def client(pretend: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("service")
-    app = create_app(Settings(folder / "data", roots=(Path.cwd(), folder)), pretend)
+    app = create_app(Settings(data=folder / "data", roots=(Path.cwd(), folder)), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 

@@ -34,7 +34,7 @@ HEAD_OF_POST = (
 
 @contextmanager
 def service(tmp_path: Path, pretend: list[str], **more: Any) -> Iterator[str]:
-    settings = Settings(tmp_path / "data", roots=(Path.cwd(), tmp_path), **more)
+    settings = Settings(data=tmp_path / "data", roots=(Path.cwd(), tmp_path), **more)
     with serving(create_app(settings, pretend)) as address:
         yield address
 

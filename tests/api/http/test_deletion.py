@@ -18,7 +18,7 @@ from tests.api.service import at_work, finished, is_problem, posted_job, posted_
 
 @pytest.fixture
 def client(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path / "data", roots=(Path.cwd(), tmp_path)), pretend)
+    app = create_app(Settings(data=tmp_path / "data", roots=(Path.cwd(), tmp_path)), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 

@@ -19,7 +19,7 @@ READER, PLANNER = "r" * 20, "p" * 20
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    settings = Settings(tmp_path / "data", roots=(tmp_path / "root",))
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path / "root",))
     (tmp_path / "root").mkdir()
     with serving(create_app(settings)) as address, httpx.Client(base_url=address, timeout=60) as it:
         yield it
@@ -66,7 +66,7 @@ def test_what_is_no_file_of_events_is_refused(
 
 def test_who_may_only_read_plans_and_jobs_sees_no_files(tmp_path: Path) -> None:
     tokens = read_tokens([f"ron read {READER}", f"ann plan {PLANNER}"], "here")
-    settings = Settings(tmp_path / "data", roots=(tmp_path,), tokens=tokens)
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path,), tokens=tokens)
     (tmp_path / "e.csv").write_text(EVENTS)
     with serving(create_app(settings)) as address, httpx.Client(base_url=address) as client:
         for path in ("/v1/events?path=e.csv", "/v1/uploads"):

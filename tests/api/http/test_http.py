@@ -23,7 +23,7 @@ HALF_A_CHARACTER = json.dumps(EXAMPLE_WORKLOAD | {"name": "\ud800"})
 @pytest.fixture
 def fresh(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
     """A service of the test's own."""
-    app = create_app(Settings(tmp_path / "data"), pretend)
+    app = create_app(Settings(data=tmp_path / "data"), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -32,7 +32,7 @@ def fresh(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
 def client(pretend: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that all tests share."""
     roots = (Path.cwd(), tmp_path_factory.getbasetemp())
-    settings = Settings(tmp_path_factory.mktemp("data"), max_body=200_000, roots=roots)
+    settings = Settings(data=tmp_path_factory.mktemp("data"), max_body=200_000, roots=roots)
     app = create_app(settings, pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
@@ -363,6 +363,8 @@ def test_the_documentation_names_every_route_and_problem(client: httpx.Client) -
         "/v1/plans/{id}/what-if",
         "/v1/plans/{id}/windows",
         "/v1/jobs/{id}/behind",
+        "/v1/jobs/{id}/alerts",
+        "/v1/connections",
         "/v1/events",
         "/v1/uploads",
         "/v1/uploads/{name}",
@@ -425,7 +427,7 @@ def test_text_that_cannot_be_stored_is_no_error_of_the_services(
     address: str, tmp_path: Path, odd: str
 ) -> None:
     """Half a character, and the character 0, which PostgreSQL does not take."""
-    settings = Settings(tmp_path / "data", store=address, roots=(tmp_path,))
+    settings = Settings(data=tmp_path / "data", store=address, roots=(tmp_path,))
     (tmp_path / "events.csv").write_text("ts\n1\n")
     body = f'{{"plan": "{odd}", "source": "{tmp_path / "events.csv"}"}}'
     with serving(create_app(settings)) as at, httpx.Client(base_url=at) as client:

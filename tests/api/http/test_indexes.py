@@ -34,7 +34,7 @@ def events(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def http(tmp_path: Path) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)))
+    app = create_app(Settings(data=tmp_path / "data", roots=(tmp_path,)))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -117,7 +117,7 @@ def test_a_build_that_was_under_way_goes_on_when_the_service_is_back(
 ) -> None:
     import sys
 
-    settings = Settings(tmp_path / "data", roots=(tmp_path,))
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path,))
     with monkeypatch.context() as changed:
         sleeping = (sys.executable, "-c", "import time; time.sleep(60)")
         changed.setattr(index_builds, "COMMAND", sleeping)

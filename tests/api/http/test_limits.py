@@ -100,7 +100,7 @@ def at(address: str) -> httpx.Client:
 @pytest.fixture
 def client(pretend: list[str], places: Path, tmp_path: Path) -> Iterator[httpx.Client]:
     settings = Settings(
-        tmp_path / "data", max_queries=5, planning_seconds=60, masters=("spark://there:7077",)
+        data=tmp_path / "data", max_queries=5, planning_seconds=60, masters=("spark://there:7077",)
     )
     with serving(create_app(settings, pretend)) as address, at(address) as client:
         yield client
@@ -130,7 +130,7 @@ def test_jobs_and_samples_stay_under_the_roots(client: httpx.Client) -> None:
 
 
 def test_a_real_job_reads_no_link_that_leads_out(places: Path, tmp_path: Path) -> None:
-    app = create_app(Settings(tmp_path / "data"))
+    app = create_app(Settings(data=tmp_path / "data"))
     with serving(app) as address, at(address) as client:
         body = {"plan": posted_plan(client)["id"], "source": "*.csv", "engine": "local"}
         problem = is_problem(client.post("/v1/jobs", json=body), 403, "path-not-allowed")
@@ -165,7 +165,7 @@ def test_too_many_queries_are_a_problem(client: httpx.Client, media: str) -> Non
 
 
 def test_too_many_candidates_are_a_problem(pretend: list[str], tmp_path: Path) -> None:
-    settings = Settings(tmp_path / "data", max_candidates=1)
+    settings = Settings(data=tmp_path / "data", max_candidates=1)
     queries = [
         f"QUERY q{i} PATTERN SEQ(View, Cart, Buy) AGG COUNT(*) WITHIN 1 min" for i in range(2)
     ]
@@ -192,7 +192,7 @@ def test_work_is_ended_when_its_time_is_up_and_the_next_is_done() -> None:
 
 
 def test_planning_that_takes_too_long_is_a_problem(pretend: list[str], tmp_path: Path) -> None:
-    settings = Settings(tmp_path, planning_seconds=0.000001)
+    settings = Settings(data=tmp_path, planning_seconds=0.000001)
     with serving(create_app(settings, pretend)) as address, at(address) as client:
         id = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
         response = client.post(f"/v1/workloads/{id}/plans", json={"solver": "exhaustive"})
@@ -217,7 +217,7 @@ def test_work_that_takes_too_much_memory_is_ended_and_the_next_is_done() -> None
 def test_planning_that_takes_too_much_memory_is_a_problem(
     pretend: list[str], tmp_path: Path
 ) -> None:
-    settings = Settings(tmp_path, planning_memory=1_000_000)
+    settings = Settings(data=tmp_path, planning_memory=1_000_000)
     with serving(create_app(settings, pretend)) as address, at(address) as client:
         id = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
         response = client.post(f"/v1/workloads/{id}/plans", json={"solver": "exhaustive"})
@@ -229,7 +229,7 @@ def test_planning_that_takes_too_much_memory_is_a_problem(
 def test_a_task_whose_planning_takes_too_much_memory_fails_with_the_reason(
     pretend: list[str], tmp_path: Path
 ) -> None:
-    settings = Settings(tmp_path, planning_memory=1_000_000)
+    settings = Settings(data=tmp_path, planning_memory=1_000_000)
     with serving(create_app(settings, pretend)) as address, at(address) as client:
         id = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
         headers = {"prefer": "respond-async"}
@@ -245,24 +245,28 @@ def test_a_task_whose_planning_takes_too_much_memory_fails_with_the_reason(
 # --- settings ------------------------------------------------------------------------------------
 
 
-def test_settings_come_from_the_environment(tmp_path: Path) -> None:
-    found = from_environment(
-        {
-            "SHEAF_DATA": str(tmp_path / "d"),
-            "SHEAF_ROOTS": f"{tmp_path}:/",
-            "SHEAF_JOBS_AT_ONCE": "3",
-            "SHEAF_PLANNING_SECONDS": "1.5",
-            "SHEAF_JOB_MEMORY": "1.5 GB",
-            "SHEAF_PLANNING_MEMORY": "3 GB",
-        },
-        jobs_at_once=4,
-        store=None,
-    )
+def test_settings_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "DATA": str(tmp_path / "d"),
+        "ROOTS": f"{tmp_path}:/",
+        "JOBS_AT_ONCE": "3",
+        "PLANNING_SECONDS": "1.5",
+        "JOB_MEMORY": "1.5 GB",
+        "PLANNING_MEMORY": "3 GB",
+        "BROKERS": "a:9092 b:9092",
+        "STORE": "",
+    }.items():
+        monkeypatch.setenv(f"SHEAF_{name}", value)
+    found = from_environment(jobs_at_once=4, store=None)
     assert found.data == tmp_path / "d"
     assert found.roots == (tmp_path, Path("/"))
     assert (found.jobs_at_once, found.planning_seconds, found.store) == (4, 1.5, None)
     assert found.planning_memory == 3_000_000_000
     assert found.job_memory == 1_500_000_000
+    assert found.brokers == ("a:9092", "b:9092")
+    assert Settings(data=tmp_path).jobs_at_once == 1  # a service of tests or demos has its own
 
 
 @pytest.mark.parametrize(
@@ -277,9 +281,12 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
         ("JOB_MEMORY", "0 GB"),
     ],
 )
-def test_a_setting_that_means_nothing_is_named(name: str, value: str) -> None:
-    with pytest.raises(SettingError, match=f"SHEAF_{name}"):
-        from_environment({f"SHEAF_{name}": value})
+def test_a_setting_that_means_nothing_is_named(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"SHEAF_{name}", value)
+    with pytest.raises(SettingError, match=f"SHEAF_{name} is '{value}': "):
+        from_environment()
 
 
 # --- explain -------------------------------------------------------------------------------------
@@ -310,7 +317,7 @@ def test_a_workload_is_explained(client: httpx.Client) -> None:
 def test_work_that_can_be_ended_stays_where_it_can_be(
     tmp_path: Path, pretend: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = create_app(Settings(tmp_path / "data"), pretend)
+    app = create_app(Settings(data=tmp_path / "data"), pretend)
     with serving(app) as address, at(address) as client:
         workload = client.post("/v1/workloads", json=EXAMPLE_WORKLOAD).json()["id"]
         pool: ProcessPool = app.state.computing

@@ -24,7 +24,7 @@ from tests.api.service import finished, is_problem, posted_job, posted_plan, unt
 
 @pytest.fixture
 def app(pretend: list[str], tmp_path: Path) -> FastAPI:
-    return create_app(Settings(tmp_path / "data"), pretend)
+    return create_app(Settings(data=tmp_path / "data"), pretend)
 
 
 @pytest.fixture

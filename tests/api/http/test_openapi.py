@@ -71,7 +71,7 @@ class Service:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, pretend: list[str]) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("service")
-    app = create_app(Settings(folder / "data", roots=(folder,)), pretend)
+    app = create_app(Settings(data=folder / "data", roots=(folder,)), pretend)
     with serving(app) as address:
         (folder / "good.csv").write_text("ts,kind\n1,View\n")
         yield Service(address, folder / "good.csv")

@@ -32,7 +32,7 @@ from tests.api.service import (
 
 @pytest.fixture
 def client(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path / "data"), pretend)
+    app = create_app(Settings(data=tmp_path / "data"), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -202,12 +202,12 @@ def test_a_reader_goes_on_where_it_left_off(
 
 
 def test_a_stopping_service_ends_its_streams(pretend: list[str], tmp_path: Path) -> None:
-    app = create_app(Settings(tmp_path / "data"), pretend)
+    app = create_app(Settings(data=tmp_path / "data"), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         id = posted_job(client, "waits")["id"]
         at_work(client, id)
         with client.stream("GET", f"/v1/jobs/{id}/events") as response:
             lines = response.iter_lines()
-            assert next(lines) == "id: 1"
+            assert next(lines) == "event: status"
             app.state.closing.set()
             assert not any(line == "event: end" for line in lines)

@@ -28,7 +28,7 @@ from workloads.generators import write_events
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     data = tmp_path_factory.mktemp("data")
     roots = (tmp_path_factory.getbasetemp(), Path.cwd())
-    app = create_app(Settings(data, roots=roots))
+    app = create_app(Settings(data=data, roots=roots))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 

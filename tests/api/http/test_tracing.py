@@ -64,7 +64,7 @@ def test_requests_and_jobs_are_spans_of_the_callers_trace(
     collector: type[Collector], pretend: list[str], tmp_path: Path
 ) -> None:
     with (
-        serving(create_app(Settings(tmp_path / "data"), pretend)) as address,
+        serving(create_app(Settings(data=tmp_path / "data"), pretend)) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         client.get("/healthz")

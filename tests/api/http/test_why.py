@@ -27,7 +27,7 @@ WORKLOAD = {
 def test_a_job_says_why_a_query_gives_no_row(tmp_path: Path) -> None:
     source = tmp_path / "events.csv"
     source.write_text("ts,kind,card\n0,Reset,a\n5,Login,a\n9,Payment,a\n")
-    app = create_app(Settings(tmp_path / "data", roots=(tmp_path,)))
+    app = create_app(Settings(data=tmp_path / "data", roots=(tmp_path,)))
     with serving(app) as address, Client(address) as client:
         workload = client.post_workload(WORKLOAD)
         plan = client.plan(workload.id)

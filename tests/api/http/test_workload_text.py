@@ -31,7 +31,7 @@ queries:
 @pytest.fixture(scope="module")
 def client(pretend: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("service")
-    app = create_app(Settings(folder / "data", roots=(Path.cwd(), folder)), pretend)
+    app = create_app(Settings(data=folder / "data", roots=(Path.cwd(), folder)), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -109,7 +109,7 @@ rules:
   - {title: odd, logsource: {category: c}, detection: {s: {"x|re": "(?=a)"}, condition: s}}
 - eql:
   - {name: pair, query: "sequence by u [a where true] [b where true]"}
-  - {name: drawn, query: "sample by u [a where true] [b where true]"}
+  - {name: drawn, query: "sequence by u [a where true] [b where nothing(x)]"}
 """
     body = posted(client, text)
     assert [query["name"] for query in body["queries"]] == ["fine", "pair"]

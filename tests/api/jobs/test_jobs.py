@@ -31,7 +31,7 @@ Command = list[str]
 
 @contextmanager
 def service(data: Path, command: Command, **more: Any) -> Iterator[httpx.Client]:
-    app = create_app(Settings(data, roots=(data.parent, Path.cwd()), **more), command)
+    app = create_app(Settings(data=data, roots=(data.parent, Path.cwd()), **more), command)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -185,7 +185,7 @@ from api.http.settings import Settings
 from api.store.jobs import JobRecords
 routes.check_source = lambda *given: None  # jobs that pretend need no events
 data = Path(sys.argv[1])
-settings = Settings(data, roots=(data.parent, Path.cwd()))
+settings = Settings(data=data, roots=(data.parent, Path.cwd()))
 with serving(create_app(settings, sys.argv[2:])) as address:
     print(address, flush=True)
     time.sleep(1000)

@@ -160,7 +160,7 @@ def test_sorted_pages_end_somewhere(tmp_path: Path) -> None:
 
 @pytest.fixture
 def client(pretend: list[str], tmp_path: Path) -> Iterator[httpx.Client]:
-    app = create_app(Settings(tmp_path / "data", roots=(Path.cwd(), tmp_path)), pretend)
+    app = create_app(Settings(data=tmp_path / "data", roots=(Path.cwd(), tmp_path)), pretend)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
@@ -194,7 +194,7 @@ def test_rows_of_a_query_that_a_stream_has_lost_can_be_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engines.spark.stream.checkpoint.readable_batch", lambda path: 5)
-    app = create_app(Settings(tmp_path / "data", roots=(tmp_path, Path.cwd())), COMMAND)
+    app = create_app(Settings(data=tmp_path / "data", roots=(tmp_path, Path.cwd())), COMMAND)
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         events = pa.table({"ts": [1], "action": ["View"], "user": ["u"], "price": [1.0]})
         pq.write_table(events, tmp_path / "like.parquet")

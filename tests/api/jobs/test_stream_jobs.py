@@ -21,7 +21,13 @@ from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.settings import Settings
 from api.jobs import queue
-from api.jobs.account import BatchAccount, JobAccount, read_account, write_account
+from api.jobs.account import (
+    RECENT_BATCHES,
+    BatchAccount,
+    JobAccount,
+    read_account,
+    write_account,
+)
 from engines.input.event_table import column_kinds, from_table
 from optimizer.bind.binder import bind
 from tests.api.jobs.test_jobs import killable
@@ -71,7 +77,7 @@ COMMAND = [sys.executable, "-c", PRETEND]
 
 @contextmanager
 def service(data: Path, command: list[str] | None = None, **more: Any) -> Iterator[httpx.Client]:
-    settings = Settings(data, **{"roots": (data.parent, Path.cwd()), **more})
+    settings = Settings(data=data, **{"roots": (data.parent, Path.cwd()), **more})
     app = create_app(settings, *([command] if command else []))
     with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
@@ -223,6 +229,19 @@ def test_a_batch_that_runs_again_is_counted_once(tmp_path: Path) -> None:
     again = read_account(tmp_path / "a").add(BatchAccount(1, 2.0, events=7, late=1))
     assert (again.totals.batches, again.totals.events, again.totals.late) == (2, 12, 1)
     assert again.add(BatchAccount(2, 1.0)).totals.seconds == 4.0
+    assert again.totals.recent == (1.0, 2.0)
+
+
+def test_how_long_batches_take_is_said_of_the_last_ones(tmp_path: Path) -> None:
+    account = JobAccount()
+    assert account.batch_seconds(99) is None
+    for number in range(RECENT_BATCHES + 100):
+        account = account.add(BatchAccount(number, float(number)))
+    write_account(tmp_path / "a", account)
+    account = read_account(tmp_path / "a")
+    assert account.totals.recent == tuple(map(float, range(100, RECENT_BATCHES + 100)))
+    assert account.batch_seconds(50) == 100 + RECENT_BATCHES / 2 - 1
+    assert account.batch_seconds(99) == 100 + RECENT_BATCHES * 0.99 - 1
 
 
 # --- with Spark ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from api.cli.main import app
 from api.http.app import create_app
 from api.http.embedded_server import serving
-from api.http.settings import Settings, from_environment
+from api.http.settings import Settings
 from api.jobs.streaming import posts_of
 from api.jobs.webhook import ROWS_PER_POST, Webhook, WebhookError, check_allowed
 from tests.api.service import AGGREGATES, MATCHES, finished, is_problem
@@ -188,7 +188,7 @@ def test_a_batch_of_a_stream_is_posted_with_ids_of_its_own(
 def test_only_addresses_that_the_operator_names_are_posted_to(
     address: str, is_allowed: bool
 ) -> None:
-    allowed = from_environment({"SHEAF_WEBHOOKS": "https://a.example/hooks"}).webhooks
+    allowed = ("https://a.example/hooks",)
     if is_allowed:
         check_allowed(address, allowed)
         return
@@ -210,9 +210,51 @@ def test_a_run_posts_the_rows_that_it_writes(receiver: Receiver, tmp_path: Path)
     assert "--out PATH.parquet" in refused.output
 
 
+def test_rows_of_spark_are_posted_from_a_folder(receiver: Receiver, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(WORKLOAD)
+    (tmp_path / "e.csv").write_text(EVENTS)
+    given = ["run", str(tmp_path / "w.yaml"), "--events", str(tmp_path / "e.csv")]
+    spark = ["--engine", "spark", "--master", "local[1]", "--webhook", receiver.address]
+    receiver.says += [(503, {})]
+    done = CliRunner().invoke(app, [*given, *spark, "--out", f"{tmp_path}/o/"])
+    assert done.exit_code == 0, done.output
+    assert receiver.posts[0] == receiver.posts[1]  # the one that failed came again, as it was
+    rows = {row["id"]: row["query"] for row in receiver.rows}
+    assert sorted(rows.values()) == ["paid", "paid", "sums", "sums"]
+    for out in ("o.csv", "o.csv/"):
+        refused = CliRunner().invoke(app, [*given, *spark, "--out", f"{tmp_path}/{out}"])
+        assert "--webhook posts rows of --out PATH.parquet" in refused.output.replace("\n", " ")
+
+
+def test_a_stream_posts_each_batch_until_its_rows_are_taken(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.jobs.webhook.FIRST_WAIT_SECONDS", 0.01)
+    (tmp_path / "w.yaml").write_text(WORKLOAD)
+    (tmp_path / "in").mkdir()
+    paths = {name: str(tmp_path / name) for name in ("in", "checkpoint", "out")}
+    given = ["run", str(tmp_path / "w.yaml"), "--events", paths["in"], "--engine", "spark"]
+    given += ["--master", "local[1]", "--stream", "--once", "--buckets", "1"]
+    given += ["--checkpoint", paths["checkpoint"], "--out", paths["out"]]
+    given += ["--webhook", receiver.address]
+    (tmp_path / "in" / "1.csv").write_text(EVENTS)
+    receiver.says += [(503, {}), (500, {})]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 0, done.output
+    (tmp_path / "in" / "2.csv").write_text("ts,kind,amount\n2025-03-03T00:10:00,Payment,7\n")
+    receiver.says += [(429, {"Retry-After": "0"})]
+    done = CliRunner().invoke(app, [*given, "--finish"])
+    assert done.exit_code == 0, done.output
+    assert not receiver.says
+    rows = {row["id"]: (row["query"], row["time"][:10]) for row in receiver.rows}
+    days = ["2025-03-01", "2025-03-02", "2025-03-03"]
+    assert sorted(rows.values()) == [(q, day) for q in ("paid", "sums") for day in days]
+    assert len(receiver.posts) > len({key for key, _ in receiver.posts}) >= 2
+
+
 def test_a_job_posts_its_rows(receiver: Receiver, tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text(EVENTS)
-    settings = Settings(tmp_path / "d", roots=(tmp_path,), webhooks=(receiver.address[:-7],))
+    settings = Settings(data=tmp_path / "d", roots=(tmp_path,), webhooks=(receiver.address[:-7],))
     with serving(create_app(settings)) as address, httpx.Client(base_url=address) as http:
         document = {"content-type": "application/yaml"}
         made = http.post("/v1/workloads", content=WORKLOAD, headers=document).json()

@@ -25,7 +25,7 @@ def window() -> Iterator[Browser]:
 @pytest.fixture
 def address(pretend: list[str], tmp_path: Path) -> Iterator[str]:
     """A service whose jobs only pretend to run."""
-    settings = Settings(tmp_path / "data", roots=(tmp_path, Path.cwd()))
+    settings = Settings(data=tmp_path / "data", roots=(tmp_path, Path.cwd()))
     with serving(create_app(settings, pretend)) as address:
         yield address
 

@@ -1,31 +1,30 @@
-"""A browser without a window, spoken to over the WebDriver protocol (W3C), which is JSON over HTTP.
+"""A Chromium without a window, driven by selenium; browser and driver come from the system."""
 
-Chromium and its driver come from the system; nothing is fetched.
-"""
-
-import base64
 import shutil
-import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
+from axe_core_python.selenium import Axe
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 
 T = TypeVar("T")
 
 PATIENCE = 20.0  # seconds; a busy machine may need some of them
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # by which WebDriver marks an element's id
 KEYS = {
-    "Tab": "\ue004",
-    "Enter": "\ue007",
-    "Escape": "\ue00c",
-    "ArrowDown": "\ue015",
-    "ArrowRight": "\ue014",
-    "Home": "\ue011",
+    "Tab": Keys.TAB,
+    "Enter": Keys.ENTER,
+    "Escape": Keys.ESCAPE,
+    "ArrowDown": Keys.ARROW_DOWN,
+    "ArrowRight": Keys.ARROW_RIGHT,
+    "Home": Keys.HOME,
 }
 
 
@@ -37,91 +36,70 @@ def found_browser() -> tuple[str, str] | None:
     return (browser, driver) if browser and driver else None
 
 
-class DriverError(Exception):
-    """The browser did not do what it was told."""
-
-
 class Browser:
-    """One window."""
+    """One window, in the words of our tests: what they wait for is a selector and a text."""
 
-    def __init__(self, client: httpx.Client, session: str) -> None:
-        self._client, self._session = client, session
-
-    def _do(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        sent = {"json": body or {}} if method == "POST" else {}
-        value = self._client.request(method, f"/session/{self._session}{path}", **sent).json()[
-            "value"
-        ]
-        if isinstance(value, dict) and "error" in value:
-            raise DriverError(value["message"])
-        return value
-
-    def devtools(self, command: str, **parameters: Any) -> Any:
-        return self._do("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+    def __init__(self, driver: webdriver.Chrome) -> None:
+        self.driver = driver
 
     # --- where it is, and what it looks like ---------------------------------------------------
 
     def open(self, address: str) -> None:
-        self._do("POST", "/url", {"url": address})
+        self.driver.get(address)
 
     @property
     def address(self) -> str:
-        return str(self._do("GET", "/url"))
+        return self.driver.current_url
 
     def size(self, width: int, height: int) -> None:
-        self.devtools(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        """The size of the page itself; windows cannot be as narrow as a phone."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def prefer(self, scheme: str) -> None:
         """What the system prefers: light or dark."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.devtools("Emulation.setEmulatedMedia", features=[feature])
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
     def cookies(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._do("GET", "/cookie")
-        return found
-
-    def forget(self) -> None:
-        """All cookies."""
-        self._do("DELETE", "/cookie")
+        return self.driver.get_cookies()
 
     def picture(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._do("GET", "/screenshot")))
+        path.write_bytes(self.driver.get_screenshot_as_png())
 
     def complaints(self) -> list[str]:
         """What the console says is wrong since it was last asked: errors, broken policies."""
-        found = self._do("POST", "/se/log", {"type": "browser"})
+        found = self.driver.get_log("browser")
         return [entry["message"] for entry in found if entry["level"] == "SEVERE"]
+
+    def barriers(self) -> list[str]:
+        """What axe-core finds that keeps people out: the rule, then the element."""
+        found = Axe().run(self.driver)["violations"]
+        return [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
 
     # --- what is on the page -------------------------------------------------------------------
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script of the page's own gives back."""
-        return self._do("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+        return self.driver.execute_script(script, *arguments)
 
-    def _element(self, selector: str) -> str:
-        found = self._do("POST", "/element", {"using": "css selector", "value": selector})
-        return str(found[ELEMENT])
+    def _element(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def click(self, selector: str) -> None:
         """Click as soon as it is there and can be."""
 
         def done() -> bool:
             try:
-                self._do("POST", f"/element/{self._element(selector)}/click")
-            except DriverError:
+                self._element(selector).click()
+            except WebDriverException:
                 return False
             return True
 
         self.until(done, f"{selector} can be clicked")
 
     def type(self, selector: str, text: str) -> None:
-        self._do("POST", f"/element/{self._element(selector)}/value", {"text": text})
+        self._element(selector).send_keys(text)
 
     def fill(self, selector: str, text: str) -> None:
         """As if it was pasted over what was there."""
@@ -134,20 +112,11 @@ class Browser:
 
     def press(self, *keys: str) -> None:
         """Keys where the focus is."""
-        actions = [
-            {"type": kind, "value": KEYS.get(key, key)}
-            for key in keys
-            for kind in ("keyDown", "keyUp")
-        ]
-        self._do("POST", "/actions", {"actions": [{"type": "key", "id": "k", "actions": actions}]})
+        ActionChains(self.driver).send_keys(*(KEYS.get(key, key) for key in keys)).perform()
 
     def point(self, selector: str) -> None:
         """Move the pointer there."""
-        origin = {ELEMENT: self._element(selector)}
-        move = {"type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0}
-        self._do(
-            "POST", "/actions", {"actions": [{"type": "pointer", "id": "p", "actions": [move]}]}
-        )
+        ActionChains(self.driver, duration=0).move_to_element(self._element(selector)).perform()
 
     def text(self, selector: str) -> str:
         """What is to be read there; nothing where nothing is."""
@@ -183,41 +152,11 @@ class Browser:
 @contextmanager
 def browser(chromium: str, driver: str) -> Iterator[Browser]:
     """A browser of our own for as long as the block runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-        try:
-            session = _session(client, chromium)
-            try:
-                yield Browser(client, session)
-            finally:
-                client.delete(f"/session/{session}")  # ends the browser
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def _session(client: httpx.Client, chromium: str) -> str:
-    options = {
-        "binary": chromium,
-        # As root, and where there is little shared memory, as in containers.
-        "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-    }
-    wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            answer = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}})
-            break
-        except httpx.TransportError:  # it is still starting
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-    value = answer.json()["value"]
-    if "error" in value:
-        raise DriverError(value["message"])
-    return str(value["sessionId"])
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    # As root, and where there is little shared memory, as in containers.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with webdriver.Chrome(options, webdriver.ChromeService(driver)) as opened:
+        yield Browser(opened)

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.api.pages.driver import Browser
@@ -60,3 +62,24 @@ def test_a_file_under_the_root_is_chosen_and_a_wrong_one_refused(
     page.reads("#doubts", "no times of recent years")
     page.until(lambda: "e.csv" in page.address, "an address that can be kept")
     assert [c for c in page.complaints() if "422" not in c] == []
+
+
+def test_events_are_indexed_and_the_index_removed(
+    page: Browser, address: str, tmp_path: Path
+) -> None:
+    rows = {"ts": list(range(5_000)), "kind": ["A"] * 5_000, "x": list(range(5_000))}
+    pq.write_table(pa.table(rows), tmp_path / "e.parquet", row_group_size=1_000)
+    page.open(f"{address}/data?path={tmp_path}/e.parquet")
+    page.reads("#about", "All 5,000 rows")
+    page.fill("#index-on", "y")
+    page.click("#index button")
+    page.reads("#builds", "has no column 'y' to index")
+    page.fill("#index-on", "x")
+    page.click("#index button")
+    page.reads("#builds", "1 file, 5,000 events")
+    assert (tmp_path / ".sheaf-index" / "e.parquet.json").exists()
+    assert page.barriers() == []
+    for said in ("Remove", "Remove the index?"):
+        page.until(lambda said=said: said in page.texts("#builds tbody tr:first-child button"))
+        page.click("#builds tbody tr:first-child button")
+    page.until(lambda: not (tmp_path / ".sheaf-index").exists())

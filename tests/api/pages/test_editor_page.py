@@ -67,6 +67,28 @@ def test_a_workload_is_written_mended_saved_changed_and_planned(
     assert plan["workload_version"] == 2
 
 
+def test_a_text_has_colours_words_to_go_on_with_and_a_layout(page: Browser, address: str) -> None:
+    page.open(f"{address}/workloads/new?from=hospital")
+    page.until(lambda: "stream" in page.texts(".colours .key"))
+    page.fill(
+        ".sheet textarea",
+        "stream: {time: ts, type: kind, attributes: {price: float, place: string}}\n"
+        "queries:\n  - |\n    QUERY q PATTERN SEQ(View v, Buy b) WHERE ",
+    )
+    assert page.texts(".colours .clause") == ["QUERY", "PATTERN", "WHERE"]
+    page.press(*"v.")
+    page.until(lambda: page.texts("#suggestions li b") == ["price", "place"])
+    page.press("ArrowDown", "ArrowDown", "Enter")
+    page.press(*" = 'no' wi")
+    page.until(lambda: "WITHIN" in page.texts("#suggestions li b"))
+    page.press("Escape", *"thin 10 s agg count(*)")
+    page.click("#layout")
+    laid_out = "    WHERE v.place = 'no'\n    AGG COUNT(*)\n    WITHIN 10 s"
+    page.until(lambda: laid_out in str(page.run(f"return {TEXT}.value")))
+    page.reads("#verdict", "1 query")
+    page.run("window.addEventListener('beforeunload', (e) => e.stopImmediatePropagation(), true)")
+
+
 def test_a_file_is_uploaded_and_its_mistakes_are_shown(
     page: Browser, address: str, tmp_path: Path
 ) -> None:

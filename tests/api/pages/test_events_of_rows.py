@@ -2,15 +2,10 @@
 
 from pathlib import Path
 
-import httpx
 import pytest
 
-from api.http.app import create_app
-from api.http.embedded_server import serving
-from api.http.settings import Settings
 from tests.api.pages.driver import Browser
-from tests.api.pages.workloads import plan_of
-from tests.api.service import finished
+from tests.api.pages.workloads import served_job
 
 pytestmark = pytest.mark.slow
 
@@ -24,8 +19,6 @@ QUERY = "PATTERN SEQ(View v, Buy b) PARTITION BY user {} WITHIN 1 min"
 
 
 def test_rows_open_their_events_on_a_line_of_time(page: Browser, tmp_path: Path) -> None:
-    events = tmp_path / "events.csv"
-    events.write_text(EVENTS)
     document = {
         "name": "shop",
         "stream": {"time": "ts", "unit": "s", "type": "kind"},
@@ -34,13 +27,8 @@ def test_rows_open_their_events_on_a_line_of_time(page: Browser, tmp_path: Path)
             f"QUERY bought {QUERY.format('RETURN v, b.price')}",
         ],
     }
-    settings = Settings(tmp_path / "real", roots=(tmp_path,))
-    with serving(create_app(settings)) as real, httpx.Client(base_url=real, timeout=60) as client:
-        plan = plan_of(client, document)
-        body = {"plan": plan["id"], "source": {"path": str(events)}, "engine": "local"}
-        job = client.post("/v1/jobs", json=body).json()
-        assert finished(client, job["id"])["status"] == "succeeded"
-        page.open(f"{real}/jobs/{job['id']}")
+    with served_job(tmp_path, document, EVENTS) as job:
+        page.open(job.page)
         page.until(lambda: page.count("#rows tbody tr") == 1)
         # What was counted is on the plan's picture, and in a table.
         page.until(lambda: page.count("#running-picture text.live") == 4)

@@ -2,14 +2,8 @@
 
 from pathlib import Path
 
-import httpx
-
-from api.http.app import create_app
-from api.http.embedded_server import serving
-from api.http.settings import Settings
 from tests.api.pages.driver import Browser
-from tests.api.pages.workloads import plan_of
-from tests.api.service import finished
+from tests.api.pages.workloads import served_job
 
 EVENTS = """ts,kind,user,country
 1,View,1,DE
@@ -23,21 +17,14 @@ EVENTS = """ts,kind,user,country
 
 
 def test_the_page_of_a_job_draws_the_bars_of_a_funnel(page: Browser, tmp_path: Path) -> None:
-    events = tmp_path / "events.csv"
-    events.write_text(EVENTS)
     funnel = "FUNNEL SEQ(View v, Cart c, Buy b) WITHIN 1 min PARTITION BY user"
     document = {
         "name": "funnels",
         "stream": {"time": "ts", "unit": "s", "type": "kind"},
         "queries": [f"QUERY all_users {funnel}", f"QUERY by_country {funnel} BY v.country"],
     }
-    settings = Settings(tmp_path / "real", roots=(tmp_path,))
-    with serving(create_app(settings)) as real, httpx.Client(base_url=real, timeout=60) as client:
-        plan = plan_of(client, document)
-        body = {"plan": plan["id"], "source": {"path": str(events)}, "engine": "local"}
-        job = client.post("/v1/jobs", json=body).json()
-        assert finished(client, job["id"])["status"] == "succeeded"
-        page.open(f"{real}/jobs/{job['id']}")
+    with served_job(tmp_path, document, EVENTS) as job:
+        page.open(job.page)
         page.until(lambda: page.count(".funnel li") == 3, "the bars of the first funnel")
         bars = "[...document.querySelectorAll('.funnel .shared')]"
         widths = page.run(f"return {bars}.map((bar) => Number(bar.getAttribute('width')))")

@@ -12,10 +12,11 @@ from api.http.app import create_app
 from api.http.embedded_server import serving
 from api.http.schemas import EXAMPLE_WORKLOAD
 from api.http.settings import Settings
+from api.jobs.account import BatchAccount, read_account, write_account
 from engines.documents import write_document
 from tests.api.jobs.test_stream_jobs import COMMAND as PRETEND_STREAM
 from tests.api.pages.driver import Browser
-from tests.api.pages.workloads import plan_of
+from tests.api.pages.workloads import plan_of, served_job
 from tests.api.service import AGGREGATES, at_work, finished, posted_job, posted_plan
 
 pytestmark = pytest.mark.slow
@@ -225,7 +226,7 @@ def test_a_stream_is_told_to_go_on_with_another_plan(page: Browser, tmp_path: Pa
     events = tmp_path / "runs"
     events.mkdir()
     pq.write_table(pa.table(columns), tmp_path / "like.parquet")
-    settings = Settings(tmp_path / "own", roots=(tmp_path,))
+    settings = Settings(data=tmp_path / "own", roots=(tmp_path,))
     with (
         serving(create_app(settings, PRETEND_STREAM)) as address,
         httpx.Client(base_url=address, timeout=60) as client,
@@ -247,6 +248,10 @@ def test_a_stream_is_told_to_go_on_with_another_plan(page: Browser, tmp_path: Pa
         page.click("#cancel")
         page.reads("#status", "cancelled")
         assert page.run("return document.querySelector('#change').hidden")
+        account = tmp_path / "own" / "jobs" / job["id"] / "account.json"
+        write_account(account, read_account(account).add(BatchAccount(2, 2.5)))
+        page.open(f"{address}/jobs/{job['id']}")
+        page.reads("#numbers", "half within 500 ms, 99 % within 2.5 s")
         page.open("about:blank")
 
 
@@ -254,7 +259,7 @@ def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path
     """With the local engine, on events whose one row is plain to see; one of the lines is none."""
     lines = ["ts,kind,user,amount", "1,Login,a,0", ",Login,a,0", "2,Payment,a,5.5"]
     (tmp_path / "events.csv").write_text("\n".join(lines) + "\n")
-    settings = Settings(tmp_path / "own", roots=(tmp_path,))
+    settings = Settings(data=tmp_path / "own", roots=(tmp_path,))
     with serving(create_app(settings)) as address:
         page.open(f"{address}/workloads/new")
         page.reads("#verdict", "no errors")
@@ -291,8 +296,7 @@ def test_a_real_job_runs_from_its_plan_to_its_rows(page: Browser, tmp_path: Path
 def test_a_match_of_situations_is_drawn_with_the_moment_at_which_it_was_certain(
     page: Browser, tmp_path: Path
 ) -> None:
-    events = tmp_path / "events.csv"
-    events.write_text("ts,kind,x,y\n0,E,1,0\n1,E,1,1\n2,E,0,1\n3,E,0,0\n")
+    events = "ts,kind,x,y\n0,E,1,0\n1,E,1,1\n2,E,0,1\n3,E,0,0\n"
     document = {
         "name": "situations",
         "stream": {"time": "ts", "unit": "s", "type": "kind"},
@@ -300,16 +304,31 @@ def test_a_match_of_situations_is_drawn_with_the_moment_at_which_it_was_certain(
             "QUERY q DEFINE A AS x > 0, B AS y > 0 PATTERN A overlaps B RETURN A, B WITHIN 1 min"
         ],
     }
-    settings = Settings(tmp_path / "real", roots=(tmp_path,))
-    with serving(create_app(settings)) as real, httpx.Client(base_url=real, timeout=60) as client:
-        plan = plan_of(client, document)
-        body = {"plan": plan["id"], "source": {"path": str(events)}, "engine": "local"}
-        job = client.post("/v1/jobs", json=body).json()
-        assert finished(client, job["id"])["status"] == "succeeded"
-        page.open(f"{real}/jobs/{job['id']}")
+    with served_job(tmp_path, document, events) as job:
+        page.open(job.page)
         page.until(lambda: page.count(".timeline svg"), "the situations in time")
         label = page.run("return document.querySelector('.timeline svg').ariaLabel")
         assert label == "A from 0 to 2, B from 1 on; certain at 2"
         assert page.texts(".timeline text") == ["A", "B", "certain at 2"]
         assert page.count(".timeline rect") == 2
         page.open("about:blank")
+
+
+def test_what_is_measured_comes_once_however_slow_answers_are(
+    page: Browser, address: str, client: httpx.Client
+) -> None:
+    job = posted_job(client, "waits")["id"]
+    at_work(client, job)
+    page.open(f"{address}/jobs/{job}")
+    page.reads("#part", "1 of 4 tasks")
+    page.run(
+        "const ask = window.fetch; window.asked = {now: 0, most: 0, all: 0};"
+        "window.fetch = async (url, ...more) => {"
+        "  if (!String(url.url ?? url).includes('/measures')) return ask(url, ...more);"
+        "  asked.now += 1; asked.all += 1; asked.most = Math.max(asked.most, asked.now);"
+        "  await new Promise((done) => setTimeout(done, 5000));"
+        "  try { return await ask(url, ...more); } finally { asked.now -= 1; }"
+        "};"
+    )
+    page.until(lambda: page.run("return asked.all") >= 2, "the second look")
+    assert page.run("return asked.most") == 1

@@ -1,9 +1,16 @@
 """Workloads that tests of the pages plan."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 
+from api.http.app import create_app
+from api.http.embedded_server import serving
+from api.http.settings import Settings
+from tests.api.service import finished
 from workloads.generators.query_groups import TICKERS, query_group
 
 
@@ -14,6 +21,34 @@ def plan_of(client: httpx.Client, document: dict[str, Any], **wanted: Any) -> di
     assert made.status_code == 201, made.text
     plan: dict[str, Any] = made.json()
     return plan
+
+
+class ServedJob(NamedTuple):
+    """A job that has succeeded: the service it is of, its id, and the address of its page."""
+
+    address: str
+    id: str
+
+    @property
+    def page(self) -> str:
+        return f"{self.address}/jobs/{self.id}"
+
+
+@contextmanager
+def served_job(folder: Path, document: dict[str, Any], events: str) -> Iterator[ServedJob]:
+    """A service that has run a workload over lines of CSV, with the local engine."""
+    source = folder / "events.csv"
+    source.write_text(events)
+    settings = Settings(data=folder / "real", roots=(folder,))
+    with (
+        serving(create_app(settings)) as address,
+        httpx.Client(base_url=address, timeout=60) as http,
+    ):
+        plan = plan_of(http, document)
+        body = {"plan": plan["id"], "source": {"path": str(source)}, "engine": "local"}
+        job = http.post("/v1/jobs", json=body).json()["id"]
+        assert finished(http, job)["status"] == "succeeded"
+        yield ServedJob(address, job)
 
 
 def many_queries(number: int) -> dict[str, Any]:

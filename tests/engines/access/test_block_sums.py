@@ -135,7 +135,8 @@ def test_sums_of_values_of_like_size_are_known() -> None:
     assert stretch_sums(values, np.zeros(5000, bool), row).known.all()
 
 
-HOURLY = "QUERY hourly PATTERN ANY a AGG COUNT(*), SUM(a.x), MAX(a.y) WITHIN 1 s SLIDE 1 s"
+HOURLY = "QUERY hourly PATTERN ANY a AGG COUNT(*), SUM(a.x), MAX(a.y) WITHIN 1001 ms SLIDE 1001 ms"
+ROUND = HOURLY.replace("hourly", "round").replace("1001 ms", "1 s")
 FINE = "QUERY fine PATTERN ANY a AGG SUM(a.x) WITHIN 2 ms SLIDE 2 ms"
 PAIRS = "QUERY pairs PATTERN SEQ(A a, B b) WHERE a.x = 6 AND b.y > 9 RETURN a.x WITHIN 3 ms"
 
@@ -157,8 +158,8 @@ def choice(folder: Path, *texts: str, **more: Any) -> AccessChoice:
 
 def test_only_row_groups_in_which_windows_end_are_read(stored: Path) -> None:
     access = choice(stored, HOURLY, wanted="index")
-    # At each second, and at 0, where an event is.
-    ends = pq.read_table(stored / "0.parquet")["ts"].to_numpy()[-1] // 1000 + 1
+    # But for 0, which is a round time.
+    ends = pq.read_table(stored / "0.parquet")["ts"].to_numpy()[-1] // 1001
     assert access.summed is not None
     assert access.row_groups == ends > 3
     report = sheaf.run(
@@ -168,6 +169,15 @@ def test_only_row_groups_in_which_windows_end_are_read(stored: Path) -> None:
     assert report["read"]["events"] == 100 * ends
     assert report["events"] == 4000
     assert report["access"]["summed"]["queries"] == ["hourly"]
+
+
+def test_nothing_is_read_for_slides_of_round_times(stored: Path) -> None:
+    document = {"name": "w", "stream": STREAM, "queries": [ROUND]}
+    found = sheaf.run(sheaf.plan(document), stored, access="index")
+    assert found.report["read"]["row_groups"] == 0
+    whole = sheaf.run(sheaf.plan(document), stored, access="scan")
+    assert whole.report["read"]["row_groups"] == 40
+    assert multiset(found.aggregates) == multiset(whole.aggregates)
 
 
 def test_a_slide_that_cuts_every_block_is_scanned(stored: Path) -> None:

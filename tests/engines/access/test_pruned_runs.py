@@ -2,9 +2,9 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.access import build_index, choice, light_index, probe_choice
+from engines.access import build_index, light_index, merge_runs, sorted_runs
 from engines.access.choice import AccessChoice, choose_access
 from engines.execution import Access
 from engines.input.batches import FileSource
 from engines.input.event_table import Faults, from_table
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
-from optimizer.access import joint_choice
 from optimizer.access.anchors import NotIndexedError, needed_events
-from optimizer.access.joint_choice import ProbeProblem, ProbeSet
 from optimizer.bind.binder import load_bound
+from optimizer.ir.pattern import events
 from optimizer.ir.query import BoundWorkload
+from tests.differential.agreement import is_run
 from tests.running import run_local
 from tests.strategies import SHAPE, Row, Shape, event_rows, has_sequence, workloads
 
@@ -35,6 +35,24 @@ TIMED = replace(SHAPE, count_windows=False, max_window=5)
 # Negations at the edges, and matches that are certain only when their window has closed.
 DENSE = replace(TIMED, types=("A", "B", "C"), max_components=4, operators=("SEQ", "AND"))
 COUNTED = replace(TIMED, outputs=("trigger", "slide"), groups=False)
+
+RANKED = replace(SHAPE, keys=False, outputs=("return", "trigger"), max_window=6)
+# What may not lie between the events of a match, which may be any event.
+LOOSE = replace(TIMED, types=("A", "B", "C"), optional=True, counted=True, prev=True)
+STRICT = replace(LOOSE, strategies=("strict",), max_components=4)
+NEXT = replace(LOOSE, strategies=("next",), operators=("SEQ",), max_components=4, max_depth=2)
+SKIPS = [replace(shape, skips=True, outputs=("return",)) for shape in (STRICT, NEXT)]
+GAPS = st.sampled_from([replace(LOOSE, marks=True), STRICT, NEXT, *SKIPS])
+# Aggregates of single columns, split by a component, and keys that differ by component.
+GROUPED = replace(
+    TIMED, outputs=("trigger", "slide"), grouped=True, constants=False, group_conditions=False,
+    types=("A", "B", "C"), max_components=4,
+)  # fmt: skip
+KEYED = replace(
+    TIMED, component_keys=True, marks=True, constants=False, types=("A", "B", "C"),
+    max_components=4,
+)  # fmt: skip
+SPLIT = st.sampled_from([GROUPED, KEYED, replace(GROUPED, strategies=("strict",))])
 
 Case = tuple[BoundWorkload, list[Row]]
 
@@ -65,38 +83,25 @@ def written(folder: str, table: pa.Table, group_rows: int, files: int) -> None:
 
 @dataclass(frozen=True)
 class Indexes:
-    """What is indexed: blocks of so many rows, of so many of the files, and these attributes."""
+    """What is indexed: blocks of so many rows, of so many of the files, and these attributes.
+
+    Runs are merged where there are more than `runs` of an attribute.
+    """
 
     block_rows: int
     files: int
     on: tuple[str, ...]
+    runs: int = 8
 
     def build(self, folder: str) -> None:
         with (
             mock.patch.object(light_index, "BLOCK_ROWS", self.block_rows),
-            mock.patch.object(build_index, "RUN_GROUP_ROWS", 2),
+            mock.patch.dict(sorted_runs.RUN_FORM, row_group_size=2),
+            mock.patch.object(sorted_runs, "FEW_VALUES", 1),
+            mock.patch.object(merge_runs, "MOST_RUNS", self.runs),
         ):
             for file in sorted(Path(folder).glob("*.parquet"))[: self.files]:
                 build_index.build_indexes(str(file), self.on)
-
-
-@contextmanager
-def forced(probes: int | None) -> Iterator[Access]:
-    """With the probes whose bits are set, whatever they cost; all without a number."""
-    if probes is None:
-        yield "index"
-        return
-
-    def chosen(problem: ProbeProblem) -> ProbeSet:
-        made = frozenset(p for p in range(len(problem.prices)) if probes >> p & 1)
-        return ProbeSet(made, problem.cost(made), 0.0)
-
-    with (
-        mock.patch.dict(joint_choice.SOLVERS, {"greedy": chosen}),
-        mock.patch.object(choice, "INDEX_NANOSECONDS", 0.0),
-        mock.patch.object(probe_choice, "TRIED_PART", 0.0),
-    ):
-        yield "auto"
 
 
 def check(
@@ -104,8 +109,9 @@ def check(
     group_rows: int,
     files: int,
     indexes: Indexes | None = None,
-    probes: int | None = None,
+    every: Sequence[Access] = ("index",),
 ) -> AccessChoice:
+    """That the rows are the same, whatever is read by any of these ways."""
     workload, rows = case
     columns = COLUMNS | ({"seq": pa.int64()} if has_sequence(workload) else {})
     table = pa.Table.from_pylist(rows, pa.schema(columns))
@@ -114,18 +120,25 @@ def check(
         if indexes is not None:
             indexes.build(folder)
         source = FileSource(folder, workload.stream, Faults())
-        with forced(probes) as wanted:
-            access = choose_access(source, workload, wanted, with_sums=False)
-        if access.groups is not None:
-            source.only(access.groups)
-        read = [batch.table for batch in source.batches(table.column_names)]
-    kept = from_table(pa.concat_tables([table.schema.empty_table(), *read]), workload.stream)
-    assert access.groups is None or len(kept) == access.events
-    assert access.warnings == ()
+        chosen = [choose_access(source, workload, way, with_sums=False) for way in every]
+        found = {str((access.groups, _shown(access))): access for access in chosen}
+        tables = []
+        for access in found.values():
+            if access.groups is not None:
+                source.only(access.groups, access.rows)
+            tables.append([batch.table for batch in source.batches(table.column_names)])
     wanted = multiset(run_oracle(workload, from_table(table, workload.stream)))
-    assert multiset(run_oracle(workload, kept)) == wanted
-    assert multiset(run_local(workload, kept)) == wanted
-    return access
+    for access, read in zip(found.values(), tables, strict=True):
+        kept = from_table(pa.concat_tables([table.schema.empty_table(), *read]), workload.stream)
+        assert access.groups is None or len(kept) == access.events
+        assert multiset(run_oracle(workload, kept)) == wanted
+        assert multiset(run_local(workload, kept)) == wanted
+    assert all("no index can be asked" in said for each in chosen for said in each.warnings)
+    return chosen[0]
+
+
+def _shown(access: AccessChoice) -> list[list[int]]:
+    return [ranges.rows().tolist() for ranges in (access.rows or {}).values()]
 
 
 groups = st.sampled_from([1, 1, 1, 2, 3, 5])
@@ -150,12 +163,49 @@ def test_aggregates_per_trigger_and_per_slide(case: Case, group_rows: int, files
     check(case, group_rows, files)
 
 
-@given(cases(replace(SHAPE, max_window=4)), groups)
-@settings(max_examples=40)
-def test_windows_of_events_read_everything(case: Case, group_rows: int) -> None:
-    access = check(case, group_rows, 1)
-    if any(query.window.is_count for query in case[0].queries):
-        assert access.method == "scan"
+@given(st.one_of(cases(RANKED), cases(replace(RANKED, max_window=3))), groups, numbers_of_files)
+@settings(max_examples=100)
+def test_windows_of_events(case: Case, group_rows: int, files: int) -> None:
+    check(case, group_rows, files)
+
+
+def test_a_window_of_events_needs_what_lies_around_its_matches() -> None:
+    rows = [
+        {"ts": t, "seq": 0, "kind": "AB"[t % 2], "k": 1, "x": 9 if t in (6, 30) else 1, "y": 0}
+        for t in range(40)
+    ]
+    asked = "PATTERN SEQ(A a, B b) WHERE a.x > 5 RETURN a.x, b.x WITHIN 4 EVENTS"
+    access = check((workload_of(asked, sequence="seq"), rows), 2, 1)
+    assert access.groups is not None
+    assert list(access.groups.values()) == [[*range(1, 8), *range(13, 20)]]
+
+
+def test_a_match_that_waits_for_the_rank_of_any_event_needs_all() -> None:
+    asked = "PATTERN OR(A a, SEQ(C c, !B b)) RETURN a, c WITHIN 3 EVENTS"
+    with pytest.raises(NotIndexedError, match="when its matches are certain"):
+        needed_events(workload_of(asked, sequence="seq").queries[0], with_ranks=True)
+
+
+def test_what_left_out_events_would_bring_together_is_read() -> None:
+    kinds = "ABCCACCCCCBCCCAB"
+    rows = [
+        {"ts": t, "seq": 0, "kind": kind, "k": 1, "x": 0, "y": 0} for t, kind in enumerate(kinds)
+    ]
+    asked = "PATTERN SEQ(A a, B b) RETURN a, b WITHIN 5 EVENTS"
+    access = check((workload_of(asked, sequence="seq"), rows), 1, 1)
+    assert "needs all events" in access.why
+
+
+@given(GAPS.flatmap(cases).filter(is_run), groups, numbers_of_files)
+@settings(max_examples=100)
+def test_strategies_marks_and_optional_parts(case: Case, group_rows: int, files: int) -> None:
+    check(case, group_rows, files)
+
+
+@given(SPLIT.flatmap(cases).filter(is_run), groups, numbers_of_files)
+@settings(max_examples=60)
+def test_groups_and_keys_by_component(case: Case, group_rows: int, files: int) -> None:
+    check(case, group_rows, files)
 
 
 some_indexes = st.builds(
@@ -163,6 +213,7 @@ some_indexes = st.builds(
     st.sampled_from([1, 1, 2, 3]),
     st.integers(1, 3),
     st.sets(st.sampled_from(["kind", "k", "x", "y"])).map(sorted).map(tuple),
+    st.sampled_from([1, 2, 8]),
 )
 
 
@@ -180,12 +231,16 @@ def test_negations_and_groups_by_indexes(
     check(case, group_rows, files, indexes)
 
 
-@given(cases(TIMED), groups, numbers_of_files, some_indexes, st.integers(0, 31))
+@given(cases(TIMED), groups, numbers_of_files, some_indexes)
 @settings(max_examples=50)
-def test_any_workload_by_any_set_of_probes(
-    case: Case, group_rows: int, files: int, indexes: Indexes, probes: int
+def test_any_workload_by_every_forced_set_of_probes(
+    case: Case, group_rows: int, files: int, indexes: Indexes
 ) -> None:
-    check(case, group_rows, files, indexes, probes)
+    each = {e.alias for query in case[0].queries for e in events(query.pattern)} - {None}
+    names = sorted(str(name) for name in each)[:4]
+    sets = [some for size in range(1, len(names) + 1) for some in combinations(names, size)]
+    ways = [f"index:{','.join(some)}" for some in sets]
+    check(case, group_rows, files, indexes, ways or ["index"])
 
 
 def workload_of(query: str, **stream: Any) -> BoundWorkload:
@@ -219,11 +274,25 @@ def test_a_negation_far_from_every_candidate_is_not_read() -> None:
     assert list(access.groups.values()) == [[1, 2, 3]]
 
 
+def test_what_lies_between_the_events_of_a_strict_match_is_read() -> None:
+    kinds = ["C", "A", "C", "B", "C", "C", "C", "A", "B"]
+    rows = [
+        {"ts": t, "kind": kind, "k": 1, "x": 9 if t < 5 else 1, "y": 0}
+        for t, kind in enumerate(kinds)
+    ]
+    asked = "PATTERN SEQ(A a, B b) WHERE a.x > 5 RETURN a.x, b.x WITHIN 3 ms STRATEGY strict"
+    access = check((workload_of(asked), rows), 1, 1)
+    assert access.groups is not None
+    assert list(access.groups.values()) == [[0, 1, 2, 3, 4, 5]]
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
         ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 EVENTS", "counts events"),
-        ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 ms STRATEGY strict", "strategy"),
+        ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 ms INCLUSIVE", "its window is INCLUSIVE"),
+        ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 EVENTS PARTITION BY k", "counts events"),
+        ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 ms STRATEGY latest", "LATEST"),
     ],
 )
 def test_what_cannot_be_pruned_says_why(query: str, why: str) -> None:

@@ -32,3 +32,16 @@ def test_types_in_any_layout(kind: pa.DataType, cuts: list[int]) -> None:
     codes, meanings = columns.symbol_sets(asked)
     found = [{symbol.type for symbol in meanings[code]} for code in codes]
     assert found == [{t} if t in ("A", "B", "Größe") else set() for t in TYPES]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_few_events_have_as_many_instances_as_there_are(number: int) -> None:
+    stream = {"time": "ts", "unit": "ms", "type": "kind", "attributes": {"x": "int"}}
+    queries = ["QUERY q PATTERN SEQ(A a, B b) WHERE a.x > 1 AND b.x < 5 RETURN a WITHIN 5 ms"]
+    workload = load_bound({"stream": stream, "queries": queries})
+    events = pa.table({"ts": [1], "kind": ["A"], "x": [7]})[:number]
+    columns = Columns(workload, from_table(events, workload.stream))
+    asked = [Symbol("A"), Symbol("B")]
+    codes, meanings = columns.symbol_sets(asked)
+    assert [{symbol.type for symbol in meanings[code]} for code in codes] == [{"A"}] * number
+    assert [columns.number(symbol) for symbol in asked] == [number, 0]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engines.input import text_bytes as lines
 from engines.input.batches import FileSource, read_events
@@ -198,6 +201,25 @@ def test_times_as_text_may_have_fractions_of_a_second(
     assert read_events(path, STREAM).ticks.tolist() == ticks
 
 
+@pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
+def test_a_bad_row_of_json_leaves_the_times_of_others_alone(tmp_path: Path, zone: str) -> None:
+    moments = ["2020-01-01T00:00:00", "2020-01-01T00:00:01", "2020-01-01T00:00:02"]
+    rows: list[dict[str, Any]] = [
+        {"ts": m + zone, "kind": "A", "seq": i, "x": i} for i, m in enumerate(moments)
+    ]
+    good = write(tmp_path / "good.jsonl", rows)
+    expected = read_events(good, STREAM).ticks.tolist()
+    rows[1]["x"] = "one"
+    path = write(tmp_path / "bad.jsonl", rows)
+    with pytest.raises(BadRowError, match="row 2, column 'x': 'one' is no whole number"):
+        read(path, Faults("stop"))
+    faults = Faults("skip")
+    source = FileSource(path, STREAM, faults)
+    ticks = [tick for batch in source.batches(["ts", "seq", "x"]) for tick in batch.ticks.tolist()]
+    assert ticks == [expected[0], expected[2]]
+    assert faults.total == 1
+
+
 def test_many_bad_rows_are_all_found(tmp_path: Path) -> None:
     rows = [
         {"ts": i if i % 3 else "x", "kind": "A", "seq": i, "x": 1.0 if i % 5 else "y"}
@@ -358,3 +380,26 @@ def test_parts_of_a_file_have_its_rows_once_wherever_they_are_cut(
         ]
         assert parts[0] + parts[1] == whole, cut
         assert file.rows_before(cut) == len(parts[0])
+
+
+@given(st.data())
+@settings(max_examples=20)
+def test_rows_keep_their_numbers_whatever_is_left_out(data: st.DataObject) -> None:
+    rows = data.draw(st.integers(1, 30))
+    size = data.draw(st.integers(1, 5))
+    chosen = sorted(data.draw(st.sets(st.integers(0, (rows - 1) // size))))
+    times = [data.draw(st.sampled_from([number, None])) for number in range(rows)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.parquet"
+        pq.write_table(pa.table({"ts": pa.array(times, pa.int64())}), path, row_group_size=size)
+        faults = Faults("skip")
+        source = FileSource(str(path), Stream("ts"), faults, data.draw(st.integers(1, 8)))
+        source.only({str(path): chosen})
+        found = [
+            (r, t) for b in source.batches(["ts"]) for r, t in zip(b.rows, b.ticks, strict=True)
+        ]
+    read = [number for group in chosen for number in range(rows)[group * size : (group + 1) * size]]
+    assert found == [(number + 1, number) for number in read if times[number] is not None]
+    assert faults.total == sum(times[number] is None for number in read)
+    first = next((number + 1 for number in read if times[number] is None), None)
+    assert faults.first is None if first is None else f"row {first}," in str(faults.first)

@@ -316,7 +316,11 @@ def test_a_line_without_end_is_refused_and_not_kept(
     ("log", "kind"),
     [("_delta_log", "Delta"), (".hoodie", "Hudi"), ("metadata/v1.metadata.json", "Iceberg")],
 )
-def test_the_folder_of_a_table_is_refused(tmp_path: Path, log: str, kind: str) -> None:
+def test_the_folder_of_a_table_is_refused_where_nothing_reads_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, kind: str
+) -> None:
+    for library in ("deltalake", "pyiceberg.table"):
+        monkeypatch.setitem(sys.modules, library, None)
     folder = tmp_path / "deep" / "table"
     (folder / "day=1").mkdir(parents=True)
     for file in (folder / "a.parquet", folder / "day=1" / "b.parquet"):

@@ -14,10 +14,14 @@ import pytest
 from engines.limits import ResultsError
 from engines.results.json_text import json_column, json_text, shown_moment
 from engines.results.tables import (
+    CODES,
     Results,
     aggregate_schema,
     empty_results,
     match_schema,
+    no_numbers,
+    no_text,
+    one_text,
     sorted_results,
 )
 from engines.results.writers import write_results
@@ -233,3 +237,21 @@ def test_parquet_reads_back_with_the_types_of_results(
     (path,) = write_results(results, str(tmp_path / "out.parquet"), True, False)
     assert pq.read_table(path).equals(aggregates)
     assert pq.read_schema(path).metadata is None
+
+
+def test_parquet_says_the_least_and_the_greatest_of_what_rows_are_looked_up_by(
+    tmp_path: Path,
+) -> None:
+    (path, _) = write_results(results(), str(tmp_path / "out.parquet"), True, True)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    known = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    query, time = known["query"].statistics, known["time"].statistics
+    assert (query.min, query.max, time.min, time.max) == ("a", "b", 1, 9)
+    assert known["aggregate"].statistics is None
+
+
+@pytest.mark.parametrize("rows", [0, 1, 100_000, 100_001])
+def test_columns_of_one_value_have_as_many_rows_as_are_asked_for(rows: int) -> None:
+    assert one_text("a", rows).equals(pa.array(["a"] * rows, CODES))
+    assert no_text(rows).equals(pa.nulls(rows, CODES))
+    assert no_numbers(rows, pa.int64()).equals(pa.nulls(rows, pa.int64()))

@@ -83,14 +83,17 @@ def test_a_name_of_two_types_is_a_text_where_rows_stand_together() -> None:
 
 
 SQL = (
-    "SELECT name, found, var, time FROM t MATCH_RECOGNIZE (PARTITION BY name ORDER BY ts "
-    "MEASURES {measure} AS found, CLASSIFIER() AS var, LAST(k) AS time "
+    "SELECT name, found, {var}, time FROM t MATCH_RECOGNIZE (PARTITION BY name ORDER BY ts "
+    "MEASURES {measure} AS found, CLASSIFIER() AS {var}, LAST(k) AS time "
     "PATTERN (X Y) DEFINE X AS kind = '{kind}') AS m"
 )
 
 
+USUAL = {"kind": "A", "measure": "FIRST(x)", "var": "var"}
+
+
 def run_sql(**given: str) -> pa.Table:
-    queries = [{"name": "q", "sql": SQL.format(**{"kind": "A", "measure": "FIRST(x)"} | given)}]
+    queries = [{"name": "q", "sql": SQL.format(**USUAL | given)}]
     stream = {"time": "ts", "unit": "s", "type": "kind"}
     counted = "QUERY c PATTERN SEQ(A a, B b) RETURN a.x WITHIN 2 s"
     workload = sheaf.load({"name": "w", "stream": stream, "queries": [*queries, counted]})
@@ -106,6 +109,12 @@ def test_measures_of_sql_are_columns_with_the_types_of_their_values() -> None:
         {"name": "u", "found": 1, "var": "Y", "time_": 1},
         {"name": "v", "found": 1, "var": "Y", "time_": 2},
     ]
+
+
+def test_measures_whose_names_differ_from_others_in_case_alone_get_an_underscore() -> None:
+    """Spark and DuckDB take `start` and `Start` for one column."""
+    names = run_sql(var="Start").column_names
+    assert names == ["name", "start", "end", "time", "name_", "found", "Start_", "time_"]
 
 
 def test_measures_without_a_row_are_columns_too() -> None:

@@ -17,7 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sheaf
+from engines.limits import EventsError
+from engines.spark.frames.results import FrameResults
 from engines.spark.runtime.java import java_home
+from optimizer.bind.binder import load_bound
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -282,6 +285,83 @@ def test_over_spark_connect_rows_are_the_same(tmp_path: Path) -> None:
     assert multiset(given["live"]) == multiset(certain)
 
 
+PLAIN = """
+    import json, sys
+    import sheaf
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.getOrCreate()
+    before = spark.sparkContext.pythonExec
+    frame = spark.read.parquet(sys.argv[2])
+    out = sheaf.load(json.loads(sys.argv[1])).plan(frame).run(frame)
+    print("FOUND" + json.dumps(out["n"].toArrow().to_pylist(), default=str))
+    assert spark.sparkContext.pythonExec == before
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_a_plain_session_have_our_python_whatever_is_on_the_path(
+    tmp_path: Path,
+) -> None:
+    """As in a notebook whose kernel runs in an environment that nobody has activated."""
+    (tmp_path / "python3").write_text("#!/bin/sh\necho the wrong one >&2\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    pq.write_table(table(60), tmp_path / "events.parquet")
+    environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_PYTHON"} | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(PLAIN),
+            json.dumps(WORKLOAD),
+            str(tmp_path / "events.parquet"),
+        ],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        cwd=Path(sheaf.__file__).parent,
+        check=False,
+    )
+    line = next((x for x in ran.stdout.splitlines() if "FOUND" in x), None)
+    assert line is not None, ran.stderr[-2000:]
+    local = sheaf.run(WORKLOAD, table(60))["n"].to_pylist()
+    assert multiset(json.loads(line.split("FOUND")[1])) == multiset(local)
+
+
+def test_results_print_as_their_queries_and_columns() -> None:
+    queries = [
+        "QUERY n PATTERN SEQ(A a, B b) PARTITION BY user AGG COUNT(*), SUM(b.x) WITHIN 9 s",
+        "QUERY m PATTERN SEQ(A a, B b) RETURN a.x, b WITHIN 4 s",
+    ]
+    stream = {"time": "ts", "unit": "s", "type": "kind"}
+    bound = load_bound({"name": "t", "stream": stream, "queries": queries})
+    nothing: Any = None
+    assert repr(FrameResults(bound.queries, nothing, nothing)).splitlines() == [
+        "data frames, by query",
+        "  n: user, time, count, sum_b_x",
+        "  m: start, end, time, a_x, b",
+    ]
+
+
+def test_a_worker_without_our_packages_says_what_to_set() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", "import engines.spark.batch.tasks"],
+        capture_output=True,
+        text=True,
+        cwd=Path(sheaf.__file__).parent,
+        check=False,
+    )
+    assert (
+        "has no numpy, pyarrow, numba: before the session starts, set PYSPARK_PYTHON" in ran.stderr
+    )
+
+
 def test_frames_of_several_sources_are_tables_in_memory(spark: "SparkSession") -> None:
     streams = {"orders": {"time": "ts"}, "payments": {"time": "paid_at", "unit": "s"}}
     query = "QUERY q PATTERN SEQ(orders o, payments p) WHERE [user] RETURN o.id, p.time WITHIN 9 s"
@@ -292,5 +372,75 @@ def test_frames_of_several_sources_are_tables_in_memory(spark: "SparkSession") -
     found = plan.run({"orders": orders, "payments": paid})
     assert [(row["o_id"], row["p_time"]) for row in found["q"].to_pylist()] == [(1, 2000)]
     live = spark.readStream.format("rate").load()
-    with pytest.raises(TypeError, match="a live data frame"):
+    with pytest.raises(TypeError, match="others are stored"):
         plan.run({"orders": orders, "payments": live})
+    with pytest.raises(EventsError, match="no events are given for 'payments'"):
+        workload.plan({"orders": live})
+    with pytest.raises(EventsError, match=r"the data frame.*no column 'ts'"):
+        workload.plan({"orders": live, "payments": live})
+
+
+def test_live_frames_of_several_sources_give_the_rows_that_are_certain(
+    berlin: "SparkSession", tmp_path: Path
+) -> None:
+    streams = {
+        "orders": {"time": "ts", "type": "kind", "lateness": "2 s", "rename": {"cust": "user"}},
+        "payments": {"time": "paid_at", "unit": "s", "lateness": "3 s"},
+    }
+    queries = [
+        "QUERY n PATTERN SEQ(Order o, payments p) PARTITION BY user AGG COUNT(*), SUM(p.amount) "
+        "WITHIN 20 s",
+        "QUERY m PATTERN SEQ(Order o, !payments p) WHERE [user] RETURN o.id WITHIN 9 s",
+    ]
+    workload = sheaf.load({"name": "w", "streams": streams, "queries": queries})
+    chance = random.Random(5)
+    # Orders in milliseconds and payments in seconds, each late by less than it may be.
+    placed = sorted(range(0, 200_000, 900), key=lambda t: t + chance.randrange(1900))
+    paid = sorted(range(3, 180, 2), key=lambda t: t + 2 * chance.random())
+    orders = {
+        "ts": pa.array(placed, pa.int64()),
+        "kind": ["Order" if chance.random() < 0.8 else "Other" for _ in placed],
+        "cust": [f"u{chance.randrange(5)}" for _ in placed],
+        "id": pa.array(range(len(placed)), pa.int64()),
+    }
+    payments = {
+        "paid_at": pa.array([None if t == 101 else t for t in paid], pa.int32()),
+        "user": [f"u{chance.randrange(5)}" for _ in paid],
+        "amount": pa.array([chance.randrange(100) for _ in paid], pa.int64()),
+    }
+    whole = {"orders": pa.table(orders), "payments": pa.table(payments)}
+    live = {}
+    for name, events in whole.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        size = -(-events.num_rows // 4)
+        for i in range(4):
+            file = folder / f"{i}.parquet"
+            pq.write_table(events.slice(size * i, size), file)
+            os.utime(file, (10**9 + i, 10**9 + i))
+        columns = berlin.read.parquet(str(folder)).schema
+        reader = berlin.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+        live[name] = reader.parquet(str(folder))
+    plan = workload.plan(live)
+    rows = plan.run(live, on_error="skip", buckets=3).rows
+    writer = rows.writeStream.format("memory").queryName("of_both")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    local = plan.run(whole, on_error="skip", disorder="10 s")
+    until = 1000 * (max(paid) - 3)  # payments end before orders do
+    seen = berlin.table("of_both")
+    for name, columns in (("n", ["key", "time", "aggregate", "value"]), ("m", ["start", "time"])):
+        expected = [row for row in local[name].to_pylist() if row["time"] < until]
+        assert len(expected) > 10
+        mine = seen.where(seen["query"] == name)
+        if name == "m":
+            assert found(mine.select(*columns)) == multiset(
+                [{c: r[c] for c in columns} for r in expected]
+            )
+            continue
+        stored = [
+            {c: row[c] for c in columns}
+            for row in local.aggregates.to_pylist()
+            if row["query"] == name and row["time"] < until
+        ]
+        assert found(mine.select(*columns)) == multiset(stored)

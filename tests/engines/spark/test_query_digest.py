@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 
+import pyarrow as pa
 import pytest
 
-from engines.spark.stream.query_digest import query_digest, written
+from engines.live.query_digest import query_digest, written
+from engines.program import CountingUnit
+from engines.spark.stream import checkpoint
 from optimizer.bind.binder import load_bound
 from optimizer.ir.query import Query
+from tests.running import How
 
 STREAM = {"time": "ts", "unit": "ms", "type": "kind"}
 
@@ -62,3 +66,23 @@ def test_another_query_has_another_digest(other: str) -> None:
     assert digest(bound(other)) != digest(query)
     assert digest(bound(TEXT.replace("QUERY q", "QUERY  q -- renamed later\n"))) == digest(query)
     assert digest(replace(query, name="another")) == digest(query)
+
+
+def test_queries_that_are_counted_together_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each look is at all of them."""
+    texts = [f"QUERY q{n} PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN {n} ms" for n in range(1, 9)]
+    program = How().program(load_bound({"stream": STREAM, "queries": texts}))
+    looked: list[int] = []
+    continues = checkpoint.continues
+
+    def counted(unit: CountingUnit) -> bool:
+        looked.append(len(unit.queries))
+        return continues(unit)
+
+    monkeypatch.setattr(checkpoint, "continues", counted)
+    schema = pa.schema([("ts", pa.int64()), ("kind", pa.string())])
+    manifest = checkpoint.manifest_of(program, schema, 10**6, 2, 2)
+    assert set(manifest.queries) == {f"q{n}" for n in range(1, 9)}
+    assert sum(looked) == 8

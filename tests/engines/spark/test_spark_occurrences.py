@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.columns.occurrences import Occurrences
-from engines.run import EventSource, open_stream
+from engines.execution import EventSource
 from engines.spark.batch.job import SpreadSettings, run_batch
 from engines.spark.batch.source import open_source
 from engines.spark.batch.targets import FirstRowsTarget
 from engines.spark.stream.bucket_queries import _told
+from engines.spark.stream.run import open_stream
 from engines.spark.stream.source import Packer
 from optimizer.bind.binder import bind
 from sharing.planner import make_plan
@@ -93,6 +94,7 @@ def test_a_stream_counts_what_its_batches_have(tmp_path: Path) -> None:
         (packed,) = packer([batch])
         accounts.append(packed.column("events")[0].as_py())
     about = json.loads(_told(accounts, None)["about"][0])
+    assert about["nanoseconds"] > 0
     occurred = Occurrences(program.workload)
     occurred.merge(about["seen"])
     assert (occurred.events, occurred.notes()) == (ROWS, NOTES)

@@ -2,11 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from engines.limits import StateError
 from engines.spark.runtime.worker_start import start_workers
+from engines.spark.stream import checkpoint
+from engines.spark.stream.checkpoint import Manifest, read_manifest, write_manifest
+from engines.spark.stream.session import settings_for
 
 LIGHT = """
 import pickle, sys
@@ -41,3 +47,29 @@ def test_workers_that_cannot_start_early_are_no_error(
         thread.join()
     assert (thread is None) == master.startswith("spark:")
     assert failed == []
+
+
+def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = Manifest({}, 10**6, pa.schema([("ts", pa.int64())]), 4, 2, 0)
+    write_manifest(str(tmp_path), manifest)
+    assert read_manifest(str(tmp_path)) == manifest
+    monkeypatch.setattr(checkpoint, "VERSION", checkpoint.VERSION + 1)
+    with pytest.raises(StateError, match=r"not written by this version .* the version that wrote"):
+        read_manifest(str(tmp_path))
+
+
+OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def test_a_collector_of_garbage_that_the_caller_names_is_the_only_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    assert settings_for()[OPTIONS].endswith("-XX:+UseParallelGC")
+    given = {"spark.driver.defaultJavaOptions": "-Xss4m -XX:+UseZGC"}
+    assert "GC" not in settings_for(conf=given)[OPTIONS]
+    assert settings_for(conf={OPTIONS: "-XX:+UseG1GC"})[OPTIONS] == "-XX:+UseG1GC"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseG1GC")
+    assert "GC" not in settings_for()[OPTIONS]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from optimizer.bind.binder import bind
+from engines.input.event_table import from_table
+from engines.program import bound_program
+from optimizer.bind.binder import bind, load_bound
 from optimizer.explain.text import render_text
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.lineage import QueryOperators
@@ -21,6 +24,7 @@ from optimizer.plan.plan import (
 )
 from sharing.planner import make_plan
 from tests.optimizer.plan.test_plan import SHARED, TWO, plan_of
+from tests.running import counting_plan, run_local
 from tests.strategies import workloads
 from workloads import bundled
 from workloads.loading import load_workload
@@ -93,6 +97,21 @@ def test_the_same_operator_has_the_same_id_in_plans_of_two_workloads() -> None:
     assert segment.detail["steps"] == ["B", "C"]
     named = {o.detail["query"] for o in of_kind(two, "output") if o.id in ids}
     assert named == {"two"}  # the name of a query stands in its rows
+
+
+def test_groups_that_count_the_same_apart_have_a_counter_each() -> None:
+    counted = "PATTERN SEQ(A a, B b) AGG COUNT(*) WITHIN 10 s"
+    queries = [f"QUERY {name} {counted}" for name in ("one", "two", "three")]
+    stream = {"time": "ts", "unit": "ms", "type": "kind"}
+    bound = load_bound({"stream": stream, "queries": queries})
+    plan = counting_plan(bound, [(["one"], "product"), (["two"], "product"), (["three"], "aseq")])
+    program = bound_program(plan, bound)
+    assert [unit.queries[0].name for unit in program.units] == ["one", "two", "three"]
+    assert len({unit.operator for unit in program.units}) == 3
+    events = from_table(pa.table({"ts": [1, 2, 3], "kind": ["A", "B", "B"]}), bound.stream)
+    found = run_local(bound, events, plan=plan).aggregates.to_pylist()
+    rows = [(row["query"], row["time"], row["count"]) for row in found]
+    assert sorted(rows) == [(name, t, t - 1) for name in ("one", "three", "two") for t in (2, 3)]
 
 
 def test_another_window_or_key_is_another_operator() -> None:

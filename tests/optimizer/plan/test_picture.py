@@ -124,12 +124,12 @@ def test_tooltips_say_who_shares_what_and_what_it_saves() -> None:
     plan = plan_of(FIVE)
     root = picture(plan)
     lines = tooltip(boxes(root, "piece")["B, C, D ×3"]).splitlines()
-    assert lines[1] == "computed once (product) for one, two, four"
+    assert lines[1] == "computed once (the sliding product) for one, two, four"
     assert lines[2].startswith("saves ")
     assert lines[3] == next(c.why for c in plan.candidates if c.pattern == ("B", "C", "D"))
     query = tooltip(boxes(root, "query")["one"]).splitlines()
     assert query[1] == "SEQ(A a, B b, C c, D d)"
-    assert query[2].startswith("product, 1 min, ")
+    assert query[2].startswith("the sliding product, 1 min, ")
     assert query[3:] == ["shares B, C, D with two, four"]
 
 
@@ -150,6 +150,47 @@ def test_many_queries_stay_readable(number: int) -> None:
     titles = [text.text or "" for text in root.iter(f"{SVG}text")]
     assert any("shared pieces are drawn" in title for title in titles)
     assert any("queries are not drawn" in title for title in titles) == (number > MAX_QUERIES_DRAWN)
+
+
+def test_a_query_whose_pieces_are_not_drawn_is_not_said_to_share_nothing() -> None:
+    """That a piece is one of the many that are not drawn does not make it unshared."""
+    plan = plan_of(sequences(100))
+    root = picture(plan)
+    sharing = {
+        name
+        for operator in plan.operators
+        if operator.kind == "segment" and len(operator.detail["queries"]) > 1
+        for name in operator.detail["queries"]
+    }
+    drawn = boxes(root, "query")
+    heights = {text.text: float(text.get("y", "")) for text in root.iter(f"{SVG}text")}
+    assert len(sharing) > 90
+    below = [name for name, box in drawn.items() if top(box) > heights["pieces not drawn"] - 12]
+    assert len(below) > 10
+    lowest = heights.get("nothing is shared", float("inf")) - 12
+    for name in below:
+        said = "not drawn here" in tooltip(drawn[name])
+        assert said == (top(drawn[name]) < lowest) == (name in sharing), name
+
+
+def top(box: ET.Element) -> float:
+    rect = box.find(f"{SVG}rect")
+    assert rect is not None
+    return float(rect.get("y", ""))
+
+
+def test_a_group_says_how_many_windows_it_has_and_its_pieces_which() -> None:
+    document = sequences(60)
+    for i, query in enumerate(document["queries"]):
+        document["queries"][i] = query.replace("WITHIN 1 s", f"WITHIN {1 + i % 3} s")
+    root = picture(plan_of(document))
+    titles = [text.text or "" for text in root.iter(f"{SVG}text")]
+    assert any(
+        title.startswith("60 queries together: the sliding product, 3 windows, ")
+        for title in titles
+    )
+    labels = list(boxes(root, "piece"))
+    assert any(", 2 s ×" in label for label in labels)
 
 
 @pytest.mark.parametrize("number", [12, 100])
@@ -293,5 +334,5 @@ def test_queries_that_run_alone_are_one_block_where_there_are_many() -> None:
     workload = load_workload(document)
     root = picture(make_plan(bind(workload), to_document(workload), sharing=False))
     titles = [text.text or "" for text in root.iter(f"{SVG}text")]
-    assert "60 queries, each alone: trees" in titles
+    assert "60 queries, each alone: a tree of joins" in titles
     assert len([r for r in root.iter(f"{SVG}rect") if r.get("class") == "panel"]) == 1

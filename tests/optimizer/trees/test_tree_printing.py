@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from optimizer.bind.binder import load_bound
+from optimizer.ir.query import Window
 from optimizer.statistics import Statistics
 from optimizer.trees import (
     AndJoin,
@@ -27,7 +29,7 @@ from optimizer.trees import (
     print_tree,
     steps_of,
 )
-from optimizer.trees.tree import from_document, to_document
+from optimizer.trees.tree import Narrowed, from_document, to_document
 from workloads.syntax import All, Exactly, Plus
 
 A, B, C, D = map(Leaf, "ABCD")
@@ -54,6 +56,14 @@ def test_a_tree_is_one_line(tree: Tree, text: str) -> None:
 @pytest.mark.parametrize(("tree", "text"), TREES)
 def test_a_tree_survives_json(tree: Tree, text: str) -> None:
     assert from_document(to_document(tree, {"A": "A[x > 1] a"})) == tree
+
+
+@pytest.mark.parametrize(
+    "window", [Window(5), Window(5, is_count=True), Window(6, is_inclusive=True)]
+)
+def test_the_window_of_a_narrowed_tree_survives_json(window: Window) -> None:
+    tree = Narrowed(SeqJoin(A, B), window, (), ())
+    assert from_document(json.loads(json.dumps(to_document(tree)))) == tree
 
 
 def test_a_document_names_operators_and_events() -> None:

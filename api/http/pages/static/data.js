@@ -2,6 +2,7 @@
 
 import { $, call, complain, counted, el, get, number } from "./dom.js";
 import { offerFiles } from "./files.js";
+import { showIndexes } from "./indexes.js";
 import { Table } from "./table.js";
 
 const form = $("#choose");
@@ -9,6 +10,7 @@ const state = $("[data-state]", form);
 const alert = $(".alert", form);
 const path = form.elements.path;
 offerFiles($("#files"));
+showIndexes($("#indexes"), () => path.value.trim());
 
 const ROLES = { time: "the time", type: "the type", key: "the key", number: "summed up" };
 const COLUMNS = [

@@ -1,15 +1,21 @@
-// A workload's text with line numbers, and the parser's findings where they belong.
+// A workload's text with line numbers and colours, the parser's findings where they belong, and
+// what may be written next.
 
+import { colouring, linesOfQueries } from "./colours.js";
 import { $, call, complain, counted, el, fresh, get } from "./dom.js";
 import { setUpPlanning } from "./planning.js";
+import { rememberEvents } from "./remembered_events.js";
+import { suggesting } from "./suggestions.js";
 
 const PAUSE = 350; // milliseconds without a key before the text is checked
 const MOST_MARKS = 300;
+const LINE = 21; // pixels
 
 const form = $("#editor");
 const text = $("textarea", form);
 const gutter = $(".gutter", form);
 const marks = $(".marks", form);
+const colours = $(".colours", form);
 const verdict = $("#verdict");
 const save = $("button[type=submit]", form);
 const list = $("#findings");
@@ -20,11 +26,16 @@ let findings = [];
 let isGood = false;
 let waiting = 0;
 let asked = null;
+let lines = [];
+let inQuery = [];
+let draw = null; // the colours, when their grammar has come
 
 // --- the sheet ---------------------------------------------------------------------------------
 
 function numberLines() {
-  const many = text.value.split("\n").length;
+  lines = text.value.split("\n");
+  inQuery = linesOfQueries(lines);
+  const many = lines.length;
   const wrong = new Set(findings.map((finding) => finding.line));
   const parts = [];
   let run = [];
@@ -46,7 +57,7 @@ function metrics() {
   marks.append(probe);
   const width = probe.getBoundingClientRect().width / 100;
   probe.remove();
-  return { letter: width, line: 21, left: 12, top: 10 };
+  return { letter: width, line: LINE, left: 12, top: 10 };
 }
 
 function mark() {
@@ -75,17 +86,31 @@ function follow() {
   gutter.scrollTop = text.scrollTop;
   const moved = marks.firstElementChild;
   if (moved) moved.style.transform = `translate(${-text.scrollLeft}px, ${-text.scrollTop}px)`;
+  if (draw === null) return;
+  const first = Math.floor(text.scrollTop / LINE);
+  const drawn = draw(colours, lines, inQuery, first, first + Math.ceil(text.clientHeight / LINE));
+  colours.style.transform = `translate(${-text.scrollLeft}px, ${drawn * LINE - text.scrollTop}px)`;
+}
+
+/** Where a character is on the sheet, in pixels. */
+function placeOnSheet(offset) {
+  const { letter, line, left, top } = metrics();
+  const before = text.value.slice(0, offset).split("\n");
+  return {
+    x: text.offsetLeft + left + before.at(-1).length * letter - text.scrollLeft,
+    y: top + (before.length - 1) * line - text.scrollTop,
+    line,
+  };
 }
 
 function goTo(finding) {
-  const lines = text.value.split("\n");
   const line = finding.line ?? 1;
   const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
   const start = before + (finding.column ?? 1) - 1;
   const end = finding.column === null ? before + (lines[line - 1] ?? "").length : start + finding.width;
   text.focus();
   text.setSelectionRange(start, end);
-  text.scrollTop = Math.max(0, (line - 6) * 21);
+  text.scrollTop = Math.max(0, (line - 6) * LINE);
   text.scrollLeft = 0;
   follow();
 }
@@ -131,7 +156,8 @@ async function check() {
     complain(problem, null);
     if (isGood) {
       const what = `${counted(content.queries, "query", "queries")} over ${counted(content.types, "event type")}`;
-      say(given === saved ? `${what}, saved` : `${what}, no errors`, "good");
+      const other = content.latest && !form.dataset.id ? `. A workload ${content.name} is there: this will be its version ${content.latest + 1}` : "";
+      say(given === saved ? `${what}, saved` : `${what}, no errors${other}`, "good");
     } else {
       say(`${counted(findings.length, "error")} to correct`, "wrong");
     }
@@ -152,6 +178,11 @@ function changed() {
   waiting = setTimeout(check, PAUSE);
 }
 
+suggesting(text, $("#suggestions"), {
+  caret: placeOnSheet,
+  events: () => form.dataset.sample || $("#planning")?.elements.sample.value.trim(),
+  status: $("#suggested"),
+});
 text.addEventListener("input", changed);
 text.addEventListener("scroll", follow);
 text.addEventListener("keydown", (event) => {
@@ -168,6 +199,25 @@ text.addEventListener("keydown", (event) => {
   }
 });
 addEventListener("resize", mark);
+
+$("#layout").addEventListener("click", async () => {
+  const given = text.value;
+  try {
+    const sent = { body: given, headers: { "content-type": "application/yaml" } };
+    const { content } = await call("POST", "/pages/layout", sent);
+    if (given !== text.value) return;
+    const { scrollTop } = text;
+    text.focus();
+    for (const { start, end, text: better } of content.changes.reverse()) {
+      text.setSelectionRange(start, end);
+      document.execCommand("insertText", false, better); // so that it can be undone
+    }
+    text.scrollTop = scrollTop;
+    if (content.changes.length === 0) say("Laid out already", isGood ? "good" : "");
+  } catch (error) {
+    complain(problem, error);
+  }
+});
 
 // --- a file, saving, leaving -------------------------------------------------------------------
 
@@ -190,6 +240,7 @@ form.addEventListener("submit", async (event) => {
       headers: { "content-type": "application/yaml", ...(id ? {} : { "idempotency-key": fresh() }) },
     });
     leaving = true;
+    rememberEvents(content.id, form.dataset.sample);
     location.href = `/workloads/${content.id}`;
   } catch (error) {
     complain(problem, error);
@@ -215,6 +266,11 @@ async function startFrom(events) {
 }
 
 numberLines();
+get("/pages/colours").then((grammar) => {
+  draw = colouring(grammar);
+  $(".sheet", form).classList.add("coloured");
+  follow();
+}, () => {}); // the text is there without
 if (form.dataset.sample && saved === null) await startFrom(form.dataset.sample);
 check();
 setUpPlanning(() => text.value === saved);

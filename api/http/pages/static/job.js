@@ -1,6 +1,7 @@
 // A job's page: what it is at, how fast, and what it found.
 
 import { $, bytes, call, complain, counted, el, get, number, seconds, some } from "./dom.js";
+import { Alerts } from "./alerts.js";
 import { Chart } from "./chart.js";
 import { Operators } from "./operators.js";
 import { Results } from "./results.js";
@@ -15,6 +16,8 @@ const STAGES = {
   finish: "reporting open windows",
 };
 const DULL = ["waiting", "starting", "over"]; // stages that a status says as well
+const ENGINES = { spark: "Spark", local: "local" };
+const DEVICES = { cpu: "CPU", opencl: "OpenCL" }; // none where the plan says it
 const PARTS = { read: "Reading", start: "Starting", run: "Running", write: "Writing" };
 const WAYS_OUT = [
   [/no file|cannot find|No such file/i, "Check the source: its path is as the service sees it, on its own machine."],
@@ -29,6 +32,7 @@ const charts = $("#charts");
 askWhy($("#why-box"), id);
 const operators = new Operators($("#operators-box"), id);
 const running = new Running($("#running"));
+const alerts = new Alerts($("#alerts-box"), id);
 const made = {};
 const samples = []; // of progress: seconds since the page began to look, and the part that is done
 const measures = [];
@@ -97,7 +101,7 @@ function showPart(over) {
 const allRows = ({ rows }) => Object.values(rows ?? {}).reduce((a, b) => a + b, 0);
 
 function showNumbers() {
-  const facts = [["Engine", `${job.engine}, ${job.device}`]];
+  const facts = [["Engine", [ENGINES[job.engine] ?? job.engine, DEVICES[job.device]].filter(Boolean).join(", ")]];
   if (job.started) {
     const end = job.finished ? new Date(job.finished) : new Date();
     facts.push(["Time", seconds(Math.max(0, (end - new Date(job.started)) / 1000))]);
@@ -110,6 +114,7 @@ function showNumbers() {
   const rows = job.rows ? allRows(job) : last.rows;
   if (rows !== undefined) facts.push(["Rows", number(rows)]);
   if (last.state) facts.push(["State", bytes(last.state)]);
+  if (job.stream?.batches > 1) facts.push(["Time of a batch", `half within ${seconds(job.stream.batch_p50)}, 99 % within ${seconds(job.stream.batch_p99)}`]);
   if (job.stream?.waiting) facts.push(["Waiting for earlier events", counted(job.stream.waiting, "event")]);
   if (job.stream?.late) facts.push(["Too late, kept aside", counted(job.stream.late, "event")]);
   if (job.skipped) facts.push(["Skipped, not readable", counted(job.skipped, "row")]);
@@ -185,7 +190,16 @@ function addStep({ time, status, stage, reason }) {
 
 // --- what is heard -----------------------------------------------------------------------------
 
-async function measure() {
+let measuring = null; // what is asked for, which comes once
+
+function measure() {
+  measuring ??= readMeasures().finally(() => {
+    measuring = null;
+  });
+  return measuring;
+}
+
+async function readMeasures() {
   const found = await get(`/pages/jobs/${id}/measures?after=${from}`);
   from = found.next;
   for (const each of found.measures) {
@@ -221,6 +235,7 @@ async function showResults() {
     results = new Results(job);
     await results.begin();
   }
+  if (results) await alerts.refresh();
 }
 
 function follow() {

@@ -2,6 +2,7 @@
 
 import { $, call, complain, fresh } from "./dom.js";
 import { offerFiles } from "./files.js";
+import { rememberEvents, rememberedEvents } from "./remembered_events.js";
 
 const form = $("#launch");
 if (form) {
@@ -19,7 +20,7 @@ if (form) {
     const ofLocal = ["slice", "threads", "partial_limit", "on_limit"];
     for (const name of ofLocal) fields[name].disabled = onSpark;
     fields.disorder.disabled = onSpark && fields.mode.value !== "stream";
-    for (const name of ["match", "access"]) fields[name].disabled = fields.mode.value === "stream";
+    for (const name of ["match", "access", "tables"]) fields[name].disabled = fields.mode.value === "stream";
     if (!fields.partial_limit.value) fields.on_limit.disabled = true;
     fields.row_limit.placeholder = fields.mode.value === "stream" ? "no limit" : usual;
   };
@@ -28,6 +29,18 @@ if (form) {
   fields.once.addEventListener("change", follow);
   fields.partial_limit.addEventListener("input", follow);
   follow();
+
+  const workload = () => fields.plan.selectedOptions[0]?.dataset.workload;
+  const offer = () => {
+    if (!fields.source.value || fields.source.value === offered) fields.source.value = offered = rememberedEvents(workload());
+  };
+  let offered = "";
+  fields.plan.addEventListener("change", offer);
+  offer();
+  form.addEventListener("invalid", (event) => {
+    const fold = event.target.closest("details");
+    if (fold) fold.open = true; // what is wrong has to be seen
+  }, true);
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -47,6 +60,7 @@ if (form) {
     if (body.mode === "stream") body.stream = stream(fields);
     try {
       const { content } = await call("POST", "/v1/jobs", { body, headers: { "idempotency-key": fresh() } });
+      rememberEvents(workload(), fields.source.value.trim());
       location.href = `/jobs/${content.id}`;
     } catch (error) {
       complain($(".alert", form), error);
@@ -70,6 +84,7 @@ function options(fields) {
     if (field.disabled || !field.value.trim()) continue;
     given[name] = field.type === "number" ? Number(field.value) : field.value.trim();
   }
+  if (fields.tables.checked && !fields.tables.disabled) given.tables = true;
   return given;
 }
 

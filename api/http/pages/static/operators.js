@@ -78,7 +78,7 @@ export class Operators {
 }
 
 /** CPU of all operators and what was predicted of it, and what no operator claims. */
-function showSums(list, { operators, cpu_seconds, predicted_seconds, unclaimed_seconds }) {
+function showSums(list, { operators, cpu_seconds, predicted_seconds, unclaimed_seconds, access_text }) {
   const claimed = operators.reduce((sum, each) => sum + (each.cpu_seconds ?? 0), 0);
   const share = cpu_seconds ? `, ${Math.round((100 * (unclaimed_seconds ?? 0)) / cpu_seconds)} %` : "";
   const over = (unclaimed_seconds ?? null) !== null;
@@ -88,7 +88,8 @@ function showSums(list, { operators, cpu_seconds, predicted_seconds, unclaimed_s
     ["Ratio", times(ratio(claimed, predicted_seconds))],
     [term("claimed", "Claimed by no operator"), over ? `${time(unclaimed_seconds)}${share}` : "known at the end"],
   ];
-  list.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  if (access_text) facts.push([term("access", "Access"), access_text]);
+  list.replaceChildren(...facts.map(([name, value]) => el("div", { class: value.length > 40 ? "long" : null }, el("dt", {}, name), el("dd", {}, value))));
 }
 
 /** What data or devices did not allow as planned. */

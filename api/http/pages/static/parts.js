@@ -35,13 +35,16 @@ export function showGroups(box, plan, known) {
       el("summary", {},
         el("span", { class: "names" }, some(group.queries, 6)),
         el("span", { class: "quiet" }, [counted(group.queries.length, "query", "queries"), saving(group.cost)].filter(Boolean).join(", ")),
-        el("span", { class: "tag" }, ENGINES[group.engine] ?? group.engine),
+        el("span", { class: "tag" }, engineName(group.engine, known)),
         el("span", { class: "tag" }, DEVICES[group.device] ?? group.device ?? "CPU")),
-      el("div", { class: "body" }, el("p", {}, "By ", term(group.engine, ENGINES[group.engine] ?? group.engine), ": ", explained(unquoted(group.why), known)), segments(group), trees(group))));
+      el("div", { class: "body" }, el("p", {}, "By ", term(group.engine, engineName(group.engine, known)), ": ", explained(unquoted(group.why), known)), segments(group), trees(group))));
 }
 
 const ENGINES = { "deferred-trees": "trees chosen on the events", stepwise: "one component after the other", compact: "matches in order" };
 const DEVICES = { cpu: "CPU", opencl: "OpenCL" };
+
+/** What people call an engine, as the glossary does. */
+const engineName = (engine, known) => ENGINES[engine] ?? known.find(({ id }) => id === engine)?.name ?? engine;
 
 /** What running together saves, where a group says so. */
 function saving(costs) {
@@ -76,7 +79,8 @@ const WAYS = {
 
 /** The trees of a group's queries, each with how events come to its joins. */
 function trees(group) {
-  const found = group.trees ?? (group.tree && Object.keys(group.tree).length ? { [group.queries[0]]: group.tree } : {});
+  const tree = group.tree ?? {};
+  const found = group.queries.length === 1 && Object.keys(tree).length ? { [group.queries[0]]: tree } : tree;
   const all = Object.entries(found);
   if (!all.length) return null;
   const lines = all.slice(0, LISTED).map(([query, tree]) =>

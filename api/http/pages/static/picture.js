@@ -14,7 +14,8 @@ function isGrey(colour) {
 }
 
 const words = (text) => (text ? text.split(" ") : []);
-const queriesOf = (node) => words(node.dataset.query).map(decodeURIComponent);
+/** The queries that a part of a picture belongs to. */
+export const queriesOf = (node) => words(node.dataset.query).map(decodeURIComponent);
 const piecesOf = (node) => words(node.dataset.piece);
 
 /** A picture in a box; `picked` hears which query is chosen, or null. */
@@ -90,8 +91,9 @@ export class Picture {
     for (const group of [...this.groups].sort((a, b) => shared(b) - shared(a))) {
       group.panelHeight = Number(group.panel.getAttribute("height"));
       this.addNode(group.title, group.title.textContent, "button");
+      // What shares the most is open whatever its size.
+      group.isFolded = left < UNFOLDED && left < group.height;
       left -= group.height;
-      group.isFolded = left < 0;
     }
     this.arrange();
   }
@@ -103,7 +105,7 @@ export class Picture {
       node.setAttribute("transform", `translate(0 ${-up})`);
       node.classList.toggle("folded", isFolded);
       title.setAttribute("aria-expanded", String(!isFolded));
-      title.firstElementChild.textContent = `${isFolded ? "▸" : "▾"} ${title.getAttribute("aria-label")}`;
+      writeTitle(title, isFolded);
       panel.setAttribute("height", panelHeight - (isFolded ? less : 0));
       if (isFolded) up += less;
     }
@@ -116,6 +118,12 @@ export class Picture {
     const group = this.groups.find((each) => each.title === title);
     group.isFolded = !group.isFolded;
     this.arrange();
+  }
+
+  /** Say something more in the line of a group. */
+  note(title, words) {
+    title.note = words;
+    writeTitle(title, this.groups.find((each) => each.title === title).isFolded);
   }
 
   foldAll(isFolded) {
@@ -314,3 +322,13 @@ export class Picture {
 
 /** How many queries of a group share something. */
 const shared = ({ node }) => node.querySelectorAll(".query[data-piece]").length;
+
+/** The line of a group; what was noted comes before the marks of its pieces, which make way. */
+function writeTitle(title, isFolded) {
+  const words = title.firstElementChild;
+  words.textContent = `${isFolded ? "▸" : "▾"} ${title.getAttribute("aria-label")}${title.note ?? ""}`;
+  if (!title.note) return;
+  const marks = [...title.querySelectorAll(".mark")];
+  const left = Number(words.getAttribute("x")) + words.getComputedTextLength() + 12;
+  marks.forEach((mark, i) => mark.setAttribute("x", left + i * 11));
+}

@@ -2,6 +2,7 @@
 
 import { $, call, complain, fresh, get, seconds } from "./dom.js";
 import { offerFiles } from "./files.js";
+import { rememberEvents, rememberedEvents } from "./remembered_events.js";
 
 const LOOK = 250; // milliseconds between looks at a task
 
@@ -14,11 +15,18 @@ export function setUpPlanning(isSaved) {
   const alert = $(".alert", form);
   offerFiles($("#files"));
 
-  fields.statistics.addEventListener("change", () => {
+  const follow = () => {
     for (const label of form.querySelectorAll("[data-for]")) {
       label.hidden = label.dataset.for !== fields.statistics.value;
     }
-  });
+  };
+  const known = rememberedEvents(form.dataset.id);
+  if (known && !fields.sample.value) {
+    fields.sample.value = known;
+    fields.statistics.value = "sample";
+  }
+  fields.statistics.addEventListener("change", follow);
+  follow();
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -27,6 +35,7 @@ export function setUpPlanning(isSaved) {
     complain(alert, null);
     try {
       if (!isSaved()) throw new Error("Save the text first: only saved text is planned.");
+      if (fields.statistics.value === "sample") rememberEvents(form.dataset.id, fields.sample.value.trim());
       stage.textContent = "Planning …";
       const { status, content, headers } = await call("POST", `/v1/workloads/${form.dataset.id}/plans`, {
         body: wanted(form),

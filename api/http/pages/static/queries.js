@@ -41,7 +41,7 @@ export function showQueries(box, rows, unit, { choose, light, whatIf }) {
         },
       }),
     },
-    { title: "Engine", value: (row) => row.engine, cell: (row) => row.engine },
+    { title: "Engine", css: "engine", value: (row) => row.engine, cell: (row) => row.engine },
     {
       title: "Cost", css: "n", numeric: true, value: part,
       cell: (row) => el("span", { title: now ? `${cost(row.cost.part, unit)} as planned` : `${cost(row.cost.own, unit)} of it for this query alone` },
@@ -50,7 +50,7 @@ export function showQueries(box, rows, unit, { choose, light, whatIf }) {
     { title: "Of the plan", css: "n", numeric: true, value: part, cell: (row) => percent(part(row)) },
     {
       title: "Paid by others", css: "n", numeric: true, value: (row) => row.cost.spared,
-      cell: (row) => cost(row.cost.spared, unit),
+      cell: (row) => (now ? "–" : cost(row.cost.spared, unit)), // of a changed plan it is not known
     },
     {
       title: "Shares pieces with", css: "with", numeric: true, value: (row) => partners(row).length,
@@ -58,7 +58,7 @@ export function showQueries(box, rows, unit, { choose, light, whatIf }) {
     },
     {
       title: "Rows an hour", css: "n", numeric: true, value: (row) => row.rows ?? -1,
-      cell: (row) => (row.rows === null ? "–" : number(Math.round(row.rows * 3600))),
+      cell: (row) => (row.rows === null || !whatIf.runs(row.name) || whatIf.windows.has(row.name) ? "–" : number(Math.round(row.rows * 3600))),
     },
   ];
   const table = new Table(box, columns, {

@@ -1,7 +1,7 @@
 // A job's plan as a picture, with what has been counted so far on it, and the rows of each query.
 
-import { $, get, number, svg } from "./dom.js";
-import { Picture } from "./picture.js";
+import { $, counted, get, number, svg } from "./dom.js";
+import { Picture, queriesOf } from "./picture.js";
 import { Table } from "./table.js";
 
 const SPAN = 10_000; // milliseconds over which rows a second are taken
@@ -42,7 +42,7 @@ export class Running {
     this.sample(isOver ? null : outputs);
     this.rows = names.filter((name) => outputs.has(name)).map((name) => ({ name, ...outputs.get(name), rate: this.rate(name) }));
     this.table.show(this.rows, this.table.page);
-    this.mark(outputs, counts(found, "symbol", (about) => about));
+    this.mark(outputs, counts(found, "symbol", (about) => about), isOver ? "" : " so far");
   }
 
   /** The plan's picture, again where the job has gone over to another plan; gives the queries. */
@@ -69,8 +69,8 @@ export class Running {
     return first.has(name) ? (1000 * (last.get(name).rows - first.get(name).rows)) / (to - from) : null;
   }
 
-  /** Numbers beside the boxes, and more of them in their tooltips; many queries have these alone. */
-  mark(outputs, symbols) {
+  /** Numbers beside the boxes, and more of them in their tooltips; of many queries, by group. */
+  mark(outputs, symbols, when) {
     const isPlain = !this.picture.groups.length;
     for (const node of this.picture.svg.querySelectorAll("g.query, g.type")) {
       const isQuery = node.classList.contains("query");
@@ -79,15 +79,22 @@ export class Running {
       const found = isQuery ? outputs.get(name) : symbols.get(name) ?? symbols.get(`"${name}"`);
       if (!found) continue;
       const predicted = found.predicted === null ? "" : `, ${whole(found.predicted)} predicted`;
-      node.about = `${node.plain}\n${whole(found.rows)} ${isQuery ? "rows" : "events"} so far${predicted}`;
+      node.about = `${node.plain}\n${whole(found.rows)} ${isQuery ? "rows" : "events"}${when}${predicted}`;
       node.setAttribute("aria-label", node.about);
       if (isPlain) write(node, found, isQuery);
+      else node.classList.toggle("off", isOff(found));
+    }
+    for (const { title } of this.picture.groups) {
+      const rows = queriesOf(title).reduce((sum, name) => sum + (outputs.get(name)?.rows ?? 0), 0);
+      this.picture.note(title, ` · ${counted(rows, "row")}${when}`);
     }
   }
 }
 
+const isOff = ({ rows, predicted }) => Boolean(predicted && (rows > OFF * predicted || rows * OFF < predicted));
+
 /** A number on the lines beside a box. */
-function write(node, { rows, predicted }, isQuery) {
+function write(node, found, isQuery) {
   let text = $("text.live", node);
   if (!text) {
     const box = $("rect", node);
@@ -95,7 +102,6 @@ function write(node, { rows, predicted }, isQuery) {
     text = svg("text", { x: isQuery ? x - 4 : x + width + 4, y: y + 9, "text-anchor": isQuery ? "end" : "start", class: "live" });
     node.append(text);
   }
-  text.textContent = whole(rows);
-  const isOff = predicted && (rows > OFF * predicted || rows * OFF < predicted);
-  text.classList.toggle("off", Boolean(isOff));
+  text.textContent = whole(found.rows);
+  text.classList.toggle("off", isOff(found));
 }

@@ -1,1 +1,0 @@
-"""Workloads in editors: findings, completion, hover and formatting, over the checker."""

@@ -1,0 +1,1 @@
+"""Records in binary form, read into columns."""
