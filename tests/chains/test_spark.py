@@ -11,8 +11,8 @@ from engines.input.event_table import from_table
 from engines.spark.stream.checkpoint import manifest_of
 from optimizer.bind.binder import load_bound
 from tests.differential.test_slices import multiset
+from tests.engines.spark.stream_case import STREAM, Case, pieces, sample
 from tests.engines.spark.test_spark_spread import BY_SHUFFLE, BY_TIME, ran
-from tests.engines.spark.test_spark_stream import STREAM, Case, pieces, sample
 from tests.running import How, run_local
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.engines.spark.test_spark_stream import LATE, sample
+from tests.engines.spark.stream_case import LATE, sample
 from tests.faults.clock import Clock, made_clock
 from tests.faults.stand import stand
 from tests.faults.test_kills import expected, found, planned

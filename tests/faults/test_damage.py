@@ -14,7 +14,7 @@ import pytest
 from api.store.database import StoreError
 from tests.api.jobs.test_stream_jobs import COMMAND, posted_stream, service
 from tests.api.service import finished, is_problem, job_that, posted_plan
-from tests.engines.spark.test_spark_stream import document, sample
+from tests.engines.spark.stream_case import document, sample
 
 
 def damage(file: Path, start: int) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from engines.input.event_table import column_kinds, from_table
 from optimizer.bind.binder import bind
-from tests.engines.spark.test_spark_stream import LATE, certain, document, rows, sample
+from tests.engines.spark.stream_case import LATE, certain, document, rows, sample
 from tests.faults.stand import CLUSTER, Stand, stand
 from tests.running import run_local
 from workloads.loading import load_workload

@@ -22,7 +22,7 @@ from engines.spark.stream.checkpoint import (
     write_manifest,
 )
 from optimizer.bind.binder import bind
-from tests.engines.spark.test_spark_stream import QUERIES, document, sample
+from tests.engines.spark.stream_case import QUERIES, document, sample
 from tests.fuzzing.duration import QUICK_SECONDS, SOAK_SECONDS, fuzz, soak
 from tests.running import How, generation_of
 from workloads.loading import load_workload

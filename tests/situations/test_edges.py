@@ -21,8 +21,8 @@ from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.differential.test_continued import batches_of
 from tests.differential.test_slices import MILLISECOND, batches, multiset
+from tests.engines.spark.stream_case import Case, pieces, sample
 from tests.engines.spark.test_spark_spread import BY_SHUFFLE, BY_TIME, ran
-from tests.engines.spark.test_spark_stream import Case, pieces, sample
 from tests.running import How, run_local
 from tests.situations.random_situations import stream_of, streams
 from workloads.errors import WorkloadError

@@ -16,7 +16,7 @@ from engines.input.event_table import column_kinds, from_table
 from optimizer.bind.binder import bind
 from tests.engines.broker import NoJarsError, broker, jars
 from tests.engines.registry import framed, registry
-from tests.engines.spark.test_spark_stream import QUERIES, document, rows, sample
+from tests.engines.spark.stream_case import QUERIES, document, rows, sample
 from tests.engines.wire.avro_writer import encoded
 from tests.running import run_local
 from workloads.loading import load_workload

@@ -1,15 +1,9 @@
 """The streaming job gives what the local engine gives, for any order of arrival and restarts."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,19 +16,15 @@ import pytest
 from hypothesis import given, settings
 from pyspark.errors import PySparkException
 
-from api.jobs.process import end_session, session
-from engines.input.event_table import column_kinds, from_table
+from engines.input.event_table import from_table
 from engines.limits import EventsError, StateError
 from engines.live.bucket import HOME
 from engines.live.run import LiveRun
 from engines.spark.batch.job import JobError
-from engines.spark.stream.checkpoint import read_manifest
 from engines.spark.stream.job import (
     MAX_TRIES,
     StreamJob,
     StreamOptions,
-    StreamProgress,
-    finish_stream,
     start_stream,
 )
 from engines.spark.stream.kafka import source_options, topic_of
@@ -46,10 +36,19 @@ from engines.spark.stream.source import (
     open_live_source,
     watermark_for,
 )
-from optimizer.bind.binder import bind
 from optimizer.ir.query import BoundWorkload, Query
 from tests.differential.test_live import ANY
-from tests.differential.test_slices import COLUMNS, MILLISECOND
+from tests.differential.test_slices import MILLISECOND
+from tests.engines.spark.stream_case import (
+    LATE,
+    QUERIES,
+    SCHEMA,
+    Case,
+    document,
+    pieces,
+    rows,
+    sample,
+)
 from tests.running import How, run_local
 from tests.strategies import workloads
 from workloads.errors import UnsupportedError
@@ -59,123 +58,8 @@ from workloads.workload import Stream as Events
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STREAM = {"time": "ts", "unit": "ms", "type": "kind", "sequence": "seq", "lateness": "20 ms"}
-QUERIES = [
-    "QUERY keyed PATTERN SEQ(A a, !C c, B b) PARTITION BY user AGG COUNT(*), SUM(b.x) WITHIN 40 ms",
-    "QUERY finer PATTERN SEQ(A a, B b) WHERE [user, item] AGG COUNT(*) WITHIN 90 ms SLIDE 10 ms",
-    "QUERY other PATTERN SEQ(A a, B b) PARTITION BY item RETURN a, b.x WITHIN 30 ms",
-    "QUERY whole PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x RETURN a.x, c.time WITHIN 9 ms",
-    "QUERY ranked PATTERN SEQ(A a, C c) PARTITION BY user AGG COUNT(*) WITHIN 5 EVENTS",
-    "QUERY none PATTERN SEQ(A a, !B b) WHERE [user] RETURN a.x WITHIN 15 ms",
-    "QUERY apart PATTERN SEQ(A a, B b) PARTITION BY user STRATEGY NEXT "
-    "AFTER MATCH SKIP PAST LAST EVENT RETURN a.x, b.x WITHIN 20 ms",
-    "QUERY few PATTERN SEQ(A a, B b) PARTITION BY user RETURN a.x SUPPRESS 25 ms WITHIN 12 ms",
-]
-LATE = 20  # milliseconds
-SCHEMA = pa.schema(COLUMNS | {"seq": pa.int64()})
-
 # A stream takes seconds to start, and more where other work goes on.
 pytestmark = pytest.mark.timeout(600)
-
-
-def sample(rows: int = 240, seed: int = 1) -> pa.Table:
-    """Ties, nulls in keys and values; in an order in which no event is too late."""
-    chance = random.Random(seed)
-    times = [i // 2 - 30 for i in range(rows)]  # some before 1970
-    order = sorted(range(rows), key=lambda i: times[i] + chance.random() * (LATE - 1))
-    return pa.table(
-        {
-            "ts": pa.array([times[i] for i in order], pa.int64()),
-            "seq": pa.array([i // 3 for i in order], pa.int64()),
-            "kind": pa.array([chance.choice("ABC") for _ in order]),
-            "user": pa.array([None if i % 11 == 0 else f"u{i % 4}" for i in order]),
-            "item": pa.array([None if i % 7 == 0 else i % 3 for i in order], pa.int64()),
-            "x": pa.array([None if i % 13 == 0 else i for i in order], pa.int64()),
-        }
-    )
-
-
-def document(queries: list[str] = QUERIES, **stream: Any) -> dict[str, Any]:
-    return {"name": "t", "stream": STREAM | stream, "queries": queries}
-
-
-class Case:
-    """A folder that events come into, and the stream over it."""
-
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.events, self.folder, self.options = folder / "events in", folder, options
-        self.events.mkdir()
-        self.seen: list[StreamProgress] = []
-        self.tables: list[pa.Table] = []
-
-    def arrive(self, *tables: pa.Table, ending: str = "parquet") -> None:
-        """Files, the older first whatever the clock says."""
-        for table in tables:
-            number = len(self.tables)
-            file = self.events / f"{number}.{ending}"
-            if ending == "parquet":
-                pq.write_table(table, file)
-            elif ending == "csv":
-                pyarrow.csv.write_csv(table, file)
-            else:
-                lines = (json.dumps(row) + "\n" for row in table.to_pylist())
-                file.write_text("".join(lines))
-            os.utime(file, (10**9 + number, 10**9 + number))
-            self.tables.append(table)
-
-    def bound(self, queries: list[str], **stream: Any) -> BoundWorkload:
-        workload = load_workload(document(queries, **stream))
-        manifest = read_manifest(str(self.folder / "state"))
-        self.source = open_live_source(
-            str(self.events), workload.stream, known=manifest and manifest.schema
-        )
-        self.workload = bind(workload, column_kinds(self.source.schema))
-        return self.workload
-
-    def run(
-        self, spark: "SparkSession", queries: list[str] = QUERIES, **stream: Any
-    ) -> tuple[str, ...]:
-        """All that is there; gives the queries that started afresh."""
-        self.bound(queries, **stream)
-        return self.start(spark)
-
-    def start(self, spark: "SparkSession") -> tuple[str, ...]:
-        options = {"buckets": 3, "files_per_batch": 1, "once": True} | self.options
-        self.settings = StreamOptions(
-            str(self.folder / "state"), str(self.folder / "out"), **options
-        )
-        program = How().program(self.workload)
-        job = start_stream(spark, program, self.source, self.settings, told=self.seen.append)
-        job.wait()
-        return job.takeover.afresh
-
-    def finish(self, spark: "SparkSession") -> None:
-        program = How().program(self.workload)
-        self.seen.append(finish_stream(spark, program, self.source, self.settings))
-
-    def rows(self, kind: str) -> Counter[Any]:
-        return rows(pyarrow.dataset.dataset(self.folder / "out" / kind).to_table())
-
-    def expected(self, kind: str, until: int | None = None) -> Counter[Any]:
-        """What the local engine gives, as far as it is certain at a time."""
-        table = pa.concat_tables(self.tables)
-        results = run_local(self.workload, from_table(table, self.workload.stream))
-        return rows(certain(getattr(results, kind), until))
-
-
-def certain(table: pa.Table, until: int | None) -> pa.Table:
-    if until is None:
-        return table
-    return table.filter(pa.array([row["time"] <= until for row in table.to_pylist()], pa.bool_()))
-
-
-def rows(table: pa.Table) -> Counter[Any]:
-    return Counter(tuple(row.items()) for row in table.to_pylist())
-
-
-def pieces(table: pa.Table, number: int) -> list[pa.Table]:
-    size = -(-table.num_rows // number)
-    return [table.slice(start, size) for start in range(0, table.num_rows, size)]
 
 
 def test_any_order_and_a_restart_give_the_rows_of_the_stored_stream(
@@ -413,131 +297,6 @@ def test_a_stream_that_was_too_slow_to_begin_begins_again(
             job.wait()
         assert begun == [job._current] * (MAX_TRIES - 1)
         assert lock.closed
-
-
-@pytest.mark.slow
-def test_a_driver_killed_at_any_moment_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    """Driver and JVM get no chance to clean up; another process goes on to the end.
-
-    They have just taken over other queries, too.
-    """
-    case = Case(tmp_path)
-    case.arrive(*pieces(sample(800), 6))
-    case.bound(QUERIES)
-    workload = tmp_path / "workload.json"
-    workload.write_text(json.dumps(document()))
-    out = tmp_path / "out"
-    command = [sys.executable, "-c", "from api.cli.main import main; main()", "run", str(workload)]
-    command += ["--engine", "spark", "--stream", "--device", "cpu", "--buckets", "3"]
-    command += ["--events", str(case.events)]
-    command += ["--checkpoint", str(tmp_path / "state"), "--out", str(out), "--files", "1"]
-
-    def batches() -> int:
-        return len({file.name[:9] for file in out.glob("matches/*.parquet")})
-
-    with (tmp_path / "log").open("wb") as log:
-        job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    try:
-        while batches() < 2 and job.poll() is None:
-            time.sleep(0.05)
-        assert job.poll() is None, (tmp_path / "log").read_text()
-        workload.write_text(json.dumps(document(QUERIES[:5])))
-        given = [*command[:3], "stream", "update", str(tmp_path / "state"), str(workload)]
-        changed = subprocess.run(given, capture_output=True, check=False)
-        assert changed.returncode == 0, changed.stderr.decode()
-        assert changed.stdout.decode().strip().endswith("ranked go on; none, apart, few are gone")
-    finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-    refused = subprocess.run(given, capture_output=True, check=False)
-    assert b"no stream runs with the checkpoint" in refused.stderr
-    case.bound(QUERIES[:5])
-    done = subprocess.run([*command, "--once", "--finish"], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    report = json.loads(done.stderr.splitlines()[-1])
-    assert report["late"] == 0
-    assert 0 < report["batch_seconds"]["p50"] <= report["batch_seconds"]["p99"]
-    (scan,) = (o for o in report["operators"] if o["kind"] == "scan")
-    assert (scan["rows_in"], scan["rows_out"]) == (report["events"], report["events"])
-    assert scan["cpu_seconds"] > 0
-    for kind in ("aggregates", "matches"):
-        gone = ("none", "apart", "few")
-        found = {row: n for row, n in case.rows(kind).items() if dict(row)["query"] not in gone}
-        assert found == case.expected(kind)
-        assert found
-
-
-@pytest.mark.slow
-def test_an_executor_killed_in_the_middle_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    """Two executors in processes of their own, one of which is gone when a batch has begun."""
-    case = Case(tmp_path)
-    table = sample(400)
-    parts = pieces(table, 5)
-    case.arrive(*parts[:2])
-    case.bound(QUERIES)
-    workload, out = tmp_path / "workload.json", tmp_path / "out"
-    workload.write_text(json.dumps(document()))
-    command = [sys.executable, "-c", "from api.cli.main import main; main()", "run", str(workload)]
-    command += ["--engine", "spark", "--master", "local-cluster[2,1,1024]", "--device", "cpu"]
-    command += ["--conf", "spark.driver.memory=1g", "--stream", "--buckets", "3", "--files", "1"]
-    command += ["--events", str(case.events)]
-    command += ["--checkpoint", str(tmp_path / "state"), "--out", str(out)]
-    with (tmp_path / "log").open("wb") as log:
-        job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    try:
-        while not list(out.glob("aggregates/*.parquet")) and job.poll() is None:
-            time.sleep(0.05)
-        assert job.poll() is None, (tmp_path / "log").read_text()
-        case.arrive(*parts[2:])
-        while not list(out.glob("_staging/*")) and job.poll() is None:
-            time.sleep(0.01)
-        first, *others = executors(job.pid)
-        assert others
-        os.kill(first, signal.SIGKILL)
-        last = max(table.column("ts").to_pylist()) + SHIFT - LATE
-        while reached(tmp_path / "state" / "spark") < last and job.poll() is None:
-            time.sleep(0.1)
-        assert job.poll() is None, (tmp_path / "log").read_text()
-        assert first not in executors(job.pid)
-    finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-        end_session(job.pid)
-    upto = max(table.column("ts").to_pylist()) - LATE - 1
-    results = run_local(case.workload, from_table(table, case.workload.stream))
-    for kind in ("aggregates", "matches"):
-        found, due = case.rows(kind), rows(certain(getattr(results, kind), upto))
-        # What is skipped is decided when all that begins with it has come, and what is left out for
-        # a match when its time is over: until then `apart` and `few` may wait.
-        waiting = due - found
-        assert found == due - waiting
-        until = {"apart": ("start", 20), "few": ("time", 25)}
-        for row in map(dict, waiting):
-            column, wait = until[row["query"]]
-            assert row[column] + wait > upto
-        assert found
-
-
-def reached(checkpoint: Path) -> int:
-    """The watermark of the last batch that is done, as Spark wrote it down.
-
-    How many batches that takes is not known: where files come late, one without events is between.
-    """
-    done = max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*")), default=None)
-    if done is None:
-        return 0
-    offsets = (checkpoint / "offsets" / str(done)).read_text().splitlines()
-    return int(json.loads(offsets[1])["batchWatermarkMs"])
-
-
-def executors(leader: int) -> list[int]:
-    """The processes of a session that are executors."""
-    found = []
-    for pid in session(leader):
-        with suppress(OSError):
-            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
-    return found
 
 
 def test_a_folder_without_events_needs_columns(tmp_path: Path) -> None:
