@@ -453,6 +453,8 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_uint64(kind):
         large = (pc.max(column).as_py() or 0) >= 2**63
         column = column.cast(pa.float64() if large else pa.int64(), safe=False)
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.string())  # Arrow's own doubles of decimals are not the nearest
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
         missing = pc.is_nan(column)

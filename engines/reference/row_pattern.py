@@ -362,7 +362,9 @@ def _selected(
             if inner.argument is None:
                 return len(group)
             values = [of(row, inner.argument) for row in group]
-            return aggregate(inner.function, values, inner.distinct, [])
+            second = inner.second
+            others = [] if second is None else [of(row, second) for row in group]
+            return aggregate(inner.function, values, inner.distinct, others)
 
         return value(node, leaf)
 
@@ -385,7 +387,7 @@ def _selected(
                     "match": match,
                 }
             )
-    yield from found[: selection.limit]
+    yield from found[selection.kept]
 
 
 def _name(leaf: ex.Expression) -> str:

@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any
 
+from engines.sql.functions import FUNCTIONS, remainder, written
 from workloads.errors import UnsupportedError
 from workloads.sql import expressions as ex
 
@@ -30,7 +31,7 @@ def value(node: ex.Expression, leaf: Leaf) -> Any:
             return None if truth is None else not truth
         case ex.Unary(_, operand):
             number = value(operand, leaf)
-            return None if number is None else -number
+            return None if number is None else _held(-number)
         case ex.Binary(("AND" | "OR") as operator, left, right):
             return _logical(operator, value(left, leaf), lambda: value(right, leaf))
         case ex.Binary(operator, left, right):
@@ -39,9 +40,10 @@ def value(node: ex.Expression, leaf: Leaf) -> Any:
             return value(operand, leaf) is None
         case ex.InList(operand, items):
             return _in(value(operand, leaf), [value(item, leaf) for item in items])
-        case ex.Like(operand, pattern, nocase):
+        case ex.Like(operand, pattern, nocase, escape):
             text = value(operand, leaf)
-            return None if text is None else bool(_like(pattern, nocase).fullmatch(str(text)))
+            found = _like(pattern, nocase, escape)
+            return None if text is None else bool(found.fullmatch(str(text)))
         case ex.Case(conditions, values, default):
             for condition, chosen in zip(conditions, values, strict=True):
                 if value(condition, leaf):
@@ -49,10 +51,19 @@ def value(node: ex.Expression, leaf: Leaf) -> Any:
             return value(default, leaf)
         case ex.Cast(operand, kind):
             return cast(value(operand, leaf), kind)
+        case ex.Call("TRY", (argument,)):
+            return _tried(argument, leaf)
         case ex.Call(name, arguments):
             return call(name, [value(argument, leaf) for argument in arguments])
         case _:
             return leaf(node)
+
+
+def _tried(node: ex.Expression, leaf: Leaf) -> Any:
+    try:
+        return value(node, leaf)
+    except UnsupportedError:
+        return None
 
 
 def _logical(operator: str, left: Any, right: Callable[[], Any]) -> bool | None:
@@ -74,22 +85,31 @@ def binary(operator: str, left: Any, right: Any) -> Any:
             return _compared(operator, left, right)
         match operator:
             case "+":
-                return left + right
+                return _held(left + right)
             case "-":
-                return left - right
+                return _held(left - right)
             case "*":
-                return left * right
+                return _held(left * right)
             case "/":
                 return _quotient(left, right)
             case "%":
-                return _remainder(left, right)
+                return remainder(left, right)
             case _:
-                return _text(left) + _text(right)
+                return written(left) + written(right)
     except TypeError:
         raise UnsupportedError(
             f"{_kind(left)} {operator} {_kind(right)}: these do not go together; convert one with "
             "CAST"
         ) from None
+
+
+def _held(found: Any) -> Any:
+    """The result of arithmetic; whole numbers have 64 bits."""
+    if isinstance(found, int) and not -(2**63) <= found < 2**63:
+        raise UnsupportedError(
+            f"{found} is beyond the whole numbers of 64 bits; CAST a side to DOUBLE"
+        )
+    return found
 
 
 def _compared(operator: str, left: Any, right: Any) -> bool:
@@ -139,15 +159,6 @@ def _quotient(left: Any, right: Any) -> Any:
     return left / right
 
 
-def _remainder(left: Any, right: Any) -> Any:
-    if right == 0:
-        return None
-    if isinstance(left, int) and isinstance(right, int):
-        rest = abs(left) % abs(right)
-        return -rest if left < 0 else rest
-    return math.fmod(left, right)
-
-
 def _in(asked: Any, items: Sequence[Any]) -> bool | None:
     found: bool | None = False
     for item in items:
@@ -159,8 +170,15 @@ def _in(asked: Any, items: Sequence[Any]) -> bool | None:
 
 
 @lru_cache(1000)
-def _like(pattern: str, nocase: bool) -> re.Pattern[str]:
-    parts = [{"%": ".*", "_": "."}.get(character, re.escape(character)) for character in pattern]
+def _like(pattern: str, nocase: bool, escape: str) -> re.Pattern[str]:
+    parts, is_escaped = [], False
+    for character in pattern:
+        if character == escape and not is_escaped:
+            is_escaped = True
+            continue
+        meant = None if is_escaped else {"%": ".*", "_": "."}.get(character)
+        parts.append(meant or re.escape(character))
+        is_escaped = False
     return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if nocase else 0))
 
 
@@ -178,12 +196,6 @@ def _kind(given: Any) -> str:
     )
 
 
-def _text(given: Any) -> str:
-    if isinstance(given, bool):
-        return "true" if given else "false"
-    return str(given)
-
-
 def cast(given: Any, kind: str) -> Any:
     """A value converted to another kind."""
     if given is None:
@@ -197,7 +209,7 @@ def cast(given: Any, kind: str) -> Any:
             case "float":
                 return float(given)
             case "string":
-                return _text(given)
+                return written(given)
             case "bool":
                 return (
                     given.strip().lower() in ("true", "t", "1")
@@ -216,7 +228,7 @@ def call(name: str, arguments: Sequence[Any]) -> Any:
     """A function of values."""
     try:
         return _called(name, arguments)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, ArithmeticError):
         shown = ", ".join(map(repr, arguments))
         raise UnsupportedError(f"{name}({shown}) has no value; check its arguments") from None
 
@@ -229,55 +241,11 @@ def _called(name: str, given: Sequence[Any]) -> Any:
             return None if binary("=", given[0], given[1]) else given[0]
         case "IF":
             return given[1] if given[0] else (given[2] if len(given) > 2 else None)
+        case "ARRAY":
+            return list(given)
     if any(one is None for one in given):
         return None
-    first = given[0]
-    match name:
-        case "ABS":
-            return abs(first)
-        case "ROUND":
-            return _rounded(*given)
-        case "FLOOR":
-            return first if isinstance(first, int) else float(math.floor(first))
-        case "CEIL" | "CEILING":
-            return first if isinstance(first, int) else float(math.ceil(first))
-        case "SIGN":
-            return (first > 0) - (first < 0)
-        case "SQRT":
-            return math.sqrt(first)
-        case "POWER" | "POW":
-            return float(first) ** given[1]
-        case "MOD":
-            return _remainder(first, given[1])
-        case "GREATEST":
-            return max(given)
-        case "LEAST":
-            return min(given)
-        case "LOWER":
-            return first.lower() if isinstance(first, str) else _no_text()
-        case "UPPER":
-            return first.upper() if isinstance(first, str) else _no_text()
-        case "LENGTH" | "CHAR_LENGTH":
-            return len(first)
-        case "CONCAT":
-            return "".join(map(_text, given))
-        case "TRIM":
-            return first.strip(" ")
-        case _:  # SUBSTRING
-            start = given[1] - 1
-            end = len(first) if len(given) < 3 else start + given[2]
-            return first[max(0, start) : max(0, end)]
-
-
-def _no_text() -> Any:
-    raise TypeError
-
-
-def _rounded(number: Any, digits: int = 0) -> Any:
-    if isinstance(number, int):
-        return number
-    unit = Decimal(1).scaleb(-digits)
-    return float(Decimal(repr(number)).quantize(unit, ROUND_HALF_UP))
+    return FUNCTIONS[name](*given)
 
 
 def aggregate(function: str, values: Sequence[Any], distinct: bool, others: Sequence[Any]) -> Any:
@@ -289,6 +257,8 @@ def aggregate(function: str, values: Sequence[Any], distinct: bool, others: Sequ
         chosen = (max if function == "MAX_BY" else min)(pairs, key=lambda pair: pair[0])
         return chosen[1]
     if function in ("ARRAY_AGG", "LIST"):
+        if not values:
+            return None
         return _distinct(values) if distinct else list(values)
     present = [one for one in values if one is not None]
     if distinct:
@@ -308,9 +278,9 @@ def _of_present(function: str, present: list[Any], others: Sequence[Any]) -> Any
             total = present[0]
             for one in present[1:]:
                 total = total + one
-            return total
+            return _held(total)
         case "AVG":
-            return float(_of_present("SUM", present, others)) / len(present)
+            return _mean(present)
         case "MIN":
             return min(present)
         case "MAX":
@@ -322,9 +292,13 @@ def _of_present(function: str, present: list[Any], others: Sequence[Any]) -> Any
         case "ARBITRARY" | "ANY_VALUE":
             return present[0]
         case "STRING_AGG" | "LISTAGG":
-            return (str(others[0]) if others else ",").join(map(_text, present))
+            return (str(others[0]) if others else ",").join(map(written, present))
         case _:
             return _spread(function, [float(one) for one in present])
+
+
+def _mean(present: list[Any]) -> float:
+    return float(sum(present)) / len(present)
 
 
 def _spread(function: str, numbers: list[float]) -> float | None:

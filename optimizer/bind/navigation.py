@@ -16,7 +16,7 @@ class RowMeaning:
     """Turns what was written into leaves that each say by themselves what they read.
 
     `unions` are the names of variables, `plain` takes the table's name off a column, and `find`
-    gives the column that a name stands for. FINAL is for `measures` only.
+    gives the column that a name stands for; `time` is the stream's. FINAL is for `measures` only.
     """
 
     def __init__(
@@ -24,10 +24,11 @@ class RowMeaning:
         unions: Mapping[str, tuple[str, ...]],
         plain: Callable[[ex.Column], str],
         find: Callable[[str, Span], str],
+        time: str,
         measures: bool,
     ) -> None:
         self._unions, self._plain, self._find = unions, plain, find
-        self._measures = measures
+        self._time, self._measures = time, measures
 
     def meant(self, node: ex.Expression) -> ex.Expression:
         """The meaning of a condition or a measure."""
@@ -53,21 +54,31 @@ class RowMeaning:
             case ex.Call(name) if name in NAVIGATION:
                 return self._navigated(node, pointer, named, around)
             case ex.Call("CLASSIFIER"):
-                _check_plain(node)
+                check_plain(node)
                 variable = self._argument(node)
                 named.append(variable)
                 return ex.Classifier(replace(pointer, variable=variable), node.span)
             case ex.Call("MATCH_NUMBER"):
-                _check_plain(node)
+                check_plain(node)
                 if node.arguments:
                     raise QueryError("MATCH_NUMBER takes nothing", node.span)
                 return ex.MatchNumber(node.span)
+            case ex.Call("MATCH_ROWTIME", arguments):
+                check_plain(node)
+                if around or len(arguments) > 1:
+                    raise QueryError(
+                        "MATCH_ROWTIME takes a column of times, or nothing", node.span, "write it "
+                        "outside of other functions"
+                    )
+                if not arguments:
+                    return ex.RowValue(ex.Pointer(), self._time, node.span)
+                return self._at(arguments[0], ex.Pointer(), named, node.name)
             case ex.Call(name) if name in AGGREGATES:
                 if around:
                     raise QueryError(f"an aggregate inside of {around}", node.span, "turn it round")
                 return self._aggregated(node)
             case ex.Call():
-                _check_function(node)
+                check_function(node)
                 return ex.rebuilt(node, lambda part: self._at(part, pointer, named, around))
             case _:
                 return ex.rebuilt(node, lambda part: self._at(part, pointer, named, around))
@@ -78,7 +89,22 @@ class RowMeaning:
             variable = path[0] if quoted[0] else path[0].upper()
             if variable in self._unions:
                 return variable, self._find(".".join(path[1:]), column.span)
+            self._check_qualifier(column, variable)
         return None, self._find(self._plain(column), column.span)
+
+    def _check_qualifier(self, column: ex.Column, variable: str) -> None:
+        """Refuse `C.x` where C is no variable, and the events have no column `C` or `C.x`."""
+        plain = self._plain(column)
+        if "." not in plain:
+            return
+        try:
+            self._find(plain, column.span)
+        except QueryError:
+            raise QueryError(
+                f"{variable} is no variable of the pattern",
+                column.span,
+                did_you_mean(variable, self._unions) or f"it has {', '.join(self._unions)}",
+            ) from None
 
     def _argument(self, node: ex.Call) -> str | None:
         """The variable that CLASSIFIER is asked about."""
@@ -100,7 +126,7 @@ class RowMeaning:
         self, node: ex.Call, pointer: ex.Pointer, named: list[str | None], around: str
     ) -> ex.Expression:
         name, is_physical = node.name, node.name in ("PREV", "NEXT")
-        _check_plain(replace(node, mode=""))
+        check_plain(replace(node, mode=""))
         if around and (is_physical or around not in ("PREV", "NEXT")):
             raise QueryError(
                 f"{name} inside of {around}",
@@ -170,9 +196,7 @@ class RowMeaning:
             raise QueryError(
                 f"{node.name} of columns of several variables", node.span, "take each by itself"
             )
-        most = 2 if node.name in ("MAX_BY", "MIN_BY", "STRING_AGG", "LISTAGG") else 1
-        if len(arguments) > most:
-            raise QueryError(f"{node.name} takes {most} value{'s'[: most - 1]}", node.span)
+        check_arguments(node)
         return ex.Aggregated(
             node.name,
             arguments[0],
@@ -201,7 +225,7 @@ class RowMeaning:
                 named.append(variable)
                 return ex.Own(column, node.span)
             case ex.Call("CLASSIFIER"):
-                _check_plain(node)
+                check_plain(node)
                 named.append(self._argument(node))
                 return ex.Own(None, node.span)
             case ex.Call("MATCH_NUMBER"):
@@ -209,11 +233,12 @@ class RowMeaning:
             case ex.Call(name) if name in (*NAVIGATION, *AGGREGATES):
                 raise QueryError(f"{name} inside of an aggregate", node.span, "turn it round")
             case ex.Call():
-                _check_function(node)
+                check_function(node)
         return ex.rebuilt(node, lambda part: self._inside(part, named))
 
 
-def _check_function(call: ex.Call) -> None:
+def check_function(call: ex.Call) -> None:
+    """Refuse what is no function of plain values."""
     if call.name not in FUNCTIONS:
         known = (*FUNCTIONS, *AGGREGATES, *NAVIGATION, "CLASSIFIER", "MATCH_NUMBER")
         raise QueryError(
@@ -221,10 +246,18 @@ def _check_function(call: ex.Call) -> None:
             call.span,
             did_you_mean(call.name, known) or "docs/sql.md lists those that are taken",
         )
-    _check_plain(call)
+    check_plain(call)
 
 
-def _check_plain(call: ex.Call) -> None:
+def check_arguments(aggregate: ex.Call) -> None:
+    """Refuse an aggregate with too many values, or too few."""
+    least = 2 if aggregate.name in ("MAX_BY", "MIN_BY") else 1
+    most = 2 if aggregate.name in ("MAX_BY", "MIN_BY", "STRING_AGG", "LISTAGG") else 1
+    if not least <= len(aggregate.arguments) <= most:
+        raise QueryError(f"{aggregate.name} takes {most} value{'s'[: most - 1]}", aggregate.span)
+
+
+def check_plain(call: ex.Call) -> None:
     """Refuse words that go only with aggregates."""
     if call.mode:
         raise QueryError(f"{call.mode} before {call.name}", call.span, "leave it out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.bind.navigation import RowMeaning
+from optimizer.bind.navigation import RowMeaning, check_arguments, check_function
 from optimizer.bind.table_columns import TableColumns
 from optimizer.ir.pattern import Event, Symbol
 from optimizer.ir.query import (
@@ -20,11 +20,13 @@ from optimizer.ir.recognition import OrderColumn, Recognition, Selection
 from workloads import syntax as sx
 from workloads.errors import QueryError, Span, did_you_mean
 from workloads.sql import expressions as ex
-from workloads.sql.functions import AGGREGATES
+from workloads.sql.functions import AGGREGATES, NAVIGATION
 from workloads.sql.query import ANY_ROW
 from workloads.sql.rowpattern import Excluded, variables, walk
 from workloads.sql.statement import Definition, Statement
 from workloads.workload import AttributeKind, Stream
+
+_AS_MEASURE = "make it a measure, and name that"
 
 
 def bound_statement(
@@ -154,7 +156,9 @@ class _Binding:
             raise self._no_variable(name, Definition(name, span=statement.skip.span))
 
     def _meaning(self, measures: bool) -> RowMeaning:
-        return RowMeaning(self._unions, self._plain, self._table.find, measures)
+        return RowMeaning(
+            self._unions, self._plain, self._table.find, self._table.time, measures
+        )
 
     def _note(self, expression: ex.Expression) -> ex.Expression:
         """Remember the columns that an expression reads."""
@@ -213,11 +217,12 @@ class _Binding:
         found = Selection(
             tuple(items),
             statement.distinct,
-            None if statement.where is None else given.meant(statement.where),
-            tuple(ordered(value) for value in statement.group_by),
+            _no_aggregate(given.meant(statement.where), "WHERE") if statement.where else None,
+            tuple(_no_aggregate(ordered(value), "GROUP BY") for value in statement.group_by),
             None if statement.having is None else given.meant(statement.having),
             tuple((ordered(o.value), o.descending, o.nulls_first) for o in statement.order),
             statement.limit,
+            statement.offset,
         )
         self._check_grouped(found)
         return found
@@ -285,13 +290,36 @@ class _GivenColumns:
             case ex.AllColumns():
                 return ex.AllColumns(None, False, node.span)
             case ex.Call(name) if name in AGGREGATES:
-                first = node.arguments[0] if node.arguments else ex.AllColumns()
-                argument = None if isinstance(first, ex.AllColumns) else self.meant(first)
-                if argument is None and name != "COUNT":
-                    raise QueryError(f"{name} needs a value", node.span)
-                return ex.Aggregated(name, argument, None, True, node.distinct, None, node.span)
+                return self._aggregated(node)
+            case ex.Call(name) if name in (*NAVIGATION, "CLASSIFIER", "MATCH_NUMBER"):
+                raise QueryError(f"{name} outside of MATCH_RECOGNIZE", node.span, _AS_MEASURE)
+            case ex.Call():
+                check_function(node)
+                return ex.rebuilt(node, self.meant)
             case _:
                 return ex.rebuilt(node, self.meant)
+
+
+    def _aggregated(self, node: ex.Call) -> ex.Aggregated:
+        first = node.arguments[0] if node.arguments else ex.AllColumns()
+        if node.mode:
+            raise QueryError(f"{node.mode} outside of MATCH_RECOGNIZE", node.span, _AS_MEASURE)
+        if isinstance(first, ex.AllColumns):
+            if node.name != "COUNT":
+                raise QueryError(f"{node.name} needs a value", node.span)
+            return ex.Aggregated("COUNT", None, None, True, node.distinct, None, node.span)
+        argument, *others = map(self.meant, node.arguments)
+        check_arguments(node)
+        second = others[0] if others else None
+        return ex.Aggregated(node.name, argument, None, True, node.distinct, second, node.span)
+
+
+def _no_aggregate(value: ex.Expression, where: str) -> ex.Expression:
+    for node in ex.walk(value):
+        if isinstance(node, ex.Aggregated):
+            hint = "ask it in HAVING, of groups" if where == "WHERE" else None
+            raise QueryError(f"{node.function} in {where}", node.span, hint)
+    return value
 
 
 def _is_settled(value: ex.Expression, groups: tuple[ex.Expression, ...]) -> bool:

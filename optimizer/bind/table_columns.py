@@ -24,6 +24,11 @@ class TableColumns:
         for name in dict.fromkeys([*(columns or ()), *own, *stream.attributes, *further]):
             self._folded.setdefault(name.lower(), []).append(name)
 
+    @property
+    def time(self) -> str:
+        """The column of the stream's times."""
+        return self._stream.time
+
     def find(self, name: str, span: Span) -> str:
         """The column of a name, as the events have it."""
         alike = self._folded.get(name.lower(), [])

@@ -34,6 +34,12 @@ class Selection:
     having: Expression | None = None
     order: tuple[tuple[Expression, bool, bool], ...] = ()  # descending, nulls first
     limit: int | None = None
+    offset: int = 0
+
+    @property
+    def kept(self) -> slice:
+        """Which of its rows are given, by OFFSET and LIMIT."""
+        return slice(self.offset, None if self.limit is None else self.offset + self.limit)
 
     @property
     def is_grouped(self) -> bool:
@@ -45,7 +51,7 @@ class Selection:
     @property
     def is_by_row(self) -> bool:
         """Does each row that it gives come from one row of the clause?"""
-        return not (self.is_grouped or self.distinct or self.limit is not None)
+        return not (self.is_grouped or self.distinct or self.kept != slice(0, None))
 
 
 @dataclass(frozen=True, slots=True)

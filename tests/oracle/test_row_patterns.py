@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from engines.input.event_table import from_table
+from engines.reference.oracle import run_oracle
 from tests.running import run_local
 from tests.sql_workloads import both, bound, column, table
 from workloads.errors import UnsupportedError
@@ -191,12 +192,33 @@ def test_rows_that_are_left_out_count_but_are_not_given() -> None:
         ("COUNT(*) FILTER (WHERE x > 1)", 3),
         ("SUM(A.x) FILTER (WHERE A.x <> 2)", 4),
         ("ARG_MAX(CLASSIFIER(), x)", "B"),
+        ("ARRAY_AGG(N.x)", None),
+        ("ARRAY[FIRST(x), B.x, NULL]", [1, 10, None]),
+        ("CARDINALITY(ARRAY_AGG(x))", 4),
+        ("TRY(CAST(CLASSIFIER() AS BIGINT))", None),
+        ("'a_b' LIKE 'a!_b' ESCAPE '!'", True),
+        ("'axb' LIKE 'a!_b' ESCAPE '!'", False),
+        ("'50%' LIKE '5_$%' ESCAPE '$'", True),
+        ("(LAST(A.x, 5) > 1) IS UNKNOWN", True),
+        ("(B.x > 1) IS NOT UNKNOWN", True),
+        ("REPLACE('banana', 'an', 'A')", "bAAa"),
+        ("LPAD('7', 3, '0') || RPAD('7', 3, 'xy')", "0077xy"),
+        ("SUBSTRING('hello' FROM 2 FOR 3)", "ell"),
+        ("SUBSTR('hello', -3, 2)", "ll"),
+        ("POSITION('l' IN 'hello') + STRPOS('abc', 'z')", 3),
+        ("LEFT('hello', 2) || RIGHT('hello', 2)", "helo"),
+        ("LTRIM(' a ') || RTRIM(' b ')", "a  b"),
+        ("REVERSE('abc') || SPLIT_PART('x,y', ',', 2)", "cbay"),
+        ("STARTS_WITH('abc', 'ab') AND NOT ENDS_WITH('abc', 'b')", True),
+        ("EXP(0) + LN(1) + LOG10(100) + LOG2(8)", 6.0),
+        ("TRUNCATE(-2.7)", -2.0),
+        ("MATCH_ROWTIME()", 3),
     ],
 )
 def test_measures_read_the_rows_that_they_name(measure: str, expected: object) -> None:
     found = both(
         f"SELECT m FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES {measure} AS m "
-        "PATTERN (A+ B) SUBSET U = (A, B) DEFINE A AS x < 4, B AS x >= 4)",
+        "PATTERN (A+ N? B) SUBSET U = (A, B) DEFINE A AS x < 4, N AS false, B AS x >= 4)",
         column("x", [1, 2, 3, 10]),
     )
     assert found == [[expected]]
@@ -301,6 +323,35 @@ def test_the_select_around_filters_groups_orders_and_limits() -> None:
     assert both(f"SELECT COUNT(*), MAX(n) {inner}", LETTERS) == [[3, 2]]
     assert both(f"SELECT DISTINCT n {inner}", LETTERS) == [[1], [2]]
     assert both(f"SELECT n, c {inner} ORDER BY n, c DESC LIMIT 2", LETTERS) == [[1, "a"], [2, "b"]]
+
+
+def test_limit_and_offset_keep_rows_in_the_order_that_is_asked_for() -> None:
+    inner = "FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES price AS p PATTERN (A)) ORDER BY p"
+    for words, expected in [
+        ("LIMIT 2", [3, 4]),
+        ("OFFSET 2 LIMIT 2", [5, 6]),
+        ("LIMIT 2 OFFSET 2", [5, 6]),
+        ("OFFSET 6 ROWS", [8, 9]),
+        ("OFFSET 1 ROW FETCH NEXT 2 ROWS ONLY", [4, 5]),
+        ("FETCH FIRST ROW ONLY", [3]),
+        ("LIMIT ALL OFFSET 7", [9]),
+    ]:
+        assert both(f"SELECT p {inner} {words}", PRICES) == [[one] for one in expected]
+
+
+def test_an_aggregate_around_the_clause_has_its_second_value() -> None:
+    inner = "FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES price AS p, ts AS at PATTERN (A))"
+    assert both(f"SELECT MAX_BY(at, p), MIN_BY(at, p) {inner}", PRICES) == [[0, 6]]
+
+
+@pytest.mark.parametrize("measure", ["A.x + 1", "-(A.x * 2)", "SUM(x)", "SUM(DISTINCT x)"])
+def test_a_whole_number_beyond_64_bits_is_an_error(measure: str) -> None:
+    text = f"SELECT m FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES {measure} AS m PATTERN (A+))"
+    events = column("x", [2**62, 2**63 - 1])
+    for run in (run_local, run_oracle):
+        workload = bound(text)
+        with pytest.raises(UnsupportedError, match="64 bits"):
+            run(workload, from_table(events, workload.stream))
 
 
 def test_a_select_around_another_reads_what_that_gives() -> None:

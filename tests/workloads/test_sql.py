@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optimizer.bind.binder import load_bound
 from tests.sql_workloads import bound
 from workloads.errors import QueryError, WorkloadError
 from workloads.loading import load_workload
@@ -54,6 +55,9 @@ def test_patterns_are_read_and_can_be_printed(written: str, printed: str) -> Non
         (CLAUSE.format("PATTERN (A) DEFINE A AS x IN (SELECT 1)"), "SELECT", "subquery"),
         (CLAUSE.format("WITHIN INTERVAL '5' MOON PATTERN (A)"), "INTERVAL '5' MOON", "no length"),
         (CLAUSE.format("PATTERN (A)") + " JOIN u", "JOIN", "a join"),
+        (CLAUSE.format("PATTERN (A)") + " UNION ALL SELECT 1", "UNION", "UNION of SELECTs"),
+        (CLAUSE.format("PATTERN (A) DEFINE A AS EXISTS (SELECT 1)"), "EXISTS", "subquery"),
+        (CLAUSE.format("PATTERN (A) DEFINE A AS x LIKE 'a' ESCAPE ''"), "x LIKE 'a' ESCAPE ''", "one"),
         (f"SELECT x FROM ({ONE})", "x", "the SELECT inside gives no 'x'"),
         (f"SELECT * FROM ({ONE} LIMIT 1)", f"SELECT * FROM ({ONE} LIMIT 1)", "a SELECT around one"),
         ("SELECT * FROM (SELECT x FROM t) MATCH_RECOGNIZE (PATTERN (A))", INNER, "of subqueries"),
@@ -88,6 +92,33 @@ def test_what_does_not_parse_is_named_with_its_place(text: str, place: str, mess
 def test_what_means_nothing_is_refused(clause: str, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         bound(CLAUSE.format(clause))
+
+
+@pytest.mark.parametrize(
+    ("select", "rest", "message"),
+    [
+        ("NOSUCH(n)", "", "no function NOSUCH"),
+        ("LAST(n)", "", "LAST outside of MATCH_RECOGNIZE"),
+        ("CLASSIFIER()", "", "CLASSIFIER outside of MATCH_RECOGNIZE"),
+        ("FINAL SUM(n)", "", "FINAL outside of MATCH_RECOGNIZE"),
+        ("MAX_BY(n)", "", "MAX_BY takes 2 values"),
+        ("n", "WHERE COUNT(*) > 1", "COUNT in WHERE"),
+        ("1", "GROUP BY COUNT(*)", "COUNT in GROUP BY"),
+    ],
+)
+def test_what_means_nothing_around_the_clause_is_refused(
+    select: str, rest: str, message: str
+) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        bound(ONE.replace("SELECT n", f"SELECT {select}") + f" {rest}")
+
+
+def test_a_column_of_what_is_no_variable_is_named_as_such() -> None:
+    query = {"name": "q", "sql": CLAUSE.format("MEASURES C.x AS c PATTERN (A)")}
+    document = {"name": "sql", "stream": {"time": "ts"}, "queries": [query]}
+    with pytest.raises(WorkloadError, match="C is no variable of the pattern") as error:
+        load_bound(document, {"ts": "int", "x": "int"})
+    assert "it has A" in str(error.value)
 
 
 def test_a_column_that_a_match_does_not_give_is_refused() -> None:

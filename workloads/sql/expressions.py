@@ -94,11 +94,12 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`x LIKE 'a%'`"""
+    """`x LIKE 'a%'`; what stands behind the escape character stands for itself."""
 
     operand: Expression
     pattern: str
     nocase: bool = False
+    escape: str = ""
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

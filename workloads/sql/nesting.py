@@ -21,6 +21,7 @@ class Around:
     having: ex.Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    offset: int = 0
 
 
 def joint_condition(
@@ -40,7 +41,7 @@ def joint_statement(inner: Statement, alias: str | None, around: Around, span: S
         for node in ex.walk(item.value)
     )
     together = inner.distinct or inner.group_by or inner.having is not None
-    if aggregated or together or inner.limit is not None:
+    if aggregated or together or inner.limit is not None or inner.offset:
         raise QueryError(
             "a SELECT around one that aggregates, or has DISTINCT or LIMIT, is not taken",
             span,
@@ -65,6 +66,7 @@ def joint_statement(inner: Statement, alias: str | None, around: Around, span: S
         having=_changed(names, around.having),
         order=tuple(replace(item, value=names.meant(item.value)) for item in around.order),
         limit=around.limit,
+        offset=around.offset,
     )
 
 

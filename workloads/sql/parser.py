@@ -50,6 +50,12 @@ class _StatementParser(ValueParser):
         start = self.token
         found = self._select()
         self.accept(";")
+        if self.token.upper in ("UNION", "EXCEPT", "INTERSECT"):
+            raise QueryError(
+                f"{self.token.upper} of SELECTs is not taken",
+                self.token.span,
+                "make a query of each: a workload runs them together",
+            )
         if self.token.kind != "end":
             raise self.unexpected("the end of the statement")
         if isinstance(found, Source):
@@ -96,6 +102,7 @@ class _StatementParser(ValueParser):
                 having=around.having,
                 order=around.order,
                 limit=around.limit,
+                offset=around.offset,
             )
         if isinstance(origin, Statement):
             return joint_statement(origin, alias, around, self.since(start))
@@ -120,14 +127,28 @@ class _StatementParser(ValueParser):
         group = self.values() if self.accept("GROUP", "BY") else ()
         having = self.value() if self.accept("HAVING") else None
         order = self._order() if self.accept("ORDER", "BY") else ()
-        limit = None
+        offset = self._offset()
+        limit = self._limit()
+        return Around(select, distinct, where, group, having, order, limit, offset or self._offset())
+
+    def _offset(self) -> int:
+        if not self.accept("OFFSET"):
+            return 0
+        found = self._whole("a number of rows")
+        if not self.accept("ROWS"):
+            self.accept("ROW")
+        return found
+
+    def _limit(self) -> int | None:
         if self.accept("LIMIT"):
-            limit = self._whole("a number of rows")
-        elif self.accept("FETCH", "FIRST"):
-            limit = self._whole("a number of rows")
-            if not (self.accept("ROWS", "ONLY") or self.accept("ROW", "ONLY")):
-                raise self.unexpected("ROWS ONLY")
-        return Around(select, distinct, where, group, having, order, limit)
+            return None if self.accept("ALL") else self._whole("a number of rows")
+        if not (self.accept("FETCH", "FIRST") or self.accept("FETCH", "NEXT")):
+            return None
+        is_one = self.is_word("ROW") or self.is_word("ROWS")
+        found = 1 if is_one else self._whole("a number of rows")
+        if not (self.accept("ROWS", "ONLY") or self.accept("ROW", "ONLY")):
+            raise self.unexpected("ROWS ONLY")
+        return found
 
     def _items(self) -> tuple[Named, ...]:
         found = [self._item()]
@@ -212,11 +233,11 @@ class _StatementParser(ValueParser):
         rows: list[tuple[ex.Literal, ...]] = []
         while True:
             start = self.token
+            self.accept("ROW")
             if self.accept("("):
                 values = self.values()
                 self.expect(")")
             else:
-                self.accept("ROW")
                 values = (self.value(),)
             rows.append(self._literals(values, start.span))
             if not self.accept(","):

@@ -87,4 +87,5 @@ class Statement:
     having: Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    offset: int = 0
     pattern_span: Span = field(default=NOWHERE, compare=False, repr=False)

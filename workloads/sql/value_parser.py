@@ -159,6 +159,8 @@ class ValueParser:
         found: ex.Expression
         if self.accept("NULL"):
             found = ex.IsNull(operand, self.since(start))
+        elif self.accept("UNKNOWN"):
+            found = ex.IsNull(operand, self.since(start))
         elif self.is_word("TRUE") or self.is_word("FALSE"):
             wanted = self.token.upper == "TRUE"
             self.at += 1
@@ -174,7 +176,7 @@ class ValueParser:
             equal = ex.Binary("AND", none, ex.Binary("=", operand, other, span), span)
             found = ex.Unary("NOT", ex.Binary("OR", both, equal, span), span)
         else:
-            raise self.unexpected("NULL, NOT NULL, TRUE, FALSE or DISTINCT FROM")
+            raise self.unexpected("NULL, NOT NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
         return ex.Unary("NOT", found, self.since(start)) if negated else found
 
     def _tested(self, operand: ex.Expression, start: Token) -> ex.Expression:
@@ -194,11 +196,19 @@ class ValueParser:
             span = self.since(start)
             above = ex.Binary(">=", operand, low, span)
             return ex.Binary("AND", above, ex.Binary("<=", operand, high, span), span)
-        pattern = self.token
-        if pattern.kind != "string":
+        pattern, escape = self._string(), ""
+        if self.accept("ESCAPE"):
+            escape = self._string()
+            if len(escape) != 1:
+                raise QueryError("ESCAPE takes one character", self.since(start))
+        return ex.Like(operand, pattern, word == "ILIKE", escape, self.since(start))
+
+    def _string(self) -> str:
+        token = self.token
+        if token.kind != "string":
             raise self.unexpected("a text in single quotes")
         self.at += 1
-        return ex.Like(operand, pattern.text, word == "ILIKE", self.since(start))
+        return token.text
 
     def values(self) -> tuple[ex.Expression, ...]:
         """Values between commas."""
@@ -268,6 +278,8 @@ class ValueParser:
             return ex.Literal({"TRUE": True, "FALSE": False, "NULL": None}[word], token.span)
         if word == "CASE":
             return self._case()
+        if word == "EXISTS" and after.text == "(":
+            raise QueryError("a subquery is not taken here", token.span)
         if word == "CAST" and after.text == "(":
             self.at += 2
             operand = self.value()
@@ -275,6 +287,8 @@ class ValueParser:
             found = ex.Cast(operand, self._type())
             self.expect(")")
             return ex.Cast(found.operand, found.type, self.since(token))
+        if word == "ARRAY" and after.text == "[":
+            return self._array()
         if word == "INTERVAL" and after.kind in ("string", "number"):
             return self.interval()
         if word in ("TIMESTAMP", "DATE") and after.kind == "string":
@@ -287,6 +301,13 @@ class ValueParser:
         if self.token.is_name and self.ahead(1).kind == "mark" and self.ahead(1).text == "(":
             return self._call(mode, token)
         return self._column()
+
+    def _array(self) -> ex.Expression:
+        start = self.expect("ARRAY")
+        self.expect("[")
+        items = () if self.is_mark("]") else self.values()
+        self.expect("]")
+        return ex.Call("ARRAY", items, span=self.since(start))
 
     def _case(self) -> ex.Expression:
         start = self.expect("CASE")
@@ -357,9 +378,7 @@ class ValueParser:
         name = self.name("the name of a function")
         self.expect("(")
         distinct = self.accept("DISTINCT")
-        arguments: tuple[ex.Expression, ...] = ()
-        if not self.is_mark(")"):
-            arguments = self.values()
+        arguments = () if self.is_mark(")") else self._arguments(name.text.upper())
         if self.is_word("ORDER"):
             raise QueryError("ORDER BY inside of an aggregate is not taken", self.token.span)
         self.expect(")")
@@ -370,6 +389,19 @@ class ValueParser:
         if self.is_word("OVER"):
             raise QueryError("OVER is not taken", self.token.span)
         return ex.Call(called, arguments, distinct, mode, filtered, self.since(start))
+
+    def _arguments(self, called: str) -> tuple[ex.Expression, ...]:
+        """Values between commas, or with the words that some functions have in their place."""
+        if called == "POSITION":
+            part = self._concatenation()
+            self.expect("IN")
+            return self._concatenation(), part
+        found = self.values()
+        if called in ("SUBSTRING", "SUBSTR"):
+            for word in ("FROM", "FOR"):
+                if self.accept(word):
+                    found = (*found, self.value())
+        return found
 
     def _filtered(
         self, called: str, arguments: tuple[ex.Expression, ...]

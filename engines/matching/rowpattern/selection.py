@@ -72,7 +72,9 @@ def _put_together(
             if argument is None:
                 return len(group)
             values = [of([row], argument) for row in group]
-            return aggregate(inner.function, values, inner.distinct, [])
+            second = inner.second
+            others = [] if second is None else [of([row], second) for row in group]
+            return aggregate(inner.function, values, inner.distinct, others)
 
         return value(node, leaf)
 
@@ -102,7 +104,7 @@ def _put_together(
             seen.setdefault(repr(values), number)
         places = list(seen.values())
         groups, rows = [groups[p] for p in places], [rows[p] for p in places]
-    groups, rows = groups[: selection.limit], rows[: selection.limit]
+    groups, rows = groups[selection.kept], rows[selection.kept]
     columns = {
         name: plain_array([row[place] for row in rows]) for place, (name, _) in enumerate(items)
     }

@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,16 @@ def test_what_is_not_a_number_is_null_and_reals_are_doubles() -> None:
     assert events.column("x").to_pylist() == [None, 1.5]
     assert events.column("d").type == events.column("u").type == pa.float64()
     assert events.column("kind").type == pa.string()
+
+
+def test_decimals_are_the_doubles_that_are_written_alike() -> None:
+    texts = ["2.30", "1.10", "0.07", "9007199254740993.00", None]
+    exact = [None if text is None else Decimal(text) for text in texts]
+    table = pa.table(
+        {"ts": range(5), "kind": ["A"] * 5, "d": pa.array(exact, pa.decimal128(20, 2))}
+    )
+    found = from_table(table, STREAM).column("d").to_pylist()
+    assert found == [2.3, 1.1, 0.07, 9007199254740992.0, None]
 
 
 def test_kinds_of_columns() -> None:
