@@ -25,9 +25,9 @@ def plan_on_events(
     model: Model = "measured",
     settings: RunSettings | None = None,
 ) -> Plan:
-    """The plan of a workload, by its own statistics or else by a sample of the events.
+    """The plan of a workload by what it states of its stream, and else by a sample of the events.
 
-    Without either, what nobody knows is assumed, and the plan says so. With `settings` the events
+    What nobody knows is assumed, and the plan says so. With `settings` the events
     are read as a run with these does, so that what is wrong with them is an error, and the plan
     notes what queries ask for and the sample does not have; without, the run itself says all that.
     """
@@ -36,7 +36,7 @@ def plan_on_events(
     from sharing.planner import make_plan
     from workloads.workload import to_document
 
-    sample, is_known = None, bool(workload.statistics.rates)
+    sample = None
     if events is not None and settings is not None:
         from engines.statistics.measure import sample_files
 
@@ -44,7 +44,7 @@ def plan_on_events(
         sample = sample_files(
             workload, events, on_error=settings.on_error, disorder=settings.late()
         )
-    elif events is not None and not is_known:
+    elif events is not None:
         sample = sample_events(workload, events)
     bound = bind(workload) if sample is None else sample.workload
     plan = make_plan(
@@ -52,7 +52,7 @@ def plan_on_events(
         to_document(workload),
         solver,
         model,
-        None if sample is None or is_known else sample.statistics,
+        None if sample is None else sample.statistics,
         sharing=sharing,
         unit_costs=known(),
         device=device,
@@ -80,14 +80,11 @@ def plan_on_frame(
     """
     from engines.calibration.machine_costs import known
     from engines.spark.frames.plans import bind_to_frame, statistics_of
-    from optimizer.statistics import given
     from sharing.planner import make_plan
     from workloads.workload import to_document
 
     bound, seen = bind_to_frame(workload, frame)
-    statistics = None
-    if seen is not None and not given(bound.statistics, bound.queries).rates:
-        statistics = statistics_of(bound, seen)
+    statistics = None if seen is None else statistics_of(bound, seen)
     plan = make_plan(
         bound,
         to_document(workload),
@@ -108,7 +105,7 @@ def sample_events(workload: Workload, events: EventPath) -> EventSample | None:
     from workloads.errors import WorkloadError
 
     try:
-        return sample_files(workload, events)
+        return sample_files(workload, events, with_notes=False)
     except (EventsError, WorkloadError):
         # A table of Spark's, nothing yet, or something wrong that the run itself says.
         return None

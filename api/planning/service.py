@@ -113,7 +113,7 @@ def plan_bound(
         report_stage("measuring the sample")
         settings, path = wanted.settings(), wanted.sample.path
         workload = load_workload(document)
-        sample = sample_files(workload, path, None, settings.on_error, settings.late())
+        sample = sample_files(workload, path, on_error=settings.on_error, disorder=settings.late())
         bound, statistics, notes = sample.workload, sample.statistics, sample.notes
         access = access_document(path, bound, settings.access, wanted.solver)
     if wanted.statistics is not None:

@@ -26,7 +26,14 @@ from optimizer.ir.pattern import events as components
 from optimizer.ir.query import BoundWorkload, Query
 from optimizer.rewrite.normalize import normalize_workload
 from optimizer.statistics import KeyStatistics, Sample, Statistics, given
-from optimizer.statistics.statistics import joint_text, key_text, local_text, symbols_of
+from optimizer.statistics.statistics import (
+    is_complete,
+    joint_text,
+    key_text,
+    local_text,
+    symbols_of,
+    with_stated,
+)
 from workloads import expressions as ex
 from workloads.workload import Workload
 
@@ -94,7 +101,7 @@ SAMPLED_PAIRS = 4_000
 class EventSample:
     """Events that a workload is planned on, as it is bound to their columns.
 
-    `statistics` are None where nothing can be told: there are no events, or all are of one moment.
+    `statistics` are None where nothing can be told: nothing was read, or all is of one moment.
     `notes` say what queries ask for and no event has.
     """
 
@@ -107,13 +114,16 @@ class EventSample:
 def sample_files(
     workload: Workload,
     path: EventPath,
-    rows: int | None = SAMPLED_ROWS,
+    rows: int = SAMPLED_ROWS,
     on_error: OnError = "skip",
     disorder: int | None = None,
+    with_notes: bool = True,
 ) -> EventSample:
-    """The first events under a path, as a run would read them; all of them where `rows` is None.
+    """The first events under a path, as a run would read them.
 
-    `disorder` is in nanoseconds: events that are later are as bad as rows that are no events.
+    What the workload states of its stream is taken as stated, and the rest is measured; where
+    nothing is left, events are read for `notes` alone. `disorder` is in nanoseconds: events that
+    are later are as bad as rows that are no events.
     """
     from engines.columns.occurrences import Occurrences
     from engines.input.batches import (
@@ -131,18 +141,21 @@ def sample_files(
         nonlocal part
         part = read
 
-    faults, size = Faults(on_error), 131_072 if rows is None else min(rows, 16_384)
+    faults = Faults(on_error)
+    size = min(rows, 16_384)
     source = FileSource(path, workload.stream, faults, batch_rows=size, progress=told)
     bound = source.bind(workload)
+    stated = given(bound.statistics, bound.queries)
+    known = stated if is_complete(stated, bound.queries) else None
     source.assume(named_columns(bound))
     batches = source.batches(needed_columns(bound, source.schema.names))
     if disorder is not None:
         batches = allowed_lateness(source, workload.stream, disorder).all_on_time(batches)
     tables, taken, is_cut = [], 0, False
-    for batch in batches:
+    for batch in batches if known is None or with_notes else ():
         tables.append(batch.table)
         taken += len(batch)
-        if rows is not None and taken >= rows:
+        if taken >= rows:
             is_cut = True
             break
     else:
@@ -157,11 +170,8 @@ def sample_files(
         *occurred.notes(f" among the first {taken:,}" if is_cut else ""),
         *times.notes(source.time_type, workload.stream),
     )
-    if not tables:
-        return EventSample(bound, None, notes, faults)
-    if rows is None:
-        events = from_table(pa.concat_tables(tables), bound.stream, source.path)
-        return EventSample(bound, measure(bound, events), notes, faults)
+    if known is not None or not tables:
+        return EventSample(bound, known, notes, faults)
     try:
         events = from_table(pa.concat_tables(tables), bound.stream, source.path)
         # All that was read: to pick some of it would be to copy every column.
@@ -171,7 +181,7 @@ def sample_files(
     if 0 < part < 1 and known.events is not None and known.span is not None:
         # Of files that go on, as if the rest were like their beginning.
         known = replace(known, events=round(known.events / part), span=known.span / part)
-    return EventSample(bound, known, notes, faults)
+    return EventSample(bound, with_stated(known, stated), notes, faults)
 
 
 def _seconds(events: Events) -> float:

@@ -320,6 +320,16 @@ class PlanText:
             return ", by default costs of operations ('sheaf calibrate' measures this machine's)"
         return ", by costs of operations as calibrated on this machine"
 
+    def _stated(self) -> str:
+        """How many numbers the workload states of its stream: `2 rates, 1 key`."""
+        stated = self.plan.document.get("statistics") or {}
+        kinds = {"rates": "rate", "selectivities": "selectivity", "keys": "key"}
+        said = []
+        for kind, one in kinds.items():
+            if many := len(stated.get(kind) or ()):
+                said.append(f"{many} {one if many == 1 else kind}")
+        return ", ".join(said)
+
     def _known(self) -> str:
         known = self.plan.statistics
         sample = known.get("sample")
@@ -327,6 +337,8 @@ class PlanText:
             by = "seen by a run: " if known.get("source") == "running" else ""
             text = f"{by}sampled from {sample['events']:,} of {known.get('events', 0):,} events"
             text += f" (seed {sample['seed']})"
+            if known.get("source") == "sampled" and (stated := self._stated()):
+                text = f"{stated} given with the workload; the rest {text}"
         elif self._all_assumed():
             return ""
         elif known.get("source") == "running":

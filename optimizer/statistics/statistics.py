@@ -266,6 +266,22 @@ def given(written: Given, queries: Iterable[Query]) -> Statistics:
     )
 
 
+def is_complete(stated: Statistics, queries: Iterable[Query]) -> bool:
+    """Whether nothing is missing that the queries need, so that no event has to be looked at."""
+    return bool(stated.rates) and not with_defaults(stated, queries).assumed
+
+
+def with_stated(measured: Statistics, stated: Statistics) -> Statistics:
+    """What was measured, with the author's numbers in the place of those that there are."""
+    return measured.updated(
+        rates=stated.rates,
+        selectivities=stated.selectivities,
+        keys=stated.keys,
+        ties=stated.ties,
+        source=measured.source,
+    )
+
+
 def _local(alias: str, symbol: Symbol, selectivities: dict[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for predicate in symbol.predicates if selectivities else ():

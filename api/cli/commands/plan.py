@@ -162,7 +162,9 @@ def plan(
 
         paths = given_paths(events, parsed.stream.sources)
         try:
-            sample = sample_files(parsed, paths, None, settings.on_error, settings.late(as_flag))
+            sample = sample_files(
+                parsed, paths, on_error=settings.on_error, disorder=settings.late(as_flag)
+            )
         except BadRowError as error:
             raise SheafError(f"{error} (--on-error skip leaves such rows out)") from error
         if sample.statistics is None:

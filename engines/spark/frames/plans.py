@@ -26,7 +26,7 @@ from engines.statistics.measure import SAMPLED_PAIRS, measure
 from optimizer.bind.binder import bind
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.plan import Plan
-from optimizer.statistics.statistics import Statistics
+from optimizer.statistics.statistics import Statistics, given, with_stated
 from workloads.loading import load_workload
 from workloads.workload import Workload
 
@@ -59,12 +59,14 @@ def statistics_of(bound: BoundWorkload, known: KnownEvents) -> Statistics | None
     except EventsError:
         return None
     span = known.span * events.tick / 1e9
+    stated = given(bound.statistics, bound.queries)
     if not found.events or not found.span or not span:
-        return found
+        return with_stated(found, stated)
     # The first ones of a frame may be from all over its time.
     factor = (known.number / span) / (found.events / found.span)
     rates = {name: rate * factor for name, rate in found.rates.items()}
-    return replace(found, rates=rates, events=known.number, span=span)
+    found = replace(found, rates=rates, events=known.number, span=span)
+    return with_stated(found, stated)
 
 
 def run_over_frame(
