@@ -67,8 +67,9 @@ class RowMeaning:
                 check_plain(node)
                 if around or len(arguments) > 1:
                     raise QueryError(
-                        "MATCH_ROWTIME takes a column of times, or nothing", node.span, "write it "
-                        "outside of other functions"
+                        "MATCH_ROWTIME takes a column of times, or nothing",
+                        node.span,
+                        "write it outside of other functions",
                     )
                 if not arguments:
                     return ex.RowValue(ex.Pointer(), self._time, node.span)

@@ -156,9 +156,7 @@ class _Binding:
             raise self._no_variable(name, Definition(name, span=statement.skip.span))
 
     def _meaning(self, measures: bool) -> RowMeaning:
-        return RowMeaning(
-            self._unions, self._plain, self._table.find, self._table.time, measures
-        )
+        return RowMeaning(self._unions, self._plain, self._table.find, self._table.time, measures)
 
     def _note(self, expression: ex.Expression) -> ex.Expression:
         """Remember the columns that an expression reads."""
@@ -298,7 +296,6 @@ class _GivenColumns:
                 return ex.rebuilt(node, self.meant)
             case _:
                 return ex.rebuilt(node, self.meant)
-
 
     def _aggregated(self, node: ex.Call) -> ex.Aggregated:
         first = node.arguments[0] if node.arguments else ex.AllColumns()

@@ -57,7 +57,11 @@ def test_patterns_are_read_and_can_be_printed(written: str, printed: str) -> Non
         (CLAUSE.format("PATTERN (A)") + " JOIN u", "JOIN", "a join"),
         (CLAUSE.format("PATTERN (A)") + " UNION ALL SELECT 1", "UNION", "UNION of SELECTs"),
         (CLAUSE.format("PATTERN (A) DEFINE A AS EXISTS (SELECT 1)"), "EXISTS", "subquery"),
-        (CLAUSE.format("PATTERN (A) DEFINE A AS x LIKE 'a' ESCAPE ''"), "x LIKE 'a' ESCAPE ''", "one"),
+        (
+            CLAUSE.format("PATTERN (A) DEFINE A AS x LIKE 'a' ESCAPE ''"),
+            "x LIKE 'a' ESCAPE ''",
+            "one",
+        ),
         (f"SELECT x FROM ({ONE})", "x", "the SELECT inside gives no 'x'"),
         (f"SELECT * FROM ({ONE} LIMIT 1)", f"SELECT * FROM ({ONE} LIMIT 1)", "a SELECT around one"),
         ("SELECT * FROM (SELECT x FROM t) MATCH_RECOGNIZE (PATTERN (A))", INNER, "of subqueries"),

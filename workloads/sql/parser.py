@@ -129,7 +129,9 @@ class _StatementParser(ValueParser):
         order = self._order() if self.accept("ORDER", "BY") else ()
         offset = self._offset()
         limit = self._limit()
-        return Around(select, distinct, where, group, having, order, limit, offset or self._offset())
+        return Around(
+            select, distinct, where, group, having, order, limit, offset or self._offset()
+        )
 
     def _offset(self) -> int:
         if not self.accept("OFFSET"):

@@ -157,9 +157,7 @@ class ValueParser:
     def _is(self, operand: ex.Expression, start: Token) -> ex.Expression:
         negated = self.accept("NOT")
         found: ex.Expression
-        if self.accept("NULL"):
-            found = ex.IsNull(operand, self.since(start))
-        elif self.accept("UNKNOWN"):
+        if self.accept("NULL") or self.accept("UNKNOWN"):
             found = ex.IsNull(operand, self.since(start))
         elif self.is_word("TRUE") or self.is_word("FALSE"):
             wanted = self.token.upper == "TRUE"
