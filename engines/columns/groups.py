@@ -100,6 +100,21 @@ def aggregate(function: str, values: Vector, groups: EventGroups) -> Vector:
             return _end(function, values, groups, nulls)
 
 
+SELECTING = ("first", "last", "min", "max")  # the value of one event
+
+
+def chosen_rows(function: str, values: Vector, groups: EventGroups) -> Numbers:
+    """For each group with a value the first row that has what such a function gives."""
+    found, owner = aggregate(function, values, groups), groups.owner
+    own, known = values.values, found.values[owner]
+    same = (own == known) | ((own != own) & (known != known))  # NaN is of no value the equal
+    place = np.flatnonzero(same & values.present())
+    edge = np.ones(len(place), bool)
+    changes = owner[place[1:]] != owner[place[:-1]]
+    (edge[:-1] if function == "last" else edge[1:])[:] = changes
+    return groups.rows[place[edge]]
+
+
 def _total(values: Vector, starts: Rows, nulls: Mask | None) -> Vector:
     if values.kind not in ("int", "float"):
         raise UnsupportedError(f"sum and avg take numbers, and this is a {values.kind}")

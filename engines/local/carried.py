@@ -4,25 +4,20 @@ what they need of those before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from engines.columns.columns import Columns
-from engines.columns.layout import Layout, Rows
+from engines.columns.layout import Rows
 from engines.input.event_table import Events
+from engines.matching.situations.kept_moments import ReadValues, kept_rows, values_read
 from engines.matching.situations.runs import Derivation
 from engines.program import Program
-from kernels.situations.cpu import FOREVER
-from optimizer.engines.situations import definitions_of, temporal_of
-from optimizer.ir.query import ReturnValue, SituationPattern
-from optimizer.ir.situations import Definition
-from workloads.expressions import aliases
+from optimizer.engines.situations import temporal_of
 
 
 class CarriedGroup(Protocol):
@@ -76,10 +71,8 @@ class RankedGroup:
 class SituationGroup:
     """Units that are about situations.
 
-    A situation that began a window ago is in no later match, and one event of it tells that what
-    follows is no beginning. So the events of a window are kept, and of each key that was then in a
-    situation the last moment before. Of a definition of whose events nothing is aggregated, and
-    which silence does not end, it is only the moments at which its situations begin and end.
+    Of the events of a window it takes the moments that situations follow from, and their values;
+    of each key that was in a situation when it began, the last moment before.
     """
 
     program: Program
@@ -98,24 +91,17 @@ class SituationGroup:
 
     @property
     def width(self) -> int:
-        """The ticks of the widest window; one that is no whole number is refused when it runs."""
-        return max(_ticks(q.window.size, self.tick) for q in self.program.workload.queries)
+        """The ticks of the widest window; one that is no whole number is refused when it runs.
 
-    @property
-    def _definitions(self) -> Iterable[Definition]:
-        return definitions_of(self.program.workload.queries)
+        What gives starts or ends looks at no more than the moment itself.
+        """
+        queries = self.program.workload.queries
+        sizes = [q.window.size for q in queries if temporal_of(q).edge is None]
+        return max((_ticks(size, self.tick) for size in sizes), default=1)
 
     @cached_property
-    def _whole(self) -> frozenset[Definition]:
-        """The definitions of which all events matter."""
-        found = {definition for definition in self._definitions if definition.gap is not None}
-        for query in self.program.workload.queries:
-            output, temporal = query.output, temporal_of(query)
-            assert isinstance(output, SituationPattern)
-            values = [item.value for item in output.items if isinstance(item, ReturnValue)]
-            read = frozenset().union(*map(aliases, (*values, *query.conditions)))
-            found |= {s.definition for s in temporal.situations if s.name in read}
-        return frozenset(found)
+    def _read(self) -> ReadValues:
+        return values_read(self.program.workload.queries)
 
     def kept(self, columns: Columns, stop: int | None) -> Events | None:
         if stop is None:
@@ -123,29 +109,8 @@ class SituationGroup:
         layout = columns.orders.layout(self.key, False, False)
         derivation = Derivation(columns, layout, self.tick)
         opens = stop - self.margin - self.width  # the last tick before the window
-        wanted = np.zeros(len(layout), bool)
-        last: list[Rows] = []
-        going_on = np.zeros(len(layout.starts) - 1, bool)
-        for definition in self._definitions:
-            member = layout.taken(columns.instances(definition.member))
-            if definition in self._whole:
-                wanted |= member
-            else:
-                runs = derivation.runs(definition)
-                ended = runs.end_place[runs.end_tick != FOREVER]
-                wanted |= member & _in_blocks(layout, np.concatenate([runs.first, ended]))
-            blocks = _last_blocks(layout, member & (layout.ticks <= opens))
-            last.append(blocks)
-            holds = ~member | layout.taken(columns.instances(definition.symbol))
-            fails = np.concatenate([[0], np.cumsum(~holds)])
-            goes_on = fails[layout.after[blocks]] == fails[blocks]
-            if definition.gap is not None:
-                goes_on &= layout.ticks[blocks] + _ticks(definition.gap, self.tick) >= opens
-            going_on[layout.partition[blocks[goes_on]]] = True
-        wanted &= layout.ticks > opens
-        for blocks in last:
-            wanted |= _in_blocks(layout, blocks[going_on[layout.partition[blocks]]])
-        return _of_rows(columns.events, layout.order[wanted])
+        rows = kept_rows(derivation, self._read, opens, not self.margin)
+        return _of_rows(columns.events, layout.order[rows])
 
     def due(self, start: int) -> int | None:
         if self.carried is None:
@@ -170,23 +135,6 @@ class SituationGroup:
 
 def _ticks(nanoseconds: int, tick: int) -> int:
     return -(-nanoseconds // tick)
-
-
-def _in_blocks(layout: Layout, blocks: Rows) -> npt.NDArray[np.bool_]:
-    """Which rows are in blocks, given by their first rows?"""
-    edges = np.zeros(len(layout) + 1, np.int64)
-    np.add.at(edges, blocks, 1)
-    np.add.at(edges, layout.after[blocks], -1)
-    return np.cumsum(edges[:-1]) > 0
-
-
-def _last_blocks(layout: Layout, some: npt.NDArray[np.bool_]) -> Rows:
-    """The first row of the last moment of each partition that has any of these rows."""
-    rows = np.flatnonzero(some)
-    partition = layout.partition[rows]
-    is_last = np.ones(len(rows), bool)
-    is_last[:-1] = partition[1:] != partition[:-1]
-    return layout.block[rows[is_last]]
 
 
 def _of_rows(events: Events, rows: Rows) -> Events | None:

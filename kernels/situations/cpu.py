@@ -103,14 +103,14 @@ def _first_at_least(values: np.ndarray, low: int, high: int, bound: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _certain(mask: int, s: int, e: int, other: int, other_end: int, complete: bool) -> int:
-    """When it is certain that a relation of the mask holds; -1 where none does, or none yet."""
+    """When a relation of the mask is certain to hold; `FOREVER` where none does, or none yet."""
     second = max(s, other)
     if not complete and e == FOREVER and other_end == FOREVER:
         group = _GROUPS[0] if s < other else (_GROUPS[1] if s == other else _GROUPS[2])
-        return second if mask & group == group else -1
+        return second if mask & group == group else FOREVER
     code = _relation(s, e, other, other_end)
     if not mask >> code & 1:
-        return -1
+        return FOREVER
     if complete or code <= 1 or code >= 11:
         return second
     group = _GROUPS[(code - 2) // 3]
@@ -188,7 +188,7 @@ def _join(
                         break
                     if mask != ALL:
                         when = _certain(mask, start[x], end[x], start[y], end[y], complete)
-                        if when < 0:
+                        if when == FOREVER:
                             ok = False
                             break
                         moment = max(moment, when)

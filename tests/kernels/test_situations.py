@@ -62,7 +62,7 @@ def joins(draw: st.DrawFn) -> tuple[object, ...]:
     for name in range(names):
         for partition in range(partitions):
             offsets[name, partition] = len(start)
-            edges = draw(st.lists(st.integers(0, 12), max_size=6, unique=True))
+            edges = draw(st.lists(st.integers(-6, 6), max_size=6, unique=True))
             edges = sorted(edges)[: len(edges) // 2 * 2]
             start += edges[::2]
             end += edges[1::2]

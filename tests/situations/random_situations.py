@@ -96,12 +96,63 @@ def workloads(draw: st.DrawFn, most: int = 3, size: int = 3) -> Any:
 
 
 @st.composite
+def long_lasting(draw: st.DrawFn) -> tuple[Any, pa.Table]:
+    """Queries about situations of many events, most of which silence ends; and a stream."""
+    texts = []
+    for number in range(draw(st.integers(1, 3))):
+        names = ("A", "B")[: draw(st.integers(1, 2))]
+        defined = ", ".join(
+            f"{name}{draw(st.sampled_from(['', ' OF A']))} AS {draw(st.sampled_from('xy'))} > 0 "
+            + draw(st.sampled_from(["", "GAP 2 ms", "GAP 4 ms", "AT LEAST 6 ms GAP 4 ms"]))
+            for name in names
+        )
+        asked = draw(st.sampled_from(["before", "overlaps;during", "meets;met by", "intersects"]))
+        values = [
+            f"{function}({draw(st.sampled_from(names))}.{attribute}) AS {function}_{attribute}"
+            for function, attribute in draw(
+                st.lists(
+                    st.tuples(
+                        st.sampled_from(["min", "max", "first", "last", "sum", "count", "avg"]),
+                        st.sampled_from("vw"),
+                    ),
+                    max_size=2,
+                    unique=True,
+                )
+            )
+        ]
+        texts.append(
+            f"QUERY q{number} DEFINE {defined} "
+            f"PATTERN {'A' if len(names) == 1 else f'A {asked} B'} "
+            + draw(st.sampled_from(["", "WHERE max(A.v) > 3 "]))
+            + draw(st.sampled_from(["", "PARTITION BY k "]))
+            + f"RETURN {', '.join([*names, *values])} WITHIN {draw(st.integers(5, 60))} ms "
+            + draw(st.sampled_from(["", "EMIT COMPLETE"]))
+        )
+    sequenced = draw(st.booleans())
+    workload = load_bound({"name": "long", "stream": stream_of(sequenced), "queries": texts})
+    # Which moments there are, and what holds at them, follows from a seed: they are many.
+    random = draw(st.randoms(use_true_random=False))
+    time, on, rows = draw(st.sampled_from([0, -30])), {"x": 1, "y": 0}, []
+    for number in range(draw(st.integers(20, 50))):
+        time += random.choices([0, 1, 2, 3, 9], [4, 8, 3, 1, 1])[0]
+        on = {name: 1 - each if random.random() < 0.15 else each for name, each in on.items()}
+        row = {"ts": time, "seq": number, "kind": random.choice("AAB"), "k": random.choice([1, 2])}
+        values = {name: random.choice([1, 2, 3, 4, None]) for name in "vw"}
+        odd = {"x": 0} if random.random() < 0.1 else {}
+        rows.append(row | on | odd | values)
+    kinds = COLUMNS | {"v": pa.int64(), "w": pa.int64()}
+    return workload, pa.table(
+        {name: pa.array([r[name] for r in rows], t) for name, t in kinds.items()}
+    )
+
+
+@st.composite
 def streams(draw: st.DrawFn, most: int = 14) -> pa.Table:
     """Events with several at one time, in some order."""
     size = draw(st.integers(0, most))
     steps = draw(st.lists(st.sampled_from([0, 1, 1, 2, 4]), min_size=size, max_size=size))
     rows: list[dict[str, Any]] = []
-    time = 0
+    time = draw(st.sampled_from([0, -9]))
     for number, step in enumerate(steps):
         time += step
         row = {"ts": time, "seq": number // 2, "kind": draw(st.sampled_from("AAAB"))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,12 @@ from tests.differential.test_continued import batches_of
 from tests.differential.test_live import rows_of, run_live
 from tests.differential.test_slices import MILLISECOND, batches
 from tests.running import How, run_local
-from tests.situations.random_situations import streams, workloads
+from tests.situations.random_situations import (
+    long_lasting,
+    stream_of,
+    streams,
+    workloads,
+)
 
 
 @settings(max_examples=250, deadline=None)
@@ -44,6 +50,12 @@ def test_four_situations_are_related_as_defined(workload: Any, table: pa.Table) 
 @settings(max_examples=120, deadline=None)
 @given(workloads(), streams(most=24), st.integers(1, 7), st.integers(1, 5), st.booleans())
 def test_slices_and_threads_give_what_the_whole_stream_does(
+    workload: Any, table: pa.Table, slice_events: int, batch: int, sharing: bool
+) -> None:
+    in_slices_as_whole(workload, table, slice_events, batch, sharing)
+
+
+def in_slices_as_whole(
     workload: Any, table: pa.Table, slice_events: int, batch: int, sharing: bool
 ) -> None:
     expected = run_local(workload, from_table(table, workload.stream))
@@ -76,6 +88,34 @@ def test_a_live_stream_restarted_after_each_batch_gives_the_same(
 
 
 @settings(max_examples=60, deadline=None)
+@given(
+    long_lasting(), st.integers(1, 20), st.booleans(), st.lists(st.integers(-30, 90), max_size=9)
+)
+def test_what_lasts_for_long_is_found_though_few_of_its_events_are_kept(
+    case: tuple[Any, pa.Table], slice_events: int, sharing: bool, cuts: list[int]
+) -> None:
+    workload, table = case
+    in_slices_as_whole(workload, table, slice_events, 3, sharing)
+    expected = rows_of([run_local(workload, from_table(table, workload.stream))])
+    assert rows_of(run_live(workload, batches_of(table, cuts))) == expected
+
+
+@pytest.mark.parametrize("slice_events", [1, 2, 3, 4])
+def test_of_simultaneous_events_all_are_kept_or_none(slice_events: int) -> None:
+    # T is of A alone, and S of both: at 7 only A satisfies its condition.
+    text = "DEFINE S AS x > 0, T OF A AS x > 0 {} PATTERN S any T RETURN S, T WITHIN 30 ms"
+    times, kinds, x = [0, 5, 7, 7, 9, 11, 12, 13], "ABABAABA", [1, 0, 1, 0, 1, 1, 1, 0]
+    table = pa.table({"ts": times, "seq": range(8), "kind": list(kinds), "x": x})
+    for gap in ("", "GAP 5 ms"):
+        workload = load_bound(
+            {"name": "w", "stream": stream_of(False), "queries": [text.format(gap)]}
+        )
+        in_slices_as_whole(workload, table, slice_events, 1, True)
+        expected = rows_of([run_oracle(workload, from_table(table, workload.stream))])
+        assert rows_of(run_live(workload, batches_of(table, [slice_events, 8, 10]))) == expected
+
+
+@settings(max_examples=60, deadline=None)
 @given(workloads(size=2), streams(most=8), st.integers(0, 12))
 def test_rows_that_time_alone_brings_come_when_they_are_due(
     workload: Any, table: pa.Table, until: int
@@ -92,8 +132,8 @@ def test_rows_that_time_alone_brings_come_when_they_are_due(
 
 
 def test_state_has_situations_and_not_their_events() -> None:
-    def carried(returned: str) -> int:
-        text = f"DEFINE A AS x > 0 PATTERN A PARTITION BY k RETURN {returned} WITHIN 900 ms"
+    def carried(returned: str, gap: str = "") -> int:
+        text = f"DEFINE A AS x > 0 {gap} PATTERN A PARTITION BY k RETURN {returned} WITHIN 900 ms"
         stream = {"time": "ts", "unit": "ms", "type": "kind"}
         workload = load_bound({"name": "w", "stream": stream, "queries": [text]})
         live = LiveRun(How().program(workload), MILLISECOND)
@@ -103,5 +143,19 @@ def test_state_has_situations_and_not_their_events() -> None:
         live.add(from_table(table, workload.stream), 999)
         return sum(size.events for size in live.held.values())
 
-    assert carried("A.start, sum(A.x) AS total") > 800
+    assert carried("A.start, sum(A.x) AS total") > 400  # of all events in situations
     assert carried("A.start, A.end") <= 2 * 2 * 5
+    # Of each situation and key some moments that keep silence from ending it.
+    assert carried("A.start, A.end", "GAP 20 ms") <= 2 * 5 * (2 + 2 * 100 // 20)
+    assert carried("A.start, max(A.x) AS most, min(A.k) AS least, last(A.ts) AS t") <= 2 * 5 * 6
+
+
+def test_state_has_nothing_of_situations_that_have_ended_where_only_edges_are_read() -> None:
+    stream = {"time": "ts", "unit": "ms", "type": "kind", "situations": {"High": "x > 0"}}
+    text = "PATTERN SEQ(start(High) s, end(High) e) RETURN s.time, e.x WITHIN 9 ms"
+    workload = load_bound({"name": "w", "stream": stream, "queries": [text]})
+    live = LiveRun(How().program(workload), MILLISECOND)
+    numbers = range(1_000)
+    table = pa.table({"ts": numbers, "kind": ["A"] * 1_000, "x": [n // 3 % 2 for n in numbers]})
+    live.add(from_table(table, workload.stream), 999)
+    assert 0 < sum(size.events for size in live.held.values()) <= 3 * 2 * 9

@@ -35,9 +35,11 @@ RELATIONS = {
 }
 
 
-def events_of(*stretches: tuple[int, int], end: int = 11) -> pa.Table:
-    """One event a second, on which as many columns say whether a stretch is on."""
-    table: dict[str, Any] = {"ts": list(range(end)), "kind": ["E"] * end}
+def events_of(*stretches: tuple[int, int], end: int = 11, begin: int = 0) -> pa.Table:
+    """One event a second, on which as many columns say whether a stretch is on; the first is at
+    the second `begin`.
+    """
+    table: dict[str, Any] = {"ts": list(range(begin, begin + end)), "kind": ["E"] * end}
     for name, (start, stop) in zip("abc", stretches, strict=False):
         table[name] = [int(start <= ts < stop) for ts in range(end)]
     return pa.table(table)
@@ -78,6 +80,13 @@ def test_a_relation_is_given_when_it_is_certain(relation: str) -> None:
     assert (row["start"], row["end"], row["time"]) == (2, certain, certain)
     for name, (start, end) in (("A", first), ("B", second)):
         assert row["match"][name] == {"start": start, "end": end if end <= certain else None}
+
+
+def test_what_was_before_1970_is_related_like_what_came_later() -> None:
+    for relation, (first, second, certain) in RELATIONS.items():
+        for emit, time in (("EARLY", certain), ("COMPLETE", max(first[1], second[1]))):
+            (row,) = found(related(relation, emit), events_of(first, second, begin=-100))
+            assert (row["start"], row["time"]) == (2 - 100, time - 100)
 
 
 @pytest.mark.parametrize(

@@ -103,19 +103,25 @@ class Derivation:
             self._texts[key] = runs, texts
         return self._texts[key][1]
 
+    def gap(self, definition: Definition) -> int:
+        """The ticks of silence that end a situation; `NO_GAP` where none does."""
+        return NO_GAP if definition.gap is None else whole_ticks(definition.gap, self.tick, "GAP")
+
+    def moments(self, definition: Definition) -> MomentRows:
+        """The moments that a definition is asked of."""
+        if definition.member not in self._moments:
+            found = MomentRows.of(self.layout, self.members(definition))
+            self._moments[definition.member] = found
+        return self._moments[definition.member]
+
     def members(self, definition: Definition) -> npt.NDArray[np.bool_]:
         """The rows of the layout that a definition is asked of."""
         return self.layout.taken(self.columns.instances_alone(definition.member))
 
     def _derived(self, definition: Definition) -> Runs:
-        layout = self.layout
-        gap = NO_GAP
-        if definition.gap is not None:
-            gap = whole_ticks(definition.gap, self.tick, "GAP")
+        layout, gap = self.layout, self.gap(definition)
         holds = layout.taken(self.columns.instances_alone(definition.symbol))
-        if definition.member not in self._moments:
-            self._moments[definition.member] = MomentRows.of(layout, self.members(definition))
-        moments = self._moments[definition.member]
+        moments = self.moments(definition)
         asked = moments.starts, moments.ticks, moments.holds(holds), gap
         partition, *found = self.kernels.derive_runs(*asked)
         first, last, ended = moments.rows(layout, *found)
@@ -160,11 +166,17 @@ class MomentRows(NamedTuple):
             return asked
         return np.logical_and.reduceat(asked, self.firsts)
 
+    def blocks(self, layout: Layout) -> Rows:
+        """The first row of each moment."""
+        if self.some is None or self.firsts is None:
+            return layout.block[:-1]
+        return layout.block[self.some[self.firsts]]
+
     def rows(self, layout: Layout, first: Rows, last: Rows, ended: Rows) -> tuple[Rows, Rows, Rows]:
         """Moments as rows of the layout."""
         if self.some is None or self.firsts is None:
             return first, last, ended
-        block = layout.block[self.some[self.firsts]]
+        block = self.blocks(layout)
         if not len(block):
             return first, last, ended
         behind = layout.after[block[last - 1]]
