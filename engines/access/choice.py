@@ -227,8 +227,11 @@ class _Choice:
         reading = ReadingCost(
             blocks.always_units(self.stored.units),
             rows,
-            AccessCosts.of(len(columns)),
+            AccessCosts.of(
+                len(needed_columns(self.workload, source.schema.names)), self.workload.queries
+            ),
             Clock(source.tick, 1 if stream.sequence is None else 0, Ranks(blocks)),
+            self.with_rows and self.stored.has_light,
         )
         forced, spots_of = self.wanted != "auto", spots_in_blocks(blocks, possible)
         prober = Prober(self.stored, blocks, possible, source, stream)
@@ -262,8 +265,6 @@ class _Choice:
                 said += " some others would be in one"
                 return AccessChoice("scan", said, queries=queries, warnings=warnings)
         kept = None if apart else self._kept_rows(rest, spots, reading, blocks, found.kept)
-        if kept is not None:
-            cost -= reading.costs.row * (1 - reading.costs.decoded) * kept.left_out
         if number == of and not taken and kept is None:
             why = "every row group can matter"
             return AccessChoice(

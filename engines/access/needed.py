@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from engines.access.possible import PossibleEvents
 from engines.access.ranks import Ranks
 from optimizer.access.anchors import NeededEvents
 from optimizer.ir.pattern import Symbol
+from optimizer.ir.query import ENDLESS
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,16 @@ class SymbolSpots:
     first: Int64s
     after: Int64s
 
+    def only(self, mask: Mask) -> SymbolSpots:
+        """Some of them."""
+        places = (self.unit[mask], self.first[mask], self.after[mask])
+        return SymbolSpots(self.spots.only(mask), *places)
+
+    @cached_property
+    def are_blocks(self) -> bool:
+        """Do most of them last, so that there is room for several events, one after the other?"""
+        return 2 * int((self.spots.high > self.spots.low).sum()) > len(self.spots)
+
 
 SpotsOf = Callable[[Symbol], SymbolSpots]
 
@@ -34,16 +46,29 @@ SpotsOf = Callable[[Symbol], SymbolSpots]
 def spots_in_blocks(blocks: Blocks, possible: PossibleEvents) -> SpotsOf:
     """Spots by the statistics of blocks alone."""
     found: dict[Symbol, SymbolSpots] = {}
+    alike: dict[bytes, SymbolSpots] = {}  # by the blocks
 
     def spots_of(symbol: Symbol) -> SymbolSpots:
         if symbol not in found:
             mask = possible.symbol(symbol)
-            spots = Spots(blocks.low[mask], blocks.high[mask])
-            first = blocks.first[mask]
-            found[symbol] = SymbolSpots(spots, blocks.unit[mask], first, first + blocks.rows[mask])
+            own = np.packbits(mask).tobytes()
+            if own not in alike:
+                spots = Spots(blocks.low[mask], blocks.high[mask])
+                first = blocks.first[mask]
+                after = first + blocks.rows[mask]
+                alike[own] = SymbolSpots(spots, blocks.unit[mask], first, after)
+            found[symbol] = alike[own]
         return found[symbol]
 
     return spots_of
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What is needed of stored events: row groups, and about how many of their rows."""
+
+    units: Mask
+    rows: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +84,9 @@ class Clock:
 
     def window(self, needed: NeededEvents) -> int:
         """The window of a query, by its clock."""
-        return needed.window if needed.are_ranks else -(-needed.window // self.tick)
+        if needed.are_ranks or needed.window >= ENDLESS:
+            return needed.window
+        return -(-needed.window // self.tick)
 
     def placed(self, needed: NeededEvents, spots_of: SpotsOf) -> SpotsOf:
         """Spots by the clock of a query."""
@@ -73,12 +100,19 @@ class Clock:
         return by_ranks
 
 
-def needed_units(needed: NeededEvents, spots_of: SpotsOf, units: int, clock: Clock) -> Mask:
-    """Which of so many row groups a query needs."""
-    found = np.zeros(units, bool)
+def needed_part(needed: NeededEvents, spots_of: SpotsOf, units: int, clock: Clock) -> Part:
+    """Which of so many row groups a query needs, and how many rows."""
+    found, rows, blocks = np.zeros(units, bool), 0, []
     for spots, mask in _needed_spots(needed, spots_of, clock):
         found[spots.unit[mask]] = True
-    return found
+        first, size = spots.first[mask], (spots.after - spots.first)[mask]
+        single = size <= 1
+        rows += int(single.sum())
+        blocks.append(np.stack([first[~single], size[~single]]))
+    if blocks:  # which several symbols may have
+        first, size = np.concatenate(blocks, axis=1)
+        rows += int(size[np.unique(first, return_index=True)[1]].sum())
+    return Part(found, float(rows))
 
 
 def needed_rows(
@@ -117,6 +151,16 @@ def _spots(stages: Sequence[Sequence[SymbolSpots]]) -> list[list[Spots]]:
     return [[each.spots for each in stage] for stage in stages]
 
 
+def _apart(stages: Sequence[Sequence[SymbolSpots]]) -> list[Sequence[SymbolSpots]]:
+    """Stages without those that follow one that is in the same blocks, which say nothing more."""
+    found: list[Sequence[SymbolSpots]] = []
+    for stage in stages:
+        same = found and len(stage) == len(found[-1]) == 1 and stage[0] is found[-1][0]
+        if not (same and stage[0].are_blocks):
+            found.append(stage)
+    return found
+
+
 def _needed_spots(
     needed: NeededEvents, spots_of: SpotsOf, clock: Clock
 ) -> Iterator[tuple[SymbolSpots, Mask]]:
@@ -125,7 +169,7 @@ def _needed_spots(
     spots_of = clock.placed(needed, spots_of)
     hits: list[Spots] = []
     for reading in needed.readings:
-        stages = [[spots_of(symbol) for symbol in stage] for stage in reading]
+        stages = _apart([[spots_of(symbol) for symbol in stage] for stage in reading])
         masks = chained(_spots(stages), window, step)
         for stage, own in zip(stages, masks, strict=True):
             for each, mask in zip(stage, own, strict=True):

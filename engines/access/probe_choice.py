@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engines.access.blocks import Mask
-from engines.access.needed import SpotsOf, SymbolSpots
-from engines.access.predicted_spots import predicted_spots, probe_problem
+from engines.access.needed import Part, SpotsOf, SymbolSpots
+from engines.access.predicted_spots import probe_problem
 from engines.access.probes import Probe, Prober, probes_of
 from engines.access.reading_cost import ReadingCost
 from optimizer.access.anchors import NeededEvents
@@ -36,15 +36,6 @@ class SpotsByProbes:
 
     def __call__(self, symbol: Symbol) -> SymbolSpots:
         return self.probed.get(symbol) or self.by_blocks(symbol)
-
-    def predicted(self, offered: Sequence[Probe]) -> dict[Symbol, SymbolSpots]:
-        """What probes are expected to find, as far as that is less than blocks say."""
-        possible, blocks = self.prober.possible, self.prober.blocks
-        found = {
-            probe.symbol: predicted_spots(probe, possible.symbol(probe.symbol), blocks)
-            for probe in offered
-        }
-        return {symbol: spots for symbol, spots in found.items() if spots is not None}
 
     def take(self, probe: Probe) -> int:
         """Probe, and from now on go by what is found; gives how many entries that are."""
@@ -71,6 +62,7 @@ class ProbeOffers:
     needs: Sequence[NeededEvents]
     probes: Sequence[Probe]
     prices: Sequence[float]  # nanoseconds
+    whole: Sequence[Part]  # what queries need without probes
     problem: ProbeProblem
     solver: Solver
 
@@ -85,10 +77,19 @@ class ProbeOffers:
         """Of all symbols that can be looked up, or of those that are given `only`."""
         symbols = [each for each in _symbols(needs) if only is None or each in only]
         probes = probes_of(spots.prober, symbols)
-        predicted = spots.predicted(probes)
         prices = _prices(probes, reading)
-        problem = probe_problem(needs, probes, prices, spots.by_blocks, predicted, reading)
-        return ProbeOffers(needs, probes, prices, problem, solver)
+        whole = [reading.part(needed, spots.by_blocks) for needed in needs]
+        problem = probe_problem(
+            needs,
+            whole,
+            probes,
+            prices,
+            spots.by_blocks,
+            spots.prober.possible,
+            reading,
+            spots.prober.blocks,
+        )
+        return ProbeOffers(needs, probes, prices, whole, problem, solver)
 
     def chosen(self, without: Collection[str] = ()) -> ProbeSet:
         """The probes that are best for the queries but for some."""
@@ -117,12 +118,11 @@ def best_probes(
     is known only then: others are tried as long as they cost little against what could be saved.
     """
     needs = [needed for needed in offers.needs if needed.query not in without]
-    masks = [
-        options[0].units
-        for needed, options in zip(offers.needs, offers.problem.queries, strict=True)
+    parts = [
+        part
+        for needed, part in zip(offers.needs, offers.whole, strict=True)
         if needed.query not in without
     ]
-    kept = reading.union(masks)
     chosen = offers.chosen(without)
     symbols = set(_symbols(needs))
     rest = {n for n, probe in enumerate(offers.probes) if probe.symbol in symbols}
@@ -133,8 +133,8 @@ def best_probes(
         probe = offers.probes[number]
         price = offers.prices[number]
         helped = {offers.probes[n].symbol for n in rest} - set(spots.probed)
-        fixed = [m for n, m in zip(needs, masks, strict=True) if not helped & set(n.symbols)]
-        savable = reading.of(kept) - reading.of(kept & reading.union(fixed))
+        fixed = [p for n, p in zip(needs, parts, strict=True) if not helped & set(n.symbols)]
+        savable = reading.of_parts(parts) - reading.of_parts(fixed)
         is_try = number not in chosen.made
         most = TRIED_PART * savable - tried if is_try else savable
         if not forced and price >= most:
@@ -145,19 +145,19 @@ def best_probes(
         told.append(probe.document(entries))
         for place, needed in enumerate(needs):
             if probe.symbol in needed.symbols:
-                masks[place] = reading.units(needed, spots)
-        kept = reading.union(masks)
-    return ProbeChoice(
-        told, masks, kept, spent + reading.of(kept), chosen.cost, min(chosen.bound, chosen.cost)
-    )
+                parts[place] = reading.part(needed, spots)
+    masks = [part.units for part in parts]
+    cost = spent + reading.of_parts(parts)
+    bound = min(chosen.bound, chosen.cost)
+    return ProbeChoice(told, masks, reading.union(masks), cost, chosen.cost, bound)
 
 
 def _prices(probes: Sequence[Probe], reading: ReadingCost) -> list[float]:
     """What each probe costs: entries in the same ranges are read once for all who ask for them."""
     asked = [tuple(probe.ranges.items()) for probe in probes]
-    alike = Counter(asked)
+    alike, costs = Counter(asked), reading.costs
     return [
-        reading.costs.entry * probe.expected / alike[ranges]
+        costs.entry * probe.expected / alike[ranges] + costs.found * probe.matching
         for probe, ranges in zip(probes, asked, strict=True)
     ]
 

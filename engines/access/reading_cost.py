@@ -2,51 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from engines.access.blocks import Blocks, Int64s, Mask
-from engines.access.needed import Clock, SpotsOf, needed_rows, needed_units
+from engines.access.needed import Clock, Part, SpotsOf, needed_part, needed_rows
 from engines.input.row_ranges import RowRanges
 from optimizer.access.anchors import NeededEvents
+from optimizer.ir.pattern import Event
+from optimizer.ir.query import Query
 
 
 @dataclass(frozen=True)
 class AccessCosts:
-    """Nanoseconds: of a row that is read and run over, of a row group, of an index's entry.
+    """Nanoseconds of CPU: of decoding a row, of running over one, and of opening a row group.
 
-    Of a row, the part `decoded` is for reading it.
+    A probe costs an `entry` for each entry of an index that is read, and for each that it finds,
+    `found`, as these are sorted and chains looked for among them.
     """
 
-    row: float
+    decode: float
+    run: float
     group: float = 60_000.0
-    entry: float = 40.0
-    decoded: float = 0.33
+    entry: float = 55.0
+    found: float = 220.0
 
     @staticmethod
-    def of(columns: int) -> AccessCosts:
-        """For events of which so many columns decide about queries."""
-        return AccessCosts(row=36.0 + 13.0 * max(columns, 1))
+    def of(columns: int, queries: Iterable[Query]) -> AccessCosts:
+        """For events of so many columns that are read for these queries."""
+        run = sum(8.0 if isinstance(query.pattern, Event) else 45.0 for query in queries)
+        return AccessCosts(6.0 + 9.0 * columns, 26.0 + run)
 
 
 @dataclass(frozen=True, eq=False)
 class ReadingCost:
-    """What reading row groups costs, of which some are `always` read."""
+    """What reading row groups costs, of which some are `always` read.
+
+    Where it can be told which rows queries need, only these are gone on with.
+    """
 
     always: Mask
     rows: Int64s
     costs: AccessCosts
     clock: Clock
+    leaves_rows: bool = True
 
-    def of(self, kept: Mask) -> float:
-        """Nanoseconds that reading these row groups takes, and running over them."""
-        return float(self.costs.row * self.rows[kept].sum() + self.costs.group * kept.sum())
+    def of(self, units: Mask, rows: float = float("inf")) -> float:
+        """Nanoseconds that reading these row groups takes, and running over so many rows."""
+        own = float(self.rows[units].sum())
+        gone_on = min(own, rows) if self.leaves_rows else own
+        decoding = self.costs.decode * own + self.costs.group * float(units.sum())
+        return decoding + self.costs.run * gone_on
 
-    def units(self, needed: NeededEvents, spots_of: SpotsOf) -> Mask:
-        """The row groups that a query needs."""
-        return needed_units(needed, spots_of, len(self.rows), self.clock)
+    def part(self, needed: NeededEvents, spots_of: SpotsOf) -> Part:
+        """The row groups that a query needs, and how many of their rows."""
+        return needed_part(needed, spots_of, len(self.rows), self.clock)
+
+    def of_parts(self, parts: Sequence[Part]) -> float:
+        """Nanoseconds for what several queries need."""
+        return self.of(self.union([part.units for part in parts]), sum(p.rows for p in parts))
 
     def rows_of(
         self, needs: Sequence[NeededEvents], spots_of: SpotsOf, blocks: Blocks, most: float

@@ -1,14 +1,14 @@
 """Which probes of indexes are made for a whole workload: the problem, and three ways to solve it.
 
-A query goes by some of the probes of its symbols, or by none, and then needs some row groups. A
-probe is paid once, whoever goes by it, and a row group once, whoever needs it: so a probe that
-helps one query alone is worth nothing where another one reads all.
+A query goes by some of the probes of its symbols, or by none, and then needs some row groups, and
+some rows of them. A probe is paid once, whoever goes by it, and a row group once, whoever needs it:
+so a probe that helps one query alone is worth nothing where another one reads all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
@@ -19,6 +19,7 @@ import numpy.typing as npt
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_EXCHANGED = 16  # probes of which pairs are exchanged
+STARTS = 3  # from which probes are exchanged
 MOST_EXHAUSTIVE = 14  # probes of which all sets are tried
 SCALE = 2.0**40  # the largest cost that CP-SAT gets, as a whole number
 CPSAT_SECONDS = 1.0
@@ -27,30 +28,37 @@ NEGLIGIBLE_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ProbeOption:
-    """Outside of which row groups a query needs nothing, where it goes by some probes."""
+    """Outside of which row groups a query needs nothing, where it goes by some probes.
+
+    Of these it needs so many `rows` at most.
+    """
 
     probes: frozenset[int]
     units: Mask
+    rows: float = float("inf")
 
 
 @dataclass(frozen=True, eq=False)
 class ProbeProblem:
-    """Costs in nanoseconds: of each probe, and of each row group that is read.
+    """Costs in nanoseconds: of each probe, of each row group that is read, and of all its rows.
 
-    The first option of each query is that without probes.
+    Where queries need fewer rows together, only these are paid, `row` each. The first option of
+    each query is that without probes.
     """
 
     prices: Sequence[float]
     weights: npt.NDArray[np.float64]
     always: Mask  # row groups that are read whatever is chosen
     queries: Sequence[Sequence[ProbeOption]]
-    _found: dict[tuple[int, frozenset[int]], Mask] = field(default_factory=dict)
+    rows: npt.NDArray[np.float64]
+    row: float = 0.0
+    _found: dict[tuple[int, frozenset[int]], ProbeOption] = field(default_factory=dict)
 
     def only(self, places: Collection[int]) -> ProbeProblem:
         """The same for some of the queries; without any nothing is read."""
         queries = [options for place, options in enumerate(self.queries) if place in places]
         always = self.always if queries else np.zeros_like(self.always)
-        return ProbeProblem(self.prices, self.weights, always, queries)
+        return ProbeProblem(self.prices, self.weights, always, queries, self.rows, self.row)
 
     @cached_property
     def small(self) -> ProbeProblem:
@@ -58,27 +66,32 @@ class ProbeProblem:
         every = [option.units for options in self.queries for option in options]
         table = np.packbits(np.array([self.always, *every]), axis=0)
         _, first, which = np.unique(table, axis=1, return_index=True, return_inverse=True)
-        weights = np.zeros(len(first))
-        np.add.at(weights, which.reshape(-1), self.weights)
+        place, number = which.reshape(-1), len(first)
+        weights = np.bincount(place, self.weights, number).astype(np.float64)
+        rows = np.bincount(place, self.rows, number).astype(np.float64)
         queries = [
-            [ProbeOption(option.probes, option.units[first]) for option in options]
+            [replace(option, units=option.units[first]) for option in options]
             for options in self.queries
         ]
-        return ProbeProblem(self.prices, weights, self.always[first], queries)
+        return ProbeProblem(self.prices, weights, self.always[first], queries, rows, self.row)
 
     def cost(self, made: frozenset[int]) -> float:
         """What a set of probes costs with the row groups that are left to be read."""
         left = [self._left(place, made) for place in range(len(self.queries))]
-        read = np.logical_or.reduce([self.always, *left])
-        return sum(self.prices[p] for p in made) + float(self.weights[read].sum())
+        return sum(self.prices[p] for p in made) + self._reading(left)
 
-    def _left(self, place: int, made: frozenset[int]) -> Mask:
+    def _reading(self, left: Sequence[ProbeOption]) -> float:
+        read = np.logical_or.reduce([self.always, *(each.units for each in left)])
+        rows = min(sum(each.rows for each in left), float(self.rows[read].sum()))
+        return float(self.weights[read].sum()) + self.row * rows
+
+    def _left(self, place: int, made: frozenset[int]) -> ProbeOption:
         """What a query needs where these probes are made."""
         asked = (place, made & self.own[place])
         if asked not in self._found:
-            options = self.queries[place]
-            own = [option.units for option in options if option.probes <= made]
-            self._found[asked] = np.logical_and.reduce(own)
+            own = [option for option in self.queries[place] if option.probes <= made]
+            units = np.logical_and.reduce([option.units for option in own])
+            self._found[asked] = ProbeOption(asked[1], units, min(option.rows for option in own))
         return self._found[asked]
 
     @cached_property
@@ -92,10 +105,9 @@ class ProbeProblem:
 
         Any probe costs something, so that it is that much more, or what it is without any.
         """
-        read = self.always.copy()
-        for options in self.queries:
-            read |= np.logical_and.reduce([option.units for option in options])
-        least = min(self.prices, default=0.0) + float(self.weights[read].sum())
+        every = frozenset(range(len(self.prices)))
+        left = [self._left(place, every) for place in range(len(self.queries))]
+        least = min(self.prices, default=0.0) + self._reading(left)
         return min(least, self.cost(frozenset()))
 
 
@@ -114,12 +126,14 @@ class ProbeSet:
 
 
 def greedy(problem: ProbeProblem) -> ProbeSet:
-    """Begins with none, with all, and with the best of all that one query has, and exchanges."""
+    """Begins with none, all, and what single queries can go by, and exchanges from the best."""
     small = problem.small
     every = frozenset(range(len(problem.prices)))
-    own = min(small.own, key=lambda made: _rank(small, made), default=every)
-    starts = dict.fromkeys([frozenset[int](), every, own])
-    best = min((_improved(small, start) for start in starts), key=lambda made: _rank(small, made))
+    single = (option.probes for options in small.queries for option in options)
+    starts = sorted({frozenset[int](), every, *single}, key=lambda made: _rank(small, made))
+    best = min(
+        (_improved(small, start) for start in starts[:STARTS]), key=lambda made: _rank(small, made)
+    )
     return ProbeSet(best, small.cost(best), small.floor)
 
 
@@ -163,7 +177,8 @@ def cpsat(problem: ProbeProblem) -> ProbeSet:
     start, small = greedy(problem), problem.small
     if start.proven:
         return start
-    total = max(float(small.weights.sum()) + sum(small.prices), 1.0)
+    total = float(small.weights.sum()) + small.row * float(small.rows.sum()) + sum(small.prices)
+    total = max(total, 1.0)
     scale = SCALE / total
     model = cp_model.CpModel()
     made = [model.new_bool_var("") for _ in small.prices]
@@ -172,8 +187,16 @@ def cpsat(problem: ProbeProblem) -> ProbeSet:
         model.add_hint(variable, probe in start.made)
     for unit in np.flatnonzero(small.always).tolist():
         model.add(read[unit] == 1)
+    most = int(small.row * float(small.rows.sum()) * scale)
+    gone_on, few = [], model.new_bool_var("")  # with rows, by query; with fewer than all?
     for options in small.queries:
         taken = [model.new_bool_var("") for _ in options]
+        least = [model.new_bool_var("") for _ in options]  # by which the fewest rows are left
+        model.add_exactly_one(least)
+        for variable, other, option in zip(least, taken, options, strict=True):
+            model.add_implication(variable, other)
+            rows = min(option.rows, float(small.rows.sum()))
+            gone_on.append(int(rows * small.row * scale) * variable)
         for variable, option in zip(taken, options, strict=True):
             for probe in option.probes:
                 model.add_implication(variable, made[probe])
@@ -185,7 +208,11 @@ def cpsat(problem: ProbeProblem) -> ProbeSet:
     # Rounded down, so that a bound on the rounded costs is one on the costs.
     terms = [int(price * scale) * v for price, v in zip(small.prices, made, strict=True)]
     terms += [int(w * scale) * v for w, v in zip(small.weights.tolist(), read, strict=True)]
-    model.minimize(sum(terms))
+    run = model.new_int_var(0, most, "")
+    model.add(run >= sum(gone_on)).only_enforce_if(few)
+    own = [int(r * small.row * scale) * v for r, v in zip(small.rows.tolist(), read, strict=True)]
+    model.add(run >= sum(own)).only_enforce_if(~few)
+    model.minimize(sum(terms) + run)
     solver = cp_model.CpSolver()
     solver.parameters.random_seed = 0
     solver.parameters.num_workers = 1

@@ -124,7 +124,7 @@ def _errors(path: Path, pattern: str) -> Iterator[float]:
             def spots_of(symbol: Symbol, probed: set[Symbol] = probed) -> SymbolSpots:
                 return found[symbol] if symbol in probed else choice.spots.by_blocks(symbol)
 
-            actual = int(choice.reading.units(choice.needs[0], spots_of).sum())
+            actual = int(choice.reading.part(choice.needs[0], spots_of).units.sum())
             if probed:
                 yield abs(int(option.units.sum()) - actual) / max(actual, 1)
 
@@ -148,7 +148,8 @@ def _opened(events: Path, workload: BoundWorkload) -> Iterator[_Choice]:
     blocks = stored.blocks(source, workload.stream, sorted(columns))
     possible = PossibleEvents(blocks, workload.stream)
     rows = np.array([rows for file in stored.files for rows in file.footer.rows], np.int64)
-    always, costs = blocks.always_units(stored.units), AccessCosts.of(len(columns))
+    always = blocks.always_units(stored.units)
+    costs = AccessCosts.of(len(columns) + 1, workload.queries)
     prober = Prober(stored, blocks, possible, source, workload.stream)
     spots = SpotsByProbes(spots_in_blocks(blocks, possible), prober)
     try:

@@ -27,10 +27,13 @@ def problems(draw: st.DrawFn) -> ProbeProblem:
         own = [p for p in range(number) if random.random() < 0.6]
         left = {p: random.random(UNITS) < 0.5 for p in own}
         whole = random.random(UNITS) < 0.9
+        rows = {p: float(random.integers(0, 40)) for p in own}
         queries.append(
             [
                 ProbeOption(
-                    frozenset(some), np.logical_and.reduce([whole, *(left[p] for p in some)])
+                    frozenset(some),
+                    np.logical_and.reduce([whole, *(left[p] for p in some)]),
+                    min([60.0, *(rows[p] for p in some)]),
                 )
                 for size in range(len(own) + 1)
                 for some in combinations(own, size)
@@ -41,6 +44,8 @@ def problems(draw: st.DrawFn) -> ProbeProblem:
         random.integers(1, 20, UNITS).astype(float),
         random.random(UNITS) < 0.1,
         queries,
+        random.integers(1, 20, UNITS).astype(float),
+        draw(st.sampled_from([0.0, 1.0, 3.0])),
     )
 
 
@@ -49,10 +54,13 @@ def cheapest(problem: ProbeProblem) -> float:
     found = []
     number = len(problem.prices)
     for made in (set(s) for size in range(number + 1) for s in combinations(range(number), size)):
-        read = problem.always.copy()
+        read, rows = problem.always.copy(), 0.0
         for options in problem.queries:
             read |= np.logical_and.reduce([o.units for o in options if o.probes <= made])
-        found.append(sum(problem.prices[p] for p in made) + problem.weights[read].sum())
+            rows += min(o.rows for o in options if o.probes <= made)
+        rows = min(rows, problem.rows[read].sum())
+        cost = problem.weights[read].sum() + problem.row * rows
+        found.append(sum(problem.prices[p] for p in made) + cost)
     return float(min(found))
 
 
@@ -80,10 +88,32 @@ def test_a_probe_is_not_made_where_another_query_reads_all() -> None:
     all_, one = np.ones(UNITS, bool), np.arange(UNITS) == 2
     selective = [ProbeOption(frozenset(), all_), ProbeOption(frozenset({0}), one)]
     weights, none = np.full(UNITS, 100.0), np.zeros(UNITS, bool)
-    alone = ProbeProblem([5.0], weights, none, [selective])
+    alone = ProbeProblem([5.0], weights, none, [selective], weights)
     assert greedy(alone).made == {0}
-    beside = ProbeProblem([5.0], weights, none, [selective, [ProbeOption(frozenset(), all_)]])
+    both = [selective, [ProbeOption(frozenset(), all_)]]
+    beside = ProbeProblem([5.0], weights, none, both, weights)
     for solver in (greedy, exhaustive, cpsat):
         found = solver(beside)
         assert found.made == frozenset()
         assert found.proven
+
+
+def test_probes_are_found_that_only_help_together() -> None:
+    """None of them alone, and one of all too many costs."""
+    all_, none = np.ones(UNITS, bool), np.zeros(UNITS, bool)
+    options = [ProbeOption(frozenset(range(size)), all_) for size in range(3)]
+    options += [ProbeOption(frozenset(range(3)), none), ProbeOption(frozenset(range(8)), none)]
+    weights = np.full(UNITS, 10.0)
+    found = greedy(ProbeProblem([5.0] * 8, weights, none, [options], weights))
+    assert found.made == {0, 1, 2}
+
+
+def test_rows_that_are_left_out_are_not_paid() -> None:
+    """Where each row group is read all the same."""
+    all_, none = np.ones(UNITS, bool), np.zeros(UNITS, bool)
+    options = [ProbeOption(frozenset(), all_, 60.0), ProbeOption(frozenset({0}), all_, 2.0)]
+    weights = np.full(UNITS, 10.0)
+    for solver in (greedy, exhaustive, cpsat):
+        found = solver(ProbeProblem([5.0], weights, none, [options], weights, 1.0))
+        assert found.made == {0}
+        assert found.cost == 5 + 60 + 2

@@ -371,7 +371,7 @@ def test_advice_is_refused_with_a_remedy(file: Path, arguments: tuple[str, ...],
 def test_probes_are_chosen_for_the_workload(file: Path, solver: Solver) -> None:
     build_indexes(str(file), ["x"])
     source = FileSource(str(file), WORKLOAD.stream, Faults())
-    cheap = AccessCosts(row=100.0, entry=1.0)
+    cheap = AccessCosts(decode=50.0, run=50.0, entry=1.0, found=1.0)
     with (
         mock.patch("engines.access.choice.INDEX_NANOSECONDS", 0.0),
         mock.patch.object(AccessCosts, "of", return_value=cheap),
