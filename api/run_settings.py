@@ -16,6 +16,7 @@ OnError = OneOf["stop", "skip"]
 MatchFormat = OneOf["text", "struct"]
 Access = str  # how stored events are read
 ENDINGS = (".parquet", ".arrow", ".csv", ".jsonl")  # of files of rows
+LAKES = ("delta:", "iceberg:")  # before the folder of a table that rows go to
 ACCESS = r"auto|scan|index(:[^,\s]+(\s*,\s*[^,\s]+)*)?"
 Runner = OneOf["local", "spark", "stream", "oracle"]  # a stream is live, on Spark
 Spelling = Callable[[str], str]
@@ -106,7 +107,7 @@ class RunSettings:
                 f"{spelled('match')} struct is for .parquet and .arrow, and '{sink}' is neither: "
                 "CSV and JSON lines have matches as text"
             )
-        if self.tables and (sink is None or not sink.endswith(ENDINGS)):
+        if self.tables and (sink is None or not sink.endswith(ENDINGS) or sink.startswith(LAKES)):
             raise OptionError(
                 f"{spelled('tables')} are files of each query beside that of all rows: say where "
                 f"that is written, by a path that ends in {', '.join(ENDINGS)}"

@@ -56,6 +56,13 @@ def run(
         from engines.table_runs import run_to_tables
 
         return run_to_tables(plan, source, sink.path, sink.match, wanted, monitor)
+    if sink.path is not None and wanted.stream is None:
+        from engines.results.lake_place import lake_place
+
+        if (place := lake_place(sink.path)) is not None:
+            from engines.lake_runs import run_to_lake
+
+            return run_to_lake(plan, source, place, sink.match, wanted, monitor)
     match wanted.engine:
         case "oracle":
             return _run_oracle(plan, source, sink, monitor)

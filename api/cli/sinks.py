@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
 def check_sink(path: str | Path) -> None:
     """Refuse a path that results could not be written to."""
+    from engines.results.lake_place import lake_place
+
+    if (place := lake_place(str(path))) is not None:
+        place.check()
+        return
     target = Path(path)
     if target.suffix not in ENDINGS:
         raise SheafError(
-            f"results are written to {', '.join(ENDINGS)}, by the ending, not to '{target.name}'"
+            f"results are written to {', '.join(ENDINGS)}, by the ending, or to a table in a "
+            f"folder, as delta:PATH or iceberg:PATH, not to '{target.name}'"
         )
     if not target.parent.is_dir():
         raise SheafError(f"there is no folder '{target.parent}' to write results to")
@@ -40,7 +46,10 @@ def check_sink(path: str | Path) -> None:
 def is_source(sink: str, source: EventPath) -> bool:
     """Whether results would be written over the file or folder that their events come from."""
     from engines.input.event_paths import each_path
+    from engines.results.lake_place import lake_place
 
+    place = lake_place(sink)
+    sink = sink if place is None else place.folder
     return Path(sink).resolve() in {Path(path).resolve() for path in each_path(source)}
 
 
@@ -49,7 +58,10 @@ def check_webhook(address: str, out: str | None, match: str, is_live: bool) -> N
     from api.jobs.webhook import check_address
 
     check_address(address)
-    if match == "struct" or not (is_live or _is_parquet(out or "")):
+    from engines.results.lake_place import lake_place
+
+    is_table = lake_place(out or "") is not None
+    if match == "struct" or is_table or not (is_live or _is_parquet(out or "")):
         raise SheafError(
             "--webhook posts rows of --out PATH.parquet (with Spark also of a folder, PATH/), with "
             "--match text"

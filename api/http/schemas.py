@@ -347,7 +347,7 @@ class JobIn(RunSettingsIn):
     sink: PathIn | None = Field(
         default=None,
         description="Where results are written besides: .parquet, .arrow, .csv or .jsonl by its "
-        "ending.",
+        "ending, or a table in a folder, `delta:PATH` or `iceberg:PATH`.",
     )
     webhook: Annotated[str, Field(max_length=2_000)] | None = Field(
         default=None, description="An address under SHEAF_WEBHOOKS that rows are posted to."

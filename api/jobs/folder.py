@@ -186,7 +186,7 @@ def show(written: list[str], job: str) -> tuple[str, ...]:
     found = []
     for name in written:
         hidden = Path(name)
-        shown = shown_sink(hidden, job)
+        shown = shown_sink(hidden, job) if f".{job}" in hidden.name else hidden
         if hidden.exists():
             hidden.replace(shown)
         found.append(str(shown))

@@ -35,12 +35,12 @@ class RowCountCache:
         self._lock = threading.Lock()
         self._seen: dict[Path, _CountedFiles] = {}
 
-    def files(self, folder: Path, upto: int) -> dict[Path, dict[str, int]]:
+    def files(self, folder: Path, upto: int, pattern: str) -> dict[Path, dict[str, int]]:
         """The files of a folder up to a batch, with their rows by query."""
         with self._lock:
             seen = self._seen.setdefault(folder, _CountedFiles())
             if upto > seen.upto:
-                for path in sorted(folder.glob("*.parquet")):
+                for path in sorted(folder.glob(pattern)):
                     if seen.upto < int(path.name[:_DIGITS]) <= upto:
                         seen.files[path] = _by_query(path)
                 seen.upto = upto
@@ -54,11 +54,12 @@ class RowCountCache:
 
 @dataclass(frozen=True)
 class LiveRows:
-    """What readers may see of a stream now."""
+    """What readers may see of a stream now; of tables the files that are the stream's own."""
 
     sink: Path
     checkpoint: Path
     seen: RowCountCache
+    is_lake: bool = False
 
     def kinds(self, query: str | None) -> list[str]:
         """The kinds of rows that all queries, or one of them, have by now."""
@@ -104,9 +105,14 @@ class LiveRows:
         return None
 
     def _files(self, kind: str) -> dict[Path, dict[str, int]]:
-        from engines.spark.stream.checkpoint import readable_batch
+        from engines.results.lake_place import files_of_writer
+        from engines.spark.stream.checkpoint import readable_batch, stream_id
 
-        return self.seen.files(self.sink / kind, readable_batch(str(self.checkpoint)))
+        checkpoint, pattern = str(self.checkpoint), "*.parquet"
+        upto = readable_batch(checkpoint)
+        if self.is_lake and upto >= 0:
+            pattern = files_of_writer(stream_id(checkpoint))
+        return self.seen.files(self.sink / kind, upto, pattern)
 
 
 def _number(rows: dict[str, int], query: str | None) -> int:

@@ -23,6 +23,7 @@ from api.jobs.roots import Roots
 from api.jobs.rows import Rows, StoredRows
 from api.store.jobs import JobRecords
 from engines.limits import StateError
+from engines.results.lake_place import lake_place
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -154,8 +155,10 @@ class Jobs:
         """A job's rows; None where it has none yet."""
         folder = self.folder(job.id)
         if job.request.live is not None:
-            sink = folder.sink if job.request.sink is None else Path(job.request.sink)
-            return LiveRows(sink, self.checkpoint(job), self._seen)
+            given = job.request.sink
+            place = None if given is None else lake_place(given)
+            sink = folder.sink if given is None else Path(given if place is None else place.folder)
+            return LiveRows(sink, self.checkpoint(job), self._seen, is_lake=place is not None)
         return None if job.done is None else StoredRows(folder, job.done)
 
     def cancel(self, id: str) -> Job:

@@ -175,8 +175,7 @@ def run(job: JobFolder, tell: Tell) -> dict[str, Any]:
     if request["sink"] is not None:
         tell({"stage": "write"})
         began = time.perf_counter()
-        sink = hidden_sink(Path(request["sink"]), job.path.name)
-        files = write_sink(job, sink, kinds, report.bound if settings.tables else None)
+        files = write_sink(job, request["sink"], kinds, report.bound if settings.tables else None)
         written = report.seconds.get("write", 0.0) + time.perf_counter() - began
         report.seconds["write"] = round(written, 4)
     if request.get("webhook") is not None:
@@ -260,18 +259,26 @@ def rows_by_query(path: Path) -> dict[str, int]:
 
 def write_sink(
     job: JobFolder,
-    hidden: Path,
+    sink: str,
     kinds: tuple[bool, bool],
     bound: tuple[BoundWorkload, pa.Schema] | None,
 ) -> list[str]:
     """The rows in the sink's format, under names that the service will change when all is well.
 
+    Tables of Delta and Iceberg have them with their last commit.
+
     With queries that are `bound`, and the columns of events, also those of each query.
     """
     from engines.results.chunks import ROW_KINDS
+    from engines.results.lake_place import lake_place
     from engines.results.own_tables import write_rows_and_tables, write_stored_rows
 
     rows = {kind: job.rows(kind) for kind in ROW_KINDS}
+    if (place := lake_place(sink)) is not None:
+        from engines.lake_runs import write_to_lake
+
+        return write_to_lake(place, rows, kinds)
+    hidden = hidden_sink(Path(sink), job.path.name)
     if bound is None:
         return write_stored_rows(rows, hidden, kinds)
     return write_rows_and_tables(*bound, rows, hidden, kinds)

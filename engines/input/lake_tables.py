@@ -187,17 +187,20 @@ def _newest_metadata(folder: Path) -> Path:
     inside = folder / "metadata"
     hint = inside / "version-hint.text"
     if hint.is_file() and (version := hint.read_text().strip()).isdigit():
-        named = inside / f"v{version}.metadata.json"
+        newest = int(version)
+        while (inside / f"v{newest + 1}.metadata.json").is_file():  # the hint may lag behind
+            newest += 1
+        named = inside / f"v{newest}.metadata.json"
         if named.is_file():
             return named
     versions: dict[int, list[Path]] = {}
     for file in inside.glob("*.metadata.json"):
         if (number := re.match(r"v?(\d+)", file.name)) is not None:
             versions.setdefault(int(number[1]), []).append(file)
-    newest = versions.get(max(versions, default=-1), [])
-    if len(newest) != 1:
+    last = versions.get(max(versions, default=-1), [])
+    if len(last) != 1:
         _refuse(folder, "Iceberg", "it has no newest description, so only its catalog knows")
-    return newest[0]
+    return last[0]
 
 
 def _inside(folder: Path, place: str, kind: str) -> str:

@@ -90,8 +90,8 @@ def run(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Where to: .parquet, .arrow, .csv or .jsonl; with Spark also a folder (PATH/), "
-            "or table:NAME.",
+            help="Where to: .parquet, .arrow, .csv or .jsonl, or a table in a folder, delta:PATH "
+            "or iceberg:PATH; with Spark also a folder (PATH/), or table:NAME.",
         ),
     ] = None,
     webhook: Annotated[

@@ -71,9 +71,11 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 
 def check_spark_sink(path: str) -> None:
     """Refuse what a job could not write to."""
+    from engines.results.lake_place import lake_place
+
     if path.startswith((TABLE, CONNECTION)):
         return
-    if not path.endswith("/"):
+    if not path.endswith("/") or lake_place(path) is not None:
         check_sink(path)
         return
     folder = Path(path.rstrip("/"))

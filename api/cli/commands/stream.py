@@ -59,6 +59,7 @@ def run_live(
     """Run until there is nothing more, or until it is stopped; rows are posted batch by batch."""
     from api.cli.sinks import batch_post
     from engines.execution import RowSink
+    from engines.results.lake_place import lake_place
     from engines.run import run
     from engines.spark.stream.job import StreamOptions
 
@@ -66,6 +67,10 @@ def run_live(
         raise SheafError("--stream needs --checkpoint DIR, for its state, and --out DIR, for rows")
     if live.finish and not live.once:
         raise SheafError("--finish ends a stream that ends by itself: give --once too")
+    if (place := lake_place(out)) is not None:
+        place.check()
+        if live.light:
+            raise SheafError("--light is for files of rows, and --out names a table")
     options = StreamOptions(
         live.checkpoint,
         out,
@@ -82,8 +87,9 @@ def run_live(
         monitor = _Watching(live.checkpoint, plan, ending, show, post)
         report = run(plan, source, RowSink(out), execution, monitor)
     if report.about["late"]:
-        late = report.about["late"]
-        typer.echo(f"{late:,} events came too late; they are in {out}/late", err=True)
+        late, place = report.about["late"], lake_place(out)
+        folder = out if place is None else place.folder
+        typer.echo(f"{late:,} events came too late; they are in {folder}/late", err=True)
     if report.skipped:
         first = report.about.get("first_bad")
         typer.echo(f"left out {report.skipped:,} rows; the first: {first}", err=True)

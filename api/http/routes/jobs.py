@@ -28,10 +28,11 @@ from api.jobs.roots import NoEventsError, Roots
 from api.jobs.streaming import checked
 from api.jobs.webhook import check_allowed
 from api.planning.process_pool import ProcessPool
-from api.run_settings import RunSettings
+from api.run_settings import LAKES, RunSettings
 from api.store import Store, StoredPlan
 from engines.input.event_paths import CONNECTION, EventPath, each_path, one_path, paths_by_source
 from engines.limits import EventsError, StateError
+from engines.results.lake_place import lake_place
 from optimizer.plan.plan import VERSION
 from workloads.errors import UnsupportedError
 
@@ -75,11 +76,16 @@ def post_job(
     if wanted.engine != "spark" and _is_named(wanted.source.path):
         raise ProblemError("invalid-request", "source: a connection is read with engine 'spark'")
     chosen_device(wanted.device)  # a device that is not there is said at once
-    if wanted.sink is not None and live is not None:
+    place = None if wanted.sink is None else lake_place(wanted.sink.path)
+    if place is not None:
+        roots.check(place.folder)
+        place.check()
+    if wanted.sink is not None and place is None and live is not None:
         _check_place(wanted.sink.path, live, roots, settings, connections)
-    elif wanted.sink is not None:
-        roots.check(str(Path(wanted.sink.path).parent))
-        check_sink(wanted.sink.path)
+    elif wanted.sink is not None and live is None:
+        if place is None:
+            roots.check(str(Path(wanted.sink.path).parent))
+            check_sink(wanted.sink.path)
         if is_source(wanted.sink.path, wanted.source.path):
             raise ProblemError("invalid-request", "sink: it is the source, which would be lost")
     _check_webhook(wanted, settings)
@@ -354,8 +360,11 @@ def _check_webhook(wanted: JobIn, settings: Settings) -> None:
     if wanted.webhook is None:
         return
     check_allowed(wanted.webhook, settings.webhooks)
-    if wanted.sink is not None and wanted.sink.path.startswith((KAFKA, CONNECTION)):
-        raise ProblemError("invalid-request", "webhook: rows go there or to Kafka, not to both")
+    elsewhere = (KAFKA, CONNECTION, *(LAKES if wanted.mode == "stream" else ()))
+    if wanted.sink is not None and wanted.sink.path.startswith(elsewhere):
+        raise ProblemError(
+            "invalid-request", "webhook: rows go there or to Kafka or a table, not to both"
+        )
     if wanted.match == "struct":
         raise ProblemError("invalid-request", "webhook: matches are posted with match 'text'")
 

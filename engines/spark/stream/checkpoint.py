@@ -142,6 +142,12 @@ def spark_folder(checkpoint: str) -> str:
     return str((Path(checkpoint) / "spark").absolute())
 
 
+def stream_id(checkpoint: str) -> str:
+    """What Spark has called the stream of a checkpoint since it was first started."""
+    said = json.loads((Path(spark_folder(checkpoint)) / "metadata").read_text())
+    return str(said["id"])
+
+
 def read_manifest(checkpoint: str) -> Manifest | None:
     """None where there is no checkpoint yet."""
     file = Path(checkpoint) / _FILE

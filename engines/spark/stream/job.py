@@ -28,6 +28,7 @@ from engines.limits import StateError
 from engines.live.bucket import Bucket
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions
 from engines.results.json_text import shown_moment
+from engines.results.lake_place import lake_place
 from engines.spark.batch.job import JobError, said
 from engines.spark.runtime.kernel_warmup import warm
 from engines.spark.runtime.worker_start import start_workers
@@ -46,7 +47,7 @@ from engines.spark.stream.checkpoint import (
 from engines.spark.stream.columns import FOUND, PACKED, STATE
 from engines.spark.stream.kafka import KAFKA, KafkaSink
 from engines.spark.stream.session import stream_session
-from engines.spark.stream.sink import Sink
+from engines.spark.stream.sink import LakeSink, Sink
 from engines.spark.stream.source import LiveSource, Packer, lateness_of
 from optimizer.ir.query import Aggregation, BoundWorkload
 
@@ -560,4 +561,7 @@ def _sink(workload: BoundWorkload, options: StreamOptions) -> Sink | KafkaSink:
     kinds = ["aggregates"] * any(aggregating) + ["matches"] * (not all(aggregating)) + ["late"]
     if options.out.startswith(KAFKA):
         return KafkaSink(options.out, tuple(kinds), options.out_options)
+    if (place := lake_place(options.out)) is not None:
+        given = (place.folder, tuple(kinds), options.light)
+        return LakeSink(*given, lake=place.kind, checkpoint=options.checkpoint)
     return Sink(options.out, tuple(kinds), options.light)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,8 @@ from engines.access.build_index import build_indexes
 from engines.access.index_files import remove_index
 from engines.account import Account
 from engines.limits import ResultsError
+from engines.results.lake_place import LakeKind, LakePlace, Turn, add_rows
+from engines.spark.stream.checkpoint import stream_id
 from engines.spark.stream.source import bytes_table
 
 if TYPE_CHECKING:
@@ -72,20 +74,51 @@ class Sink:
 
     def publish(self, batch: int) -> None:
         """After all tasks have written."""
-        staged = {kind: set[str]() for kind in self.kinds}
-        for file in sorted(self.staging(batch).glob("*.parquet")):
-            kind, _, part = file.name.partition("-")
-            file.replace(Path(self.folder) / kind / _name(batch, part))
-            staged[kind].add(_name(batch, part))
-        for kind, names in staged.items():
-            for file in (Path(self.folder) / kind).glob(_name(batch, "*")):
-                if file.name not in names:
-                    file.unlink()
-                    remove_index(file)
-            if self.light:
-                for name in sorted(names):
-                    build_indexes(str(Path(self.folder) / kind / name))
+        for kind in self.kinds:
+            self.publish_kind(kind, sorted(self.staging(batch).glob(f"{kind}-*.parquet")), batch)
         shutil.rmtree(self.staging(batch), ignore_errors=True)
+
+    def publish_kind(self, kind: str, staged: Sequence[Path], batch: int) -> None:
+        """Have the files of a kind be those of the batch."""
+        folder, names = Path(self.folder) / kind, set[str]()
+        for file in staged:
+            name = _name(batch, file.name.partition("-")[2])
+            file.replace(folder / name)
+            names.add(name)
+        for file in folder.glob(_name(batch, "*")):
+            if file.name not in names:
+                file.unlink()
+                remove_index(file)
+        if self.light:
+            for name in sorted(names):
+                build_indexes(str(folder / name))
+
+
+@dataclass(frozen=True)
+class LakeSink(Sink):
+    """A folder with a table of Delta or Iceberg for each kind of rows, and files of late events.
+
+    Each batch is one commit to a table, which says of which stream it is the batch: one that runs
+    again, or was cut off behind its commit, is in the table once.
+    """
+
+    lake: LakeKind = "Delta"
+    checkpoint: str = ""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._place.check_tables((True, True))
+
+    def publish_kind(self, kind: str, staged: Sequence[Path], batch: int) -> None:
+        if f"sink-{kind}" not in _SINKS:
+            super().publish_kind(kind, staged, batch)
+            return
+        turn = Turn(stream_id(self.checkpoint), batch)
+        add_rows(self._place.table(Path(self.folder) / kind), staged, turn)
+
+    @property
+    def _place(self) -> LakePlace:
+        return LakePlace(self.lake, self.folder)
 
 
 def files_of(folder: Path, batch: int) -> list[Path]:

@@ -74,6 +74,7 @@ class Case:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.events, self.folder, self.options = folder / "events in", folder, options
+        self.out = str(folder / "out")
         self.events.mkdir()
         self.seen: list[StreamProgress] = []
         self.tables: list[pa.Table] = []
@@ -111,9 +112,7 @@ class Case:
 
     def start(self, spark: "SparkSession") -> tuple[str, ...]:
         options = {"buckets": 3, "files_per_batch": 1, "once": True} | self.options
-        self.settings = StreamOptions(
-            str(self.folder / "state"), str(self.folder / "out"), **options
-        )
+        self.settings = StreamOptions(str(self.folder / "state"), self.out, **options)
         program = How().program(self.workload)
         job = start_stream(spark, program, self.source, self.settings, told=self.seen.append)
         job.wait()
