@@ -423,7 +423,8 @@ def _bound(physical: PhysicalPlan, path: EventPath) -> tuple[BoundWorkload, pa.S
 
     workload = load_workload(physical.document)
     source = FileSource(path, workload.stream, Faults("skip"))
-    return fitted(physical, source.kinds, workload).workload, source.schema
+    program = fitted(physical, source.schema, source.kinds, workload, source.path)
+    return program.workload, source.schema
 
 
 def _is_frame(events: object) -> TypeGuard[DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engines.spark.stream.checkpoint import Takeover
     from engines.spark.stream.job import StreamOptions, StreamProgress
     from optimizer.ir.query import BoundWorkload
+    from workloads.imported_rules import RefusedRule
 
 Engine = OneOf["local", "spark", "oracle"]
 MatchFormat = OneOf["text", "struct"]
@@ -144,6 +145,9 @@ class Monitor:
 
     def on_tasks(self, progress: SparkProgress) -> None:
         """Tasks of a Spark job have ended."""
+
+    def on_refused(self, rules: Sequence[RefusedRule]) -> None:
+        """A live stream runs without these rules."""
 
     def on_page(self, address: str) -> None:
         """Spark has a page of its own."""

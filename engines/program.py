@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from engines.account import Account, Fallbacks
 from engines.devices import DeviceRequest
 from engines.limits import Ledger, Limits, PartialLimit
-from optimizer.bind.binder import bind
 from optimizer.cost.unit_costs import DEFAULTS
 from optimizer.engines.situation_parts import SharedPart, shared_part
 from optimizer.engines.spec import Device
@@ -38,8 +37,6 @@ from optimizer.plan.tree_operators import add_reading, compact_id, stepwise_id
 from optimizer.rewrite.normalize import workload_in_forms
 from optimizer.statistics import Statistics
 from optimizer.trees.tree import from_document
-from workloads.loading import load_workload
-from workloads.workload import Workload
 
 if TYPE_CHECKING:
     from engines.matching.trees.adaptive import AdaptivePlans, Decision
@@ -240,21 +237,12 @@ class OperatorIds:
         return tuple(self.events(symbol, query) for symbol in symbols)
 
 
-def program_of(
-    plan: Plan, kinds: Mapping[str, Any] | None = None, workload: Workload | None = None
-) -> Program:
-    """The program of a plan over a stream whose columns are of these kinds.
-
-    `workload` is that of the plan's document, where it has been loaded already.
-    """
-    return bound_program(plan, bind(workload or load_workload(plan.document), kinds))
-
-
 def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
     """The program of a plan for queries that are bound already."""
     workload = workload_in_forms(workload, plan.forms)
     queries = {query.name: query for query in workload.queries}
-    if missing := [name for name in plan.queries if name not in queries]:
+    unfit = {rule.name for rule in workload.refused}
+    if missing := [name for name in plan.queries if name not in queries and name not in unfit]:
         raise PlanError(f"the plan runs queries that its workload has not: {', '.join(missing)}")
     counters = {
         tuple(operator.detail["queries"]): operator.id
@@ -263,14 +251,20 @@ def bound_program(plan: Plan, workload: BoundWorkload) -> Program:
     }
     units: list[Unit] = []
     for group in plan.groups:
-        members = tuple(queries[name] for name in group.queries)
+        members = tuple(queries[name] for name in group.queries if name in queries)
+        if not members:
+            continue
         match group:
             case CountingGroup(engine=engine, device=device):
                 operator = counters[tuple(group.queries)]
                 units.append(CountingUnit(members, engine, group.lengths, device, operator))
             case PassGroup(engine=engine, device=device):
                 operator = counters[tuple(group.queries)]
-                shared = tuple(shared_part(places, queries) for places in group.shared)
+                shared = tuple(
+                    shared_part(places, queries)
+                    for places in group.shared
+                    if unfit.isdisjoint(places)
+                )
                 units.append(PassUnit(members, engine, device, operator, shared))
             case TreeGroup(trees=trees, device=device):
                 compiled = {q.name: reading_trees(q, from_document(trees[q.name])) for q in members}

@@ -22,10 +22,12 @@ from engines.execution import (
     Stages,
 )
 from engines.limits import Ledger
-from engines.program import Program, RunContext, RunOptions, program_of
+from engines.program import Program, RunContext, RunOptions, bound_program
 from optimizer.plan.plan import Plan, PlanError
+from workloads.imported_rules import refusals
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from engines.access.choice import AccessChoice
@@ -51,7 +53,15 @@ def run(
     Every engine runs the plan's operators and nothing else. Raises `PlanError` where the plan does
     not fit these events.
     """
-    wanted = execution or Execution()
+    report = _executed(plan, source, sink, execution or Execution(), monitor)
+    if report.bound is not None:
+        report.notes = [*refusals(report.bound[0].refused), *report.notes]
+    return report
+
+
+def _executed(
+    plan: Plan, source: EventSource, sink: RowSink, wanted: Execution, monitor: Monitor
+) -> RunReport:
     if sink.tables and sink.path is not None:
         from engines.table_runs import run_to_tables
 
@@ -260,7 +270,7 @@ def _opened(
     workload = written_workload(plan.document) or load_workload(plan.document)
     progress = _ScanProgress(monitor)
     files = FileSource(source.path, workload.stream, faults, progress=progress)
-    program = fitted(plan, files.kinds, workload, files)
+    program = fitted(plan, files.schema, files.kinds, workload, files.path, files)
     check_forced(execution.access, program.workload.queries)
     parts = program.separate()
     progress.scans = len(parts)
@@ -307,26 +317,25 @@ class _ScanProgress:
 
 def fitted(
     plan: Plan,
+    schema: pa.Schema,
     kinds: Mapping[str, Any] | None,
     workload: Workload,
+    path: str,
     files: FileSource | None = None,
 ) -> Program:
     """The plan's program over columns of these kinds; the workload is that of its document.
 
     The `files` that have these columns tell why they are of other kinds than queries want.
     """
-    from engines.input.batches import check_compared
+    from engines.input.query_columns import bind_to
     from workloads.errors import WorkloadError
 
     try:
-        program = program_of(plan, kinds, workload)
+        return bound_program(plan, bind_to(workload, schema, path, kinds))
     except WorkloadError as error:
         found = error if files is None else files.explained(error, workload)
         about = f"{plan.id} does not fit these events: " if found is error else ""
         raise PlanError(about + "; ".join(map(_finding, found.diagnostics))) from error
-    if files is not None:
-        check_compared(files.schema, program.workload, files.path)
-    return program
 
 
 def _finding(found: Diagnostic) -> str:
@@ -347,21 +356,22 @@ def shown_time(events: Events, time: int | None) -> int | str | None:
 def _run_oracle(plan: Plan, source: EventSource, sink: RowSink, monitor: Monitor) -> RunReport:
     """The reference over all events at once: what the queries mean, whatever the plan."""
     from engines.columns.occurrences import Occurrences
-    from engines.input.batches import check_compared, read_events
+    from engines.input.batches import read_events
     from engines.input.event_table import column_kinds
+    from engines.input.query_columns import bind_to
     from engines.reference.oracle import run_oracle
     from engines.results.first_rows import FirstRows
     from engines.results.tables import row_counts, sorted_results
     from engines.results.writers import write_results
-    from optimizer.bind.binder import bind
     from workloads.loading import load_workload
 
     stages = Stages(monitor)
     with stages("read"):
         workload = load_workload(plan.document)
         events = read_events(source.path, workload.stream)
-        bound = bind(workload, column_kinds(events.table.schema) if len(events) else None)
-        check_compared(events.table.schema, bound, source.shown)
+        schema = events.table.schema
+        columns = column_kinds(schema) if len(events) else None
+        bound = bind_to(workload, schema, source.shown, columns)
     with stages("run"):
         results = sorted_results(run_oracle(bound, events))
     report = RunReport("oracle", "cpu", len(events), rows=dict(row_counts(results)))
@@ -396,8 +406,8 @@ def _run_spark(
 
     from engines.access.choice import choose_access, table_access, why_all_events, will_read
     from engines.access.forced_probes import check_forced
-    from engines.input.batches import check_compared, named_columns
     from engines.input.event_table import Faults, column_kinds
+    from engines.input.query_columns import named_columns
     from engines.input.time_sense import TimeSpan, notes_about_events
     from engines.results.structs import all_match_structs
     from engines.spark.batch.job import SpreadSettings, run_batch
@@ -424,13 +434,14 @@ def _run_spark(
                 spark = session()
             with stages("read"):
                 opened = open_table(spark, table, stream, faults, source.options, source.name)
-                program = fitted(plan, column_kinds(opened.schema), workload)
-                check_compared(opened.schema, program.workload, source.shown)
+                kinds = column_kinds(opened.schema)
+                program = fitted(plan, opened.schema, kinds, workload, source.shown)
                 access = table_access(opened, program.workload, source, execution, monitor)
         else:
             with stages("read"):
                 opened = open_source(source.path, stream, faults)
-                program = fitted(plan, opened.files.kinds, workload, opened.files)
+                files = opened.files
+                program = fitted(plan, files.schema, files.kinds, workload, files.path, files)
                 opened.files.assume(named_columns(program.workload))
                 obstacle = why_all_events(source, execution, monitor)
                 check_forced(execution.access, program.workload.queries)

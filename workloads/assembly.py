@@ -188,6 +188,7 @@ def assemble(text: str, clauses: list[tuple[str, Span, list[Any]]]) -> sx.Query:
         slide=found["SLIDE"][1][0] if "SLIDE" in found else None,
         strategy=strategy,
         tied_keys=tuple(key for key in named if isinstance(key, sx.TiedKey)),
+        key_labels=tuple(key for key in named if isinstance(key, sx.KeyLabel)),
         session=window.session,
         counted_types=tuple(map(name_of, window.counted)),
         from_first=window.from_first,

@@ -283,6 +283,11 @@ class SyntaxBuilder(QuantifierBuilder):
             attribute = ex.Attribute("", name_of(alias), _at(meta))
         return sx.Grouping(attribute, name_of(name) if name else attribute.name, _at(meta))
 
+    def key_label(self, meta: Meta, parts: list[Any]) -> sx.KeyLabel:
+        value, name = parts
+        text = str(value)[1:-1].replace("''", "'")
+        return sx.KeyLabel(text, name_of(name), _at(meta))
+
     def tied_key(self, meta: Meta, parts: list[Any]) -> sx.TiedKey:
         *columns, name, word = parts
         if word is not None and str(word).upper() != "OPTIONAL":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from workloads.expressions import Expression
 from workloads.syntax import Query
+
+MOST_SAID = 20  # rules that are named
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class NamedRule:
 
 @dataclass(frozen=True)
 class RefusedRule:
-    """A rule that was not taken, and why."""
+    """A rule that was not taken, and why; the `format` is empty where it is not known any more."""
 
     format: str
     name: str
@@ -34,7 +36,16 @@ class RefusedRule:
 
     def render(self) -> str:
         where = ", ".join(part for part in (self.place, self.name) if part)
-        return f"{self.format} rule not taken: {where or 'unnamed'}: {self.reason}"
+        what = f"{self.format} rule" if self.format else "rule"
+        return f"{what} not taken: {where or 'unnamed'}: {self.reason}"
+
+
+def refusals(refused: Sequence[RefusedRule]) -> list[str]:
+    """A sentence for each rule that was not taken; of very many for the first."""
+    said = [rule.render() for rule in refused[:MOST_SAID]]
+    if more := len(refused) - len(said):
+        said.append(f"{more:,} more rules were not taken; 'sheaf check' lists them all")
+    return said
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,7 @@ class ImportedRules:
     rules: tuple[NamedRule, ...] = ()
     types: Mapping[str, Expression] = field(default_factory=dict)
     refused: tuple[RefusedRule, ...] = ()
+    is_strict: bool = False  # such as stand among queries: one that events do not fit is an error
 
 
 def unique_name(wanted: str, taken: set[str]) -> str:

@@ -6,7 +6,7 @@ before anything is raised; `load_workload` raises at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +19,7 @@ from workloads.errors import (
     Place,
     QueryError,
     WorkloadError,
+    did_you_mean,
     in_file,
     opening_remedy,
     short,
@@ -60,7 +61,7 @@ from workloads.workload import (
 
 _KEYS = (
     *("name", "stream", "streams", "statistics", "limits", "suppress", "queries", "rules"),
-    "tests",
+    *("optional", "tests"),
 )
 
 
@@ -190,7 +191,7 @@ class _Reader(StreamReader):
         imported = self._rules(document, suppress)
         stream = self.stream_of(document, imported)
         statistics = self.statistics(document.get("statistics"), ("statistics",))
-        queries, places = self._queries(document, imported, suppress)
+        queries, places, rule_places = self._queries(document, imported, suppress)
         name = document.get("name", "workload")
         if not isinstance(name, str):
             self.report(f"the workload's name is {shown(name)}, not a text", QUOTE, ("name",))
@@ -204,10 +205,26 @@ class _Reader(StreamReader):
         if given is not None and not self.findings:
             tests = read_tests(given, known, self, self._key)
         stream = with_words(stream, queries)
+        optional = {**self._optional(document.get("optional"), known), **rule_places}
         workload = Workload(
-            str(name), stream, queries, statistics, self.file, places, partial, refused, tests
+            *(str(name), stream, queries, statistics, self.file, places, partial, refused, tests),
+            optional,
         )
         return workload, self.findings
+
+    def _optional(self, given: Any, known: Collection[str]) -> dict[str, str]:
+        """The queries that need not fit the events: their names, or these with a word of each."""
+        given = known if given is True else given or {}
+        listed = given if isinstance(given, Mapping | str) else dict.fromkeys(given, "")
+        if not isinstance(listed, Mapping):
+            remedy = "list names of queries, or write true for all"
+            self.report("'optional' is not a list", remedy, ("optional",))
+            return {}
+        for name in listed:
+            if name not in known and not self.findings:
+                hint = did_you_mean(str(name), known) or "list names of queries"
+                self.report(f"'optional' names no query: {shown(name)}", hint, ("optional",))
+        return {str(name): str(place) for name, place in listed.items()}
 
     def _key(self, at: doc.Path) -> Place | None:
         return self.document.place(at, key=True)
@@ -235,7 +252,8 @@ class _Reader(StreamReader):
         found = []
         for entry, at in entries:
             try:
-                found.append(imported_rules(entry, setting))
+                rules = imported_rules(entry, setting)
+                found.append(replace(rules, is_strict=at == ("queries",)))
             except RulesError as error:
                 self.report(error.message, error.hint, at)
         return found
@@ -267,7 +285,8 @@ class _Reader(StreamReader):
 
     def _queries(
         self, whole: Mapping[str, Any], imported: list[ImportedRules], suppress: Duration | None
-    ) -> tuple[tuple[Query, ...], tuple[Place | None, ...]]:
+    ) -> tuple[tuple[Query, ...], tuple[Place | None, ...], dict[str, str]]:
+        """The queries, where each is written, and where the rules are that some of them are."""
         document, at = whole.get("queries"), ("queries",)
         if document is None and whole.get("rules") is not None:
             if not self.findings and not any(rules.rules for rules in imported):
@@ -282,14 +301,14 @@ class _Reader(StreamReader):
                 self.report(
                     "the workload has no queries", "add at least one under 'queries'", at, True
                 )
-            return (), ()
+            return (), (), {}
         if len(document) > MAX_QUERIES:
             self.report(
                 f"the workload has {len(document):,} queries; at most {MAX_QUERIES:,} are taken",
                 "split it into several workloads",
                 at,
             )
-            return (), ()
+            return (), (), {}
         queries: list[Query] = []
         places: list[Place | None] = []
         numbers: dict[str, int] = {}
@@ -328,8 +347,8 @@ class _Reader(StreamReader):
             numbers[query.name] = number
             queries.append(query)
             places.append(place)
-        names = set(numbers)
-        for rule in (rule for rules in imported for rule in rules.rules):
+        names, rule_places = set(numbers), dict[str, str]()
+        for rule, is_strict in ((rule, each.is_strict) for each in imported for rule in each.rules):
             name = unique_name(str(rule.query.name), names)
             query = replace(rule.query, name=name, number=len(queries) + 1)
             if name != rule.query.name:
@@ -337,7 +356,9 @@ class _Reader(StreamReader):
             know_printed(query)
             queries.append(query)
             places.append(None)
-        return tuple(queries), tuple(places)
+            if not is_strict:
+                rule_places[name] = rule.place
+        return tuple(queries), tuple(places), rule_places
 
     def _written(
         self, query: Any, number: int, at: doc.Path

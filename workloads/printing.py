@@ -138,6 +138,9 @@ def print_query(query: Query) -> str:
     if query.skip is not None:
         lines.append(f"AFTER MATCH SKIP {query.skip.upper()}")
     keys = [*map(print_path, query.partition_by), *map(_print_tied_key, query.tied_keys)]
+    keys += [
+        f"{print_expression(Literal(k.value))} AS {print_name(k.name)}" for k in query.key_labels
+    ]
     if keys:
         lines.append("PARTITION BY " + ", ".join(keys))
     if isinstance(query.output, Funnel):

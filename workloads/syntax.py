@@ -270,6 +270,15 @@ class TiedKey:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyLabel:
+    """`'high' AS level`: a text that the key of each row has besides."""
+
+    value: str
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """One parsed query; without `within` nothing bounds its matches."""
 
@@ -282,6 +291,7 @@ class Query:
     slide: Duration | None = None
     strategy: Strategy = "any"
     tied_keys: tuple[TiedKey, ...] = ()
+    key_labels: tuple[KeyLabel, ...] = ()
     session: bool = False  # `within` is the gap that ends a session
     counted_types: tuple[str, ...] = ()  # of the events that a count window counts; all if none
     from_first: bool = False

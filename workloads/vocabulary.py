@@ -113,6 +113,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "limits": "How many partial matches a key may have.",
         "suppress": "SUPPRESS of all queries for matches that do not say it, such as 10 min.",
         "rules": "Files of Sigma or EQL rules.",
+        "optional": "Queries that are left out, and listed, where the events do not fit them.",
         "tests": "Events, and what they must raise.",
     },
     "stream": {

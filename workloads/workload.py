@@ -151,6 +151,8 @@ class Workload:
     partial: PartialLimit | None = None
     refused: tuple[RefusedRule, ...] = ()  # of `rules`, those that no query says
     tests: tuple[RuleTest, ...] = ()
+    # Queries that are left out where the events do not fit them, each with its rule's place.
+    optional: Mapping[str, str] = field(default_factory=dict)
 
 
 _WRITTEN: deque[tuple[dict[str, Any], Workload]] = deque(maxlen=4)
@@ -190,6 +192,10 @@ def _document(workload: Workload, tests: bool) -> dict[str, Any]:
     if workload.partial is not None:
         limit = workload.partial
         document["limits"] = {"partial_matches": limit.most, "on_limit": limit.on_limit}
+    names = [query.name or "" for query in workload.queries]
+    if optional := {n: workload.optional[n] for n in names if n in workload.optional}:
+        is_all = len(optional) == len(names) and not any(optional.values())
+        document["optional"] = is_all or optional
     if tests and workload.tests:
         document["tests"] = [dict(test.document) for test in workload.tests]
     return document

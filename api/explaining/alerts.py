@@ -74,4 +74,5 @@ def _about(query: sx.Query) -> dict[str, Any]:
         for item in items
         if item.name in _ABOUT and isinstance(item.value, ex.Literal)
     }
+    found |= {label.name: label.value for label in query.key_labels}
     return {name: found.get(name) for name in _ABOUT}

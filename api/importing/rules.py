@@ -55,7 +55,9 @@ def _read(
         missing_columns="ignore",
     )
     queries = tuple(rule.query for rule in found.rules)
-    workload = Workload(options.name or paths[0].stem, stream, queries)
+    optional = {str(query.name): "" for query in queries}
+    name = options.name or paths[0].stem
+    workload = Workload(name, stream, queries, optional=optional)
     refused = tuple(
         Refused(", ".join(filter(None, (rule.place, rule.name))), rule.reason)
         for rule in found.refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,12 @@ from api.jobs.folder import Attempt
 from api.run_settings import RunSettings
 from engines.columns.occurrences import Occurrences
 from engines.execution import Command, EventSource, Monitor, Replacement
+from workloads.imported_rules import refusals
 
 if TYPE_CHECKING:
     from engines.spark.stream.checkpoint import Takeover
     from engines.spark.stream.job import StreamProgress
+    from workloads.imported_rules import RefusedRule
 
 Tell = Callable[[dict[str, Any]], None]
 Next = Callable[[], dict[str, Any] | None]
@@ -161,6 +163,7 @@ class StreamMonitor(Monitor):
         self._path, self._measures = attempt.job.account, attempt.job.measures
         self._tell, self._heard = tell, heard
         self._begun = time.monotonic()
+        self._refused: list[str] = []
         self._account: JobAccount = read_account(self._path)
         self._occurred = self._asked_for(workload)
 
@@ -174,6 +177,9 @@ class StreamMonitor(Monitor):
 
     def on_stage(self, name: str) -> None:
         self._tell({"stage": name})
+
+    def on_refused(self, rules: Sequence[RefusedRule]) -> None:
+        self._refused = refusals(rules)
 
     def command(self) -> Command:
         from optimizer.plan.plan import from_json
@@ -202,6 +208,7 @@ class StreamMonitor(Monitor):
             self._post(progress.batch)
             self._tell({"stage": "run"})
         self._occurred.merge(progress.seen)
+        times = self._occurred.time_notes(progress.time_type)
         batch = BatchAccount(
             number=progress.batch,
             seconds=progress.seconds,
@@ -220,7 +227,11 @@ class StreamMonitor(Monitor):
             fallbacks=progress.fallbacks,
             trees=progress.decisions,
             seen=progress.seen,
-            notes=(*self._occurred.notes(), *self._occurred.time_notes(progress.time_type)),
+            notes=(
+                *self._refused,
+                *self._occurred.notes(),
+                *times,
+            ),
         )
         self._account = self._account.add(batch)
         write_account(self._path, self._account)

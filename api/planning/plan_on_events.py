@@ -81,6 +81,7 @@ def plan_on_frame(
     from engines.calibration.machine_costs import known
     from engines.spark.frames.plans import bind_to_frame, statistics_of
     from sharing.planner import make_plan
+    from workloads.imported_rules import refusals
     from workloads.workload import to_document
 
     bound, seen = bind_to_frame(workload, frame)
@@ -95,7 +96,7 @@ def plan_on_frame(
         unit_costs=known(),
         device=device,
     )
-    return plan, seen
+    return replace(plan, notes=tuple(refusals(bound.refused))), seen
 
 
 def sample_events(workload: Workload, events: EventPath) -> EventSample | None:

@@ -79,7 +79,8 @@ def _check(
     if workload is None:
         raise WorkloadError(findings)
     _count(len(workload.queries), max_queries)
-    bound = replace(bind(workload, None, findings), refused=workload.refused)
+    bound = bind(workload, None, findings)
+    bound = replace(bound, refused=(*workload.refused, *bound.refused))
     return bound, to_document(workload, tests=True)
 
 

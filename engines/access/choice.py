@@ -25,10 +25,11 @@ from engines.access.stored_blocks import StoredEvents, open_stored
 from engines.access.sum_choice import worth_summing
 from engines.access.summed_blocks import SummedBlocks
 from engines.execution import Access, EventSource, Execution, Monitor
-from engines.input.batches import FileSource, needed_columns
+from engines.input.batches import FileSource
 from engines.input.event_files import ParquetFile
 from engines.input.event_paths import EventPath
 from engines.input.event_table import Faults
+from engines.input.query_columns import needed_columns
 from engines.input.row_ranges import RowRanges
 from engines.limits import EventsError
 from optimizer.access.anchors import NeededEvents, NotIndexedError, needed_events

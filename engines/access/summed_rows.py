@@ -17,8 +17,9 @@ from engines.columns.columns import Columns
 from engines.counting.pane_tables import WindowSpan
 from engines.counting.rows import Selected, result_tables
 from engines.counting.stretch_folds import count_stretches, stretches_of
-from engines.input.batches import FileSource, needed_columns
+from engines.input.batches import FileSource
 from engines.input.event_table import Events, from_table
+from engines.input.query_columns import needed_columns
 from engines.program import CountingUnit, Program
 from engines.results.chunks import AggregateChunk
 from optimizer.ir.pattern import Symbol

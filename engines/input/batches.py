@@ -31,9 +31,9 @@ from engines.input.event_table import (
     find_files,
     format_of,
     from_table,
-    is_list,
 )
 from engines.input.lake_tables import EventFiles
+from engines.input.query_columns import named_columns
 from engines.input.row_ranges import RowRanges
 from engines.input.source_files import (
     SourceFile,
@@ -44,145 +44,9 @@ from engines.input.source_files import (
 )
 from engines.input.time_texts import time_type
 from engines.limits import EventsError
-from optimizer.ir.pattern import events
-from optimizer.ir.query import (
-    Aggregation,
-    BoundWorkload,
-    Query,
-    ReturnAlias,
-    ReturnAttribute,
-    ReturnEvents,
-    ReturnValue,
-)
-from workloads import expressions as ex
+from optimizer.ir.query import BoundWorkload
 from workloads.errors import Diagnostic, WorkloadError
-from workloads.syntax import All
 from workloads.workload import NANOSECONDS, AttributeKind, Stream, Workload
-
-
-def needed_columns(workload: BoundWorkload, names: Iterable[str]) -> list[str]:
-    """Those of `names` that the workload needs, in their order."""
-    given = list(names)
-    if any(_needs_all(query) for query in workload.queries):
-        return given
-    used = named_columns(workload)
-    # A field of a struct is read with the struct; its path says of which column it is.
-    used |= {name[:end] for name in used for end, mark in enumerate(name) if mark == "."}
-    return [name for name in given if name in used]
-
-
-def named_columns(workload: BoundWorkload) -> set[str]:
-    """The names that a workload's stream and its queries call columns by."""
-    stream = workload.stream
-    used = {name for name in (stream.time, stream.type, stream.sequence) if name is not None}
-    for query in workload.queries:
-        used |= set(_attributes(query))
-        named = (*(event.symbol.type for event in events(query.pattern)), *query.window.of)
-        for condition in map(stream.types.get, named):
-            if condition is not None:
-                used |= set(_names(condition))
-    return used
-
-
-def _needs_all(query: Query) -> bool:
-    """Whole events are returned, or simultaneous ones put in order by all that they hold."""
-    if any(isinstance(event.quantifier, All) for event in events(query.pattern)):
-        return True
-    output = query.output
-    return not isinstance(output, Aggregation) and any(
-        isinstance(item, ReturnAlias | ReturnEvents) for item in output.items
-    )
-
-
-def compared_columns(workload: BoundWorkload) -> set[str]:
-    """The columns whose values are compared or computed with; others are at most returned."""
-    stream = workload.stream
-    used = set() if stream.type is None else {stream.type}
-    for condition in stream.types.values():
-        if condition is not None:
-            used |= set(_names(condition))
-    for query in workload.queries:
-        used |= {*_attributes(query, returned=False)}
-    return used
-
-
-def check_compared(schema: pa.Schema, workload: BoundWorkload, path: str) -> None:
-    """Refuse columns that queries compare and whose values have no order, such as maps.
-
-    A list is compared value by value, but there is no sum of lists, and an event has one type.
-    """
-    compared = compared_columns(workload)
-    one_value = {workload.stream.type, *_aggregated(workload)}
-    for column in schema:
-        if column.name == workload.stream.type and pa.types.is_temporal(column.type):
-            raise EventsError(
-                f"'{path}': the type column '{column.name}' has type {column.type}; store the "
-                "name of a type"
-            )
-        is_listed = is_list(column.type) and column.name not in one_value
-        kind = column.type.value_type if is_listed else column.type
-        if column.name in compared and not _is_comparable(kind):
-            raise EventsError(
-                f"'{path}': the column '{column.name}' has type {column.type}, and queries compare "
-                "its values or divide the stream by them: store a number, a text, a truth value "
-                "or a time, or only return it"
-            )
-
-
-def _aggregated(workload: BoundWorkload) -> Iterator[str]:
-    for query in workload.queries:
-        if isinstance(query.output, Aggregation):
-            operands = (aggregate.operand for aggregate in query.output.items)
-            yield from (
-                name for operand in operands if operand is not None for name in _names(operand)
-            )
-
-
-def _is_comparable(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_comparable(kind.value_type)
-    tests = (
-        pa.types.is_null,
-        pa.types.is_boolean,
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_decimal,
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_string_view,
-        pa.types.is_timestamp,
-        pa.types.is_date,
-    )
-    return any(test(kind) for test in tests)
-
-
-def _attributes(query: Query, returned: bool = True) -> Iterator[str]:
-    yield from query.key
-    yield from (column for key in query.tied_key for _, column in key.columns)
-    yield from (key.attribute for key in query.groups)
-    for event in events(query.pattern):
-        for predicate in event.symbol.predicates:
-            yield from _names(predicate)
-    for condition in query.conditions:
-        yield from _names(condition)
-    if isinstance(query.output, Aggregation):
-        for aggregate in query.output.items:
-            if aggregate.operand is not None:
-                yield from _names(aggregate.operand)
-        if query.output.having is not None:
-            yield from _names(query.output.having)
-        return
-    for item in query.output.items:
-        if isinstance(item, ReturnAttribute):
-            if returned:
-                yield item.attribute
-        elif isinstance(item, ReturnValue):
-            yield from _names(item.value)
-
-
-def _names(expression: ex.Expression) -> Iterator[str]:
-    return iter(sorted(ex.attributes(expression)))
-
 
 StreamFile: TypeAlias = EventFile | SourceFile
 
@@ -320,14 +184,12 @@ class FileSource:
 
     def bind(self, workload: Workload) -> BoundWorkload:
         """The workload over these columns; an error says where it is the data that do not fit."""
-        from optimizer.bind.binder import bind
+        from engines.input.query_columns import bind_to
 
         try:
-            bound = bind(workload, self.kinds)
+            return bind_to(workload, self.schema, self.path, self.kinds)
         except WorkloadError as error:
             raise self.explained(error, workload) from error
-        check_compared(self.schema, bound, self.path)
-        return bound
 
     def explained(self, error: WorkloadError, workload: Workload) -> WorkloadError:
         """The error, or what keeps columns from being numbers where that is behind it."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
+from engines.input.query_columns import needed_columns
 from engines.live.query_digest import state_name
 from engines.live.suppression import Suppression, unsuppressed
 from engines.local.news import of_symbols

@@ -16,8 +16,8 @@ from engines.columns.columns import Columns
 from engines.columns.layout import ArrangedEvents
 from engines.counting.folds import TableOrder, keeps_table_order
 from engines.counting.rows import counted_rows
-from engines.input.batches import needed_columns
 from engines.input.event_table import Events, from_table
+from engines.input.query_columns import needed_columns
 from engines.limits import named_error, row_limit_reason
 from engines.local.added_keys import by_added_keys
 from engines.local.carried import CarriedGroup, RankedGroup, SituationGroup

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from engines.counting.folds import keeps_table_order
-from engines.input.batches import Batch, FileSource, named_columns, needed_columns
+from engines.input.batches import Batch, FileSource
 from engines.input.event_table import Events, from_table
 from engines.input.lateness import Lateness, allowed_lateness
+from engines.input.query_columns import named_columns, needed_columns
 from engines.program import CountingUnit, Program
 from optimizer.cost.stages import SLICE_EVENTS
 from optimizer.ir.query import BoundWorkload, Query, waits_for_window

@@ -35,6 +35,7 @@ from optimizer.statistics.statistics import (
     with_stated,
 )
 from workloads import expressions as ex
+from workloads.imported_rules import refusals
 from workloads.workload import Workload
 
 MAX_EVENTS = 500_000  # that are looked at; a longer stream is sampled
@@ -126,13 +127,10 @@ def sample_files(
     are later are as bad as rows that are no events.
     """
     from engines.columns.occurrences import Occurrences
-    from engines.input.batches import (
-        FileSource,
-        named_columns,
-        needed_columns,
-    )
+    from engines.input.batches import FileSource
     from engines.input.event_rows import ticks_of
     from engines.input.lateness import allowed_lateness
+    from engines.input.query_columns import named_columns, needed_columns
     from engines.input.time_sense import TimeSpan
 
     part = 1.0
@@ -167,6 +165,7 @@ def sample_files(
     for table in tables:
         times.add(ticks_of(table.column(workload.stream.time))[0])
     notes = (
+        *refusals(bound.refused),
         *occurred.notes(f" among the first {taken:,}" if is_cut else ""),
         *times.notes(source.time_type, workload.stream),
     )

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engines.input.batches import FileSource, named_columns
+from engines.input.batches import FileSource
+from engines.input.query_columns import named_columns
 from engines.reference.rows import WindowEnd
 from engines.reference.values import Binding
 from engines.results.json_text import plain_value

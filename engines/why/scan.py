@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.columns.columns import Columns
-from engines.input.batches import FileSource, needed_columns
+from engines.input.batches import FileSource
 from engines.input.event_table import Events, column_at, from_table
+from engines.input.query_columns import needed_columns
 from optimizer.ir.pattern import ANY_TYPE, Event, Symbol, events, positive_events
 from optimizer.ir.query import BoundWorkload, Query
 from workloads import expressions as ex

@@ -50,13 +50,14 @@ from optimizer.bind.situations import bound_situations, check_source
 from optimizer.bind.source_types import with_source_types
 from optimizer.bind.strategies import check_strategy, stream_with_any
 from optimizer.bind.windows import bound_join, bound_slide, bound_window, check_window_clauses
-from optimizer.ir.keys import ComponentKey
+from optimizer.ir.keys import ComponentKey, key_name
 from optimizer.ir.pattern import innermost, scopes
 from optimizer.ir.produced import TYPE
-from optimizer.ir.query import BoundWorkload, Query, is_about_situations
+from optimizer.ir.query import BoundWorkload, FixedAttribute, Query, is_about_situations
 from workloads import expressions as ex
 from workloads import syntax as sx
 from workloads.errors import Diagnostic, QueryError, WorkloadError, in_file
+from workloads.imported_rules import RefusedRule
 from workloads.loading import read_workload
 from workloads.situations.syntax import Situations
 from workloads.sql.statement import Statement
@@ -84,19 +85,76 @@ def bind(
     columns: Mapping[str, AttributeKind] | None = None,
     findings: list[Diagnostic] | None = None,
 ) -> BoundWorkload:
-    """Bind every query of a workload; raises `WorkloadError` with all findings."""
+    """Bind every query of a workload; raises `WorkloadError` with all findings.
+
+    Those that are optional are left out where they are wrong, and are among the `refused`.
+    """
     if findings:
         return _bind(workload, columns, findings)
     # Loading, planning and running each ask for it, and thousands of rules take seconds.
     for known, of, bound in tuple(_BOUND):
         if known is workload and of == columns:
             return bound
-    bound = _bind(workload, columns, [])
+    bound = _bind_fitting(workload, columns)
     _BOUND.append((workload, None if columns is None else dict(columns), bound))
     return bound
 
 
 _BOUND: deque[tuple[Workload, Mapping[str, AttributeKind] | None, BoundWorkload]] = deque(maxlen=4)
+
+
+def _bind_fitting(workload: Workload, columns: Mapping[str, AttributeKind] | None) -> BoundWorkload:
+    """The bound workload without optional queries that are wrong, and what reads their rows."""
+    left_out: list[RefusedRule] = []
+    while True:
+        try:
+            bound = _bind(workload, columns, [])
+        except WorkloadError as error:
+            wrong = {found.query or "": found for found in error.diagnostics}
+            if not wrong.keys() <= workload.optional.keys():
+                raise
+            reasons = {name: found.message for name, found in wrong.items()}
+            workload, refused = without_optional(workload, reasons)
+            if not workload.queries:
+                raise
+            left_out += refused
+        else:
+            return replace(bound, refused=tuple(left_out)) if left_out else bound
+
+
+def without_optional(
+    workload: Workload, reasons: Mapping[str, str]
+) -> tuple[Workload, list[RefusedRule]]:
+    """The workload without some of its queries, by name with the reason, and these as refused.
+
+    Optional ones that read their rows go with them.
+    """
+    gone = dict(reasons)
+    while more := _readers(workload, gone):
+        gone |= more
+    places = (*workload.places, *(None,) * (len(workload.queries) - len(workload.places)))
+    kept = [
+        (query, place)
+        for query, place in zip(workload.queries, places, strict=True)
+        if query.name not in gone
+    ]
+    refused = [
+        RefusedRule("", name, workload.optional[name], reason) for name, reason in gone.items()
+    ]
+    queries, places = tuple(q for q, _ in kept), tuple(place for _, place in kept)
+    return replace(workload, queries=queries, places=places, tests=()), refused
+
+
+def _readers(workload: Workload, gone: Mapping[str, str]) -> dict[str, str]:
+    """The optional queries that read rows of some that are gone, each with the reason."""
+    made = {q.into: q.name for q in workload.queries if q.name in gone and q.into is not None}
+    found: dict[str, str] = {}
+    for query in workload.queries if made else ():
+        name = query.name or ""
+        read = next((made[t] for t in types_read(query, workload.stream) if t in made), None)
+        if read is not None and name in workload.optional and name not in gone:
+            found[name] = f"it reads rows of {read}, which is not taken"
+    return found
 
 
 def _bind(
@@ -238,6 +296,7 @@ class _Binder(QueryScope):
             from_first=query.from_first,
             empty_rows=query.empty_rows,
             skips_past=tuple(self.components) if query.skip == "past last event" else (),
+            fixed_key=self._labels(key, tied),
         )
         if groups is not None:
             made = groups.of(made)
@@ -270,6 +329,25 @@ class _Binder(QueryScope):
             alias: ordered_unique([*local.get(alias, ()), *(k.membership(alias) for k in tied)])
             for alias in self.components
         }
+
+    def _labels(
+        self, key: tuple[str, ...], tied: tuple[ComponentKey, ...]
+    ) -> tuple[FixedAttribute, ...]:
+        """What keys of results have besides the values of events, behind those."""
+        taken = {*map(key_name, key), *(named.name for named in tied)}
+        found: list[FixedAttribute] = []
+        for label in self.query.key_labels:
+            if label.name in taken:
+                self.report(
+                    QueryError(
+                        f"two parts of the key are called '{label.name}'",
+                        label.span,
+                        "give it another name behind AS",
+                    )
+                )
+            taken.add(label.name)
+            found.append(FixedAttribute(len(key) + len(found), label.name, label.value))
+        return tuple(found)
 
     # --- conditions ----------------------------------------------------------------------------
 

@@ -373,7 +373,7 @@ class BoundWorkload:
     queries: tuple[Query, ...]
     statistics: Statistics = NO_STATISTICS
     produced: tuple[ProducedType, ...] = ()  # the types of events that queries make
-    # Rules that were not taken as queries; those who only know of queries need not.
+    # Rules that are not among the queries; those who only know of queries need not.
     refused: tuple[RefusedRule, ...] = field(default=(), compare=False, repr=False)
 
     @property

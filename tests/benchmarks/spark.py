@@ -143,16 +143,16 @@ def run_job(
 ) -> Path:
     """A job of a session that goes on; `engines.run.run` would start one for each."""
     from engines.input.event_table import column_kinds
-    from engines.program import program_of
-    from engines.run import kinds_of
+    from engines.run import fitted, kinds_of
     from engines.spark.batch.job import run_batch
     from engines.spark.batch.source import open_source
     from engines.spark.batch.targets import FileTarget
     from workloads.loading import load_workload
 
     out = folder / "spark.parquet"
-    source = open_source(str(path), load_workload(plan.document).stream)
-    program = program_of(plan, column_kinds(source.schema))
+    workload = load_workload(plan.document)
+    source = open_source(str(path), workload.stream)
+    program = fitted(plan, source.schema, column_kinds(source.schema), workload, str(path))
     done = run_batch(session, program, source, FileTarget(str(out), *kinds_of(plan)))
     spent.cpu[name] = done.seconds["cpu"]
     spent.read[name] = spent.read.get(name, 0) + done.read

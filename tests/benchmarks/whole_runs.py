@@ -149,7 +149,7 @@ class WholeRuns:
         the queries give, which are made before: what no engine can do without."""
         import pyarrow.parquet as pq
 
-        from engines.input.batches import needed_columns
+        from engines.input.query_columns import needed_columns
         from optimizer.bind.binder import bind
 
         stream = self.workload.stream

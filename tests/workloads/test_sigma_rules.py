@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from api.explaining.alerts import alert_rules
 from engines.input.event_table import from_table
 from engines.reference.oracle import run_oracle
 from optimizer.bind.binder import bind
@@ -16,6 +18,7 @@ from tests.running import run_local
 from workloads.errors import WorkloadError
 from workloads.loading import load_workload
 from workloads.parser import parse_query
+from workloads.syntax import KeyLabel
 from workloads.workload import Workload, to_document
 
 LOGSOURCES = {
@@ -298,6 +301,7 @@ def test_correlations_are_queries_of_several_events() -> None:
     both = workload(first, counted).queries
     assert [query.name for query in both] == ["one", "Together"]
     assert "AGG COUNT(*) HAVING COUNT(*) >= 3" in both[1].text
+
     aliased = correlation(
         "temporal",
         ["one", "two"],
@@ -316,6 +320,25 @@ STEPS: list[dict[str, Any]] = [
     {"ts": 4, "n": 5, "x": 2, "user": "v", "ip": "q"},
     {"ts": 5, "n": 6, "x": 3, "user": "v", "ip": "v"},
 ]
+
+
+def test_rows_of_counts_say_which_rule_they_are_of() -> None:
+    one = rule({"s": {"kind": "p"}, "condition": "s"}, name="one")
+    about = {"title": "It's many", "level": "high", "tags": ["attack.t1110"], "id": ID}
+    count = correlation("event_count", ["one"], condition={"gte": 1}, **{"group-by": ["kind"]})
+    given = workload(one, {**count, **about})
+    assert "'It''s many' AS title" in given.queries[0].text
+    rows = run_oracle(bind(given), from_table(pa.Table.from_pylist(EVENTS), given.stream))
+    said = {"rule": ID, "title": "It's many", "level": "high", "tags": "attack.t1110"}
+    keys = [json.loads(row["key"]) for row in rows.aggregates.to_pylist()]
+    assert keys == [{"kind": "p", **said}]
+    found = run_local(bind(given), from_table(pa.Table.from_pylist(EVENTS), given.stream))
+    assert found.aggregates.column("key").to_pylist() == rows.aggregates.column("key").to_pylist()
+    (alerts_of,) = alert_rules(given)["rules"]
+    assert (alerts_of["title"], alerts_of["level"]) == ("It's many", "high")
+    twice = replace(given.queries[0], key_labels=(KeyLabel("x", "kind"),))
+    with pytest.raises(WorkloadError, match="two parts of the key are called 'kind'"):
+        bind(replace(given, queries=(twice,)))
 
 
 @pytest.mark.parametrize(

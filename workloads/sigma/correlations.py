@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -94,6 +94,9 @@ def correlation_query(
     else:
         raise CorrelationError(f"correlations of type {kind.name.lower()} are not taken")
     keys, tied = made.keys()
+    labels: tuple[sx.KeyLabel, ...] = ()
+    if isinstance(output, sx.Aggregates) and into is None:
+        labels = tuple(_labels(rule, {*keys, *(key.name for key in tied)}))
     return sx.Query(
         name=name,
         pattern=pattern,
@@ -102,6 +105,7 @@ def correlation_query(
         where=made.condition(),
         partition_by=keys,
         tied_keys=tied,
+        key_labels=labels,
         strategy=strategy,
         into=into,
     )
@@ -240,6 +244,18 @@ class _Pattern:
         from workloads.sigma.rules import described
 
         yield from described(self.rule)
+
+
+def _labels(rule: SigmaCorrelationRule, taken: Collection[str]) -> Iterator[sx.KeyLabel]:
+    """What each row of a count says of its rule, in its key."""
+    from workloads.sigma.rules import described
+
+    for item in described(rule):
+        name = str(item.name)
+        while name in taken:
+            name += "_"
+        assert isinstance(item.value, ex.Literal)
+        yield sx.KeyLabel(str(item.value.value), name)
 
 
 def _value(rule: SigmaCorrelationRule, column: Callable[[str], str]) -> ex.Expression:

@@ -16,6 +16,7 @@ from api.cli.workload_files import open_workload
 from api.run_settings import OnError as OnErrorChoice
 from optimizer.bind.situation_notes import situation_notes
 from workloads.errors import SheafError, WorkloadError
+from workloads.imported_rules import refusals
 
 if TYPE_CHECKING:
     from optimizer.ir.query import BoundWorkload
@@ -102,19 +103,20 @@ def _report(bound: BoundWorkload, explain: bool) -> str:
 def _notes(given: str, paths: Sequence[str], on_error: OnErrorChoice) -> list[str]:
     """What the queries of a workload ask for and no event has; raises where they do not fit."""
     from engines.columns.occurrences import Occurrences
-    from engines.input.batches import FileSource, named_columns
+    from engines.input.batches import FileSource
     from engines.input.event_paths import given_paths
     from engines.input.event_table import Faults
+    from engines.input.query_columns import named_among, named_columns
 
     workload, _ = open_workload(given)
     path = given_paths(paths, workload.stream.sources)
     source = FileSource(path, workload.stream, Faults(on_error))
     bound = source.bind(workload)
     source.assume(named_columns(bound))
-    occurred, named = Occurrences(bound), named_columns(bound)
-    for batch in source.batches([name for name in source.schema.names if name in named]):
+    occurred = Occurrences(bound)
+    for batch in source.batches(named_among(bound, source.schema.names)):
         occurred.add(batch.table)
-    return occurred.notes()
+    return [*refusals(bound.refused), *occurred.notes()]
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -56,6 +56,7 @@ from api.jobs.devices import Device, chosen_device
 from api.run_settings import RunSettings, as_flag
 from engines.execution import Engine, EventSource, Execution, Monitor, RowSink
 from workloads.errors import SheafError
+from workloads.imported_rules import refusals
 
 if TYPE_CHECKING:
     from engines.execution import RunReport
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from workloads.workload import Workload
 
 SPARK = "Spark"
-MOST_REFUSED = 20  # rules that a run names
 MOST_NAMED = 5  # queries that a note of a run names
 STOPPED = 3  # the exit code where a query was stopped at a limit, and the others were run
 
@@ -253,7 +253,7 @@ def run(
         if not as_json:
             _show_rows(made, report, statistics)
         _show(report, verbose)
-    report.notes = [*_not_taken(parsed), *report.notes]
+    report.notes = [*refusals(parsed.refused), *report.notes]
     for note in report.notes:
         typer.echo(f"note: {note}", err=True)
     report.seconds = {"plan": planning, **report.seconds}
@@ -264,14 +264,6 @@ def run(
     typer.echo(said, err=True)
     if report.ledger.stopped:
         raise typer.Exit(STOPPED)
-
-
-def _not_taken(workload: Workload) -> list[str]:
-    """The rules that are not among the queries, and why; of very many the first."""
-    said = [rule.render() for rule in workload.refused[:MOST_REFUSED]]
-    if more := len(workload.refused) - len(said):
-        said.append(f"{more:,} more rules were not taken; 'sheaf check' lists them all")
-    return said
 
 
 def _check_options(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -16,12 +16,14 @@ from api.cli.completion import WorkloadName
 from api.cli.terminal.progress import STAGES, stage_text
 from engines.execution import Command, EventSource, Execution, Monitor, Replacement
 from workloads.errors import SheafError
+from workloads.imported_rules import refusals
 
 if TYPE_CHECKING:
     from engines.execution import RunReport
     from engines.spark.stream.checkpoint import Takeover
     from engines.spark.stream.job import StreamProgress
     from optimizer.plan.plan import Plan
+    from workloads.imported_rules import RefusedRule
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,10 @@ class _Watching(Monitor):
 
     def on_page(self, address: str) -> None:
         typer.echo(f"Spark's own page: {address}", err=True)
+
+    def on_refused(self, rules: Sequence[RefusedRule]) -> None:
+        for sentence in refusals(rules):
+            typer.echo(f"note: {sentence}", err=True)
 
     def on_start(self, takeover: Takeover) -> None:
         self._ending.is_running = True

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from engines.account import Account, Fallbacks
 from engines.columns.occurrences import Occurrences
-from engines.input.batches import named_columns, needed_columns
 from engines.input.event_table import Events, from_table
+from engines.input.query_columns import named_among, needed_columns
 from engines.limits import BadRowError, Ledger
 from engines.local.run import reach_of_program, unbounded_queries
 from engines.local.slices import SliceSize
@@ -248,8 +248,7 @@ class _Job:
         return numbers.mapInArrow(task, packed_schema(self.landing.match))
 
     def planned(self) -> RoutedParts:
-        named = named_columns(self.workload)
-        names = [name for name in self.source.schema.names if name in named]
+        names = named_among(self.workload, self.source.schema.names)
         sample = self.source.sample(self.session, names, SAMPLE_ROWS)
         self.occurred.of_sample.add(sample)
         rows = max(self.source.about_rows(), sample.num_rows)

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engines.columns.occurrences import Occurrences
-from engines.input.batches import Batch, StreamFile, needed_columns
+from engines.input.batches import Batch, StreamFile
 from engines.input.event_files import take_spent
 from engines.input.event_rows import ticks_of
 from engines.input.event_table import LARGEST_TICK, from_table
+from engines.input.query_columns import needed_columns
 from engines.input.source_files import as_stored
 from engines.local.run import SlicedRun, reach_of_program
 from engines.local.slices import Cutter, Slice, SliceSize

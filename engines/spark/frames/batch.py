@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engines.input.batches import needed_columns
 from engines.input.event_rows import check_columns
 from engines.input.event_table import LARGEST_TICK, OnError
+from engines.input.query_columns import needed_columns
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions
 from engines.spark.batch.job import (
     SAMPLE_ROWS,

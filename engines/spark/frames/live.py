@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.account import Account
-from engines.input.batches import needed_columns
 from engines.input.event_paths import one_path, paths_by_source
 from engines.input.event_table import Fault, Faults, OnError, from_table
+from engines.input.query_columns import needed_columns
 from engines.input.source_files import SourceColumns, check_renamed
 from engines.limits import StateError
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions

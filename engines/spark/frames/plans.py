@@ -11,8 +11,8 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from engines.input.batches import check_compared, needed_columns
 from engines.input.event_table import OnError, column_kinds, from_table
+from engines.input.query_columns import bind_to, needed_columns
 from engines.limits import EventsError
 from engines.program import DEFAULT_OPTIONS, Program
 from engines.run import fitted
@@ -23,7 +23,6 @@ from engines.spark.frames.results import FrameResults
 from engines.spark.runtime.code_archive import pack_code
 from engines.spark.runtime.worker_python import is_on_this_machine, own_python
 from engines.statistics.measure import SAMPLED_PAIRS, measure
-from optimizer.bind.binder import bind
 from optimizer.ir.query import BoundWorkload
 from optimizer.plan.plan import Plan
 from optimizer.statistics.statistics import Statistics, given, with_stated
@@ -42,12 +41,9 @@ def bind_to_frame(
     """The workload over the columns of a frame, and what is in it; None for live streams."""
     if isinstance(frame, Mapping) or frame.isStreaming:
         live = LiveEvents.of(frame, workload.stream)
-        bound = bind(workload, column_kinds(live.schema))
-        check_compared(live.schema, bound, PLACE)
-        return bound, None
+        return bind_to(workload, live.schema, PLACE, column_kinds(live.schema)), None
     events = FrameEvents.of(frame, workload.stream)
-    bound = bind(workload, column_kinds(events.schema))
-    check_compared(events.schema, bound, PLACE)
+    bound = bind_to(workload, events.schema, PLACE, column_kinds(events.schema))
     return bound, events.known(needed_columns(bound, events.schema.names))
 
 
@@ -96,9 +92,7 @@ def run_over_frame(
 
 
 def _program(plan: Plan, schema: pa.Schema, workload: Workload) -> Program:
-    program = fitted(plan, column_kinds(schema), workload)
-    check_compared(schema, program.workload, PLACE)
-    return program
+    return fitted(plan, schema, column_kinds(schema), workload, PLACE)
 
 
 def give_code(session: SparkSession) -> None:

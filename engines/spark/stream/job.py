@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from engines.account import Account
 from engines.columns.occurrences import merged
-from engines.input.batches import needed_columns
 from engines.input.event_table import from_table
+from engines.input.query_columns import needed_columns
 from engines.limits import StateError
 from engines.live.bucket import Bucket
 from engines.program import DEFAULT_OPTIONS, Program, RunOptions

@@ -16,7 +16,6 @@ from engines.execution import (
     Stages,
     percentile,
 )
-from engines.input.batches import check_compared
 from engines.input.event_paths import each_path
 from engines.input.event_table import column_kinds, from_table
 from engines.program import Program
@@ -80,6 +79,7 @@ def run_stream(
                 monitor.on_page(address)
         with stages("run"):
             stream = start_stream(spark, program, live, options, execution.options, told)
+            monitor.on_refused(program.workload.refused)
             monitor.on_start(stream.takeover)
             stopped = False
             while not stopped and not stream.wait(COMMAND_POLL_SECONDS):
@@ -97,6 +97,7 @@ def run_stream(
                             program, live = wanted, opened
                             before, occurred = occurred, Occurrences(program.workload)
                             occurred.merge(before.seen())
+                            monitor.on_refused(program.workload.refused)
                             answer(done)
             if execution.finish and not stopped:
                 told(finish_stream(spark, program, live, options, execution.options))
@@ -125,6 +126,5 @@ def open_stream(
     live = open_live_source(
         source.path, workload.stream, source.like, known, source.on_error, options, source.registry
     )
-    program = fitted(plan, column_kinds(live.schema), workload)
-    check_compared(live.schema, program.workload, source.shown)
-    return program, live
+    kinds = column_kinds(live.schema)
+    return fitted(plan, live.schema, kinds, workload, source.shown), live

@@ -9,8 +9,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from engines.input.batches import named_columns, needed_columns, read_events
+from engines.input.batches import read_events
 from engines.input.event_table import Faults, column_kinds
+from engines.input.query_columns import named_columns, needed_columns
 from engines.limits import BadRowError, EventsError
 from engines.results.tables import Results, sorted_results
 from engines.run import fitted
@@ -235,7 +236,7 @@ def test_no_events(spark: "SparkSession", tmp_path: Path) -> None:
     workload = load_workload(document())
     source = open_source(str(tmp_path / "e.jsonl"), workload.stream, Faults())
     plan = make_plan(bind(workload), to_document(workload))
-    program = fitted(plan, source.files.kinds, workload)
+    program = fitted(plan, source.files.schema, source.files.kinds, workload, "events")
     source.files.assume(named_columns(program.workload))
     done = run_batch(spark, program, source, target)
     assert (done.events, done.rows, done.numbers) == (0, {}, (0, 0))
