@@ -209,7 +209,8 @@ def _run_local(
         report.access = merged_access([reading.access for reading in readings])
         with stages("write"):
             if isinstance(output, FileOutput):
-                report.files = output.write(_charges(plan, account))
+                at_once = threads_for(readings[0].program, execution.options) > 1
+                report.files = output.write(_charges(plan, account), at_once)
             else:
                 report.first = output.first
     account.count(readings[0].program.ids.scan, faults.total)
@@ -235,12 +236,10 @@ def _added(read: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     return {name: read.get(name, 0) + more.get(name, 0) for name in {**read, **more}}
 
 
-def _charges(plan: Plan, account: Account) -> Callable[[str], AbstractContextManager[None]]:
+def _charges(plan: Plan, account: Account) -> Callable[[str], AbstractContextManager[object]]:
     """What writing a kind of rows is charged to: the sink that the plan has for it, if any."""
     sinks = {operator.id for operator in plan.operators if operator.kind == "sink"}
-    return lambda kind: (
-        all_threads(account, f"sink-{kind}") if f"sink-{kind}" in sinks else nullcontext()
-    )
+    return lambda kind: account.charge(f"sink-{kind}") if f"sink-{kind}" in sinks else nullcontext()
 
 
 class _Reading(NamedTuple):

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 0.5
 # What reading must cost by statistics alone before indexes are opened, which takes some time too.
 INDEX_NANOSECONDS = 2e7
+EVERY_GROUP = "every row group can matter"
+FEW_QUERIES = 8  # that are looked at first: where these need all row groups, no others are
 REBUILD = "remove them with 'sheaf index EVENTS --remove', and make them anew"
 _SAID = {
     "footers": "the statistics in their files",
@@ -217,14 +219,15 @@ class _Choice:
 
     def made(self) -> AccessChoice:
         stream, source = self.workload.stream, self.source
-        summable = list(summed_queries(self.workload.queries, source.tick))
-        summable = summable if self.with_sums else []
+        summable = []
+        if self.with_sums:  # of what columns come to, statistics in files know nothing
+            every = summed_queries(self.workload.queries, source.tick)
+            summable = [one for one in every if self.stored.has_light or not one.columns]
         columns = read_columns(self.needs, stream)
         more = {name for one in summable for name in one.names}
         blocks = self.stored.blocks(source, stream, sorted(columns | more))
         possible = PossibleEvents(blocks, stream)
         rows = np.array([rows for file in self.footers.files for rows in file.rows], np.int64)
-        sums = BlockSums(self.stored, blocks, possible, source, stream)
         reading = ReadingCost(
             blocks.always_units(self.stored.units),
             rows,
@@ -235,6 +238,10 @@ class _Choice:
             self.with_rows and self.stored.has_light,
         )
         forced, spots_of = self.wanted != "auto", spots_in_blocks(blocks, possible)
+        is_plain = not self.stored.has_light and not summable
+        if is_plain and (whole := self._whole(spots_of, reading)) is not None:
+            return whole
+        sums = BlockSums(self.stored, blocks, possible, source, stream)
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
             spots = SpotsByProbes(spots_of, prober)
@@ -267,10 +274,9 @@ class _Choice:
                 return AccessChoice("scan", said, queries=queries, warnings=warnings)
         kept = None if apart else self._kept_rows(rest, spots, reading, blocks, found.kept)
         if number == of and not taken and kept is None:
-            why = "every row group can matter"
             return AccessChoice(
                 "scan",
-                why,
+                EVERY_GROUP,
                 queries=queries,
                 warnings=warnings,
                 cost=cost,
@@ -315,6 +321,27 @@ class _Choice:
             self.footers.chosen(edges),
             None if kept is None else kept.by_file,
         )
+
+    def _whole(self, spots_of: SpotsOf, reading: ReadingCost) -> AccessChoice | None:
+        """That all is read, where a few queries need all row groups by the statistics in files."""
+        kept, queries = reading.always, []
+        for needed in self.needs[:FEW_QUERIES]:
+            mask = reading.part(needed, spots_of).units
+            kept = kept | mask
+            queries.append(QueryAccess(needed.query, int(mask.sum())))
+            if kept.all():
+                cost = reading.of(kept)
+                warnings = tuple(self.stored.warnings)
+                return AccessChoice(
+                    "scan",
+                    EVERY_GROUP,
+                    queries=tuple(queries),
+                    warnings=warnings,
+                    cost=cost,
+                    expected=cost,
+                    bound=cost,
+                )
+        return None
 
     def _kept_rows(
         self,

@@ -79,6 +79,9 @@ RUN_SLICE_EVENTS = SLICE_EVENTS // 2
 FOLDED_SLICE_EVENTS = 2 * SLICE_EVENTS
 
 
+LARGE_SLICE = 4  # times what is asked for
+
+
 @dataclass(frozen=True)
 class SliceSize:
     """How a stream is cut: into slices of `rows` events, and into one if it has no more.
@@ -182,6 +185,18 @@ class Cutter:
         rows = self._slicing.rows
         return max(rows, held, self._carried()) if self._slicing.grow else rows
 
+    def _first(self) -> int:
+        """The events that a slice must have that has none before it.
+
+        Where all of them would be carried over to the next one, it is cut only when it is large:
+        later ones become as large as what they carry, and what is carried is run over again.
+        """
+        rows, ticks = self._least(0), self._events.ticks
+        if not self._slicing.grow:
+            return rows
+        past = int(np.searchsorted(ticks, ticks[0] + self._reach.back)) + 1
+        return max(rows, min(past, LARGE_SLICE * rows))
+
     def _sort(self) -> None:
         if self._waiting:
             new = from_table(pa.concat_tables(self._waiting), self._stream)
@@ -196,7 +211,7 @@ class Cutter:
         while True:
             events = self._events
             begin = 0 if self._start is None else int(np.searchsorted(events.ticks, self._start))
-            wanted = self._least(begin)
+            wanted = self._least(begin) if begin or not end else self._first()
             if end - begin < wanted:
                 return
             stop = int(events.ticks[begin + wanted - 1]) + 1

@@ -41,7 +41,10 @@ def threads_for(program: Program, options: RunOptions) -> int:
 
 
 class SliceThreads:
-    """Runs slices in threads, one more ahead than there are threads; with one, in this thread.
+    """Runs slices in threads; with one, in this thread.
+
+    A slice is run when all rows have been taken of those that threads have no room for: then no
+    more slices are held than run, but for one that is cut and waits.
 
     `ahead` gives the slices in order, and `chunks` the rows of one of them. Each slice has a
     context of its own; what it counts and finds out is added to the run's when its rows have been
@@ -79,10 +82,10 @@ class SliceThreads:
             if piece.start is None and piece.stop is None:  # it is the only one
                 yield piece
                 return
+            if len(waiting) == self._threads:
+                yield waiting.popleft()
             waiting.append(piece)
             self._jobs.append(self._started(self._run.job(piece)))
-            if len(waiting) > self._threads:
-                yield waiting.popleft()
         yield from waiting
 
     def chunks(self, piece: Slice) -> Iterator[RowChunk]:

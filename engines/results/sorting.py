@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engines.results.struct_sorting import StructSorter
     from engines.results.structs import MatchStructs
 
-RUN_BYTES = 80 * 2**20  # that are sorted in memory
+RUN_BYTES = 40 * 2**20  # that are sorted in memory
 ROWS_AT_ONCE = 100_000  # that are moved
 FAN_IN = 64  # runs that are merged at once
 FEW_MOVES = 2_000  # rows for each stretch that is moved, where the others are left
@@ -238,11 +238,12 @@ class FileOutput:
                 Sorter(results.aggregates.schema, AGGREGATE_ORDER, self._folder, self._run_bytes),
                 self._match_sorter(results.matches.schema),
             )
-        matches = results.matches
-        if isinstance(self._form, KeptTexts):
-            matches = self._form.without_texts(matches)
         self._sorters[0].add(results.aggregates)
-        self._sorters[1].add(matches)
+        matches = results.matches
+        if matches.num_rows:
+            if isinstance(self._form, KeptTexts):
+                matches = self._form.without_texts(matches)
+            self._sorters[1].add(matches)
         self.aggregates, self.matches = (sorter.rows for sorter in self._sorters)
 
     def take(self, chunk: RowChunk) -> None:
@@ -250,15 +251,20 @@ class FileOutput:
         for table in chunk.tables(self._form, is_ordered=True):
             self.add(of_kind(table, chunk.kind))
 
-    def write(self, charged: Charged = uncharged) -> list[str]:
-        """Write what has come, each kind of rows in its own `charged` context; gives the files."""
+    def write(self, charged: Charged = uncharged, at_once: bool = False) -> list[str]:
+        """Write what has come, each kind of rows in its own `charged` context; gives the files.
+
+        With `at_once` both kinds are written at a time.
+        """
         assert self._sorters is not None, "no slice has come"
         readers = []
         for kind, sorter in zip(("aggregates", "matches"), self._sorters, strict=True):
             with charged(kind) if sorter.rows else nullcontext():
                 readers.append(sorter.reader())
         kept = self._form if isinstance(self._form, KeptTexts) else None
-        return write_readers(readers[0], readers[1], self._path, *self._kinds, charged, kept)
+        return write_readers(
+            readers[0], readers[1], self._path, *self._kinds, charged, kept, at_once
+        )
 
     def _match_sorter(self, schema: pa.Schema) -> Sorter | StructSorter:
         if isinstance(self._form, KeptTexts):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import itertools
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +65,12 @@ def write_readers(
     has_matches: bool,
     charged: Charged = uncharged,
     kept: KeptTexts | None = None,
+    at_once: bool = False,
 ) -> list[str]:
     """`write_results` for rows that come sorted, and batch by batch.
 
-    Each kind of rows is written in a context of its own, `charged` with its name. Matches may be
-    numbers of texts that are `kept`.
+    Each kind of rows is written in a context of its own, `charged` with its name, and both of them
+    `at_once` in two threads. Matches may be numbers of texts that are `kept`.
     """
     target = Path(path)
     if target.suffix not in ENDINGS:
@@ -82,24 +84,42 @@ def write_readers(
         kinds.append(("aggregates", aggregates))
     if has_matches:
         kinds.append(("matches", matches))
-    partial: dict[Path, Path] = {}
+    finals = [
+        target if len(kinds) == 1 else target.with_name(f"{target.stem}.{kind}{target.suffix}")
+        for kind, _ in kinds
+    ]
+    partial = [final.with_name(f".{final.name}.{os.getpid()}.partial") for final in finals]
+
+    def write(number: int) -> None:
+        (kind, reader), final = kinds[number], finals[number]
+        with _named_errors(final), charged(kind):
+            texts = kept if kind == "matches" else None
+            _write(reader, partial[number], final.suffix, texts)
+
     try:
-        for kind, reader in kinds:
-            name = target.name if len(kinds) == 1 else f"{target.stem}.{kind}{target.suffix}"
-            final = target.with_name(name)
-            partial[final] = final.with_name(f".{name}.{os.getpid()}.partial")
-            with charged(kind):
-                _write(reader, partial[final], final.suffix, kept if kind == "matches" else None)
-        for final, written in partial.items():
-            written.replace(final)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise ResultsError(f"'{final}' cannot be written: {why}") from error
+        with (
+            ThreadPoolExecutor(len(kinds)) if at_once and len(kinds) > 1 else nullcontext() as pool
+        ):
+            for _ in (map if pool is None else pool.map)(write, range(len(kinds))):
+                pass
+        for final, written in zip(finals, partial, strict=True):
+            with _named_errors(final):
+                written.replace(final)
     finally:
-        for written in partial.values():
+        for written in partial:
             with suppress(OSError):
                 written.unlink(missing_ok=True)
-    return [str(final) for final in partial]
+    return [str(final) for final in finals]
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """A context in which errors of the system are of a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise ResultsError(f"'{path}' cannot be written: {why}") from error
 
 
 def write_rows(rows: pa.RecordBatchReader, path: Path, ending: str | None = None) -> None:

@@ -151,3 +151,18 @@ def test_no_slice_is_kept_when_it_is_done(tmp_path: Path) -> None:
     run(plan, source, RowSink(str(tmp_path / "r.parquet")), execution, Watch())
     assert len(held) > 4
     assert set(held) == {0}
+
+
+def first_slice(reach: int, size: int) -> int:
+    """The events of the first slice of a stream with one event a second."""
+    lateness = Lateness(None, False, SECOND, "ts", Faults())
+    arriving = batches(list(range(1_000)), 7)
+    found = cut(arriving, SCHEMA, STREAM, lateness, SliceReach(reach), SliceSize(size))
+    return len(next(found).own)
+
+
+def test_the_first_slice_waits_until_not_all_of_it_is_carried_over() -> None:
+    """Else the next one would run over all of it again, and so on until windows are full."""
+    assert first_slice(reach=10, size=20) == 20
+    assert first_slice(reach=50, size=20) == 51
+    assert first_slice(reach=900, size=20) == 80
