@@ -60,6 +60,7 @@ class Columns:
         self._vectors: dict[str, Vector] = {}
         self._inputs: dict[InputColumn, AggregateInput] = {}
         self._masks: dict[ir.Symbol, Mask] = {}
+        self.derived: dict[object, Any] = {}  # what engines make of the columns, and read again
         self._found_sets: list[SymbolSets] = []
         static = _static(workload)
         self._named = static.symbols
@@ -78,7 +79,7 @@ class Columns:
         found.orders = KeyOrders(found.events, (self.orders, first))
         found._wider = (self, slice(first, end))
         found._vectors, found._masks, found.counts = {}, {}, {}
-        found._inputs = {}
+        found._inputs, found.derived = {}, {}
         return found
 
     def _read_texts(self, static: _Static) -> None:

@@ -21,6 +21,7 @@ from engines.live.suppression import Suppression, unsuppressed
 from engines.local.news import of_symbols
 from engines.local.run import SlicedRun, within_limit
 from engines.local.slices import Slice, appended, between, reach_of
+from engines.matching.situations.rests import PREFIX as REST
 from engines.program import Program, RunContext
 from engines.results.chunks import collected
 from engines.results.tables import Results, empty_results
@@ -200,7 +201,9 @@ class KeptEvents:
         self._suppression.hold({})
 
     def _trimmed(self, table: pa.Table) -> pa.Table:
-        return table.select(needed_columns(self._workload, table.column_names))
+        needed = set(needed_columns(self._workload, table.column_names))
+        names = table.column_names
+        return table.select([n for n in names if n in needed or n.startswith(REST)])
 
 
 def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> UnsupportedError:

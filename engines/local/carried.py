@@ -4,7 +4,8 @@ what they need of those before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -14,7 +15,8 @@ import pyarrow as pa
 from engines.columns.columns import Columns
 from engines.columns.layout import Rows
 from engines.input.event_table import Events
-from engines.matching.situations.kept_moments import ReadValues, kept_rows, values_read
+from engines.matching.situations.kept_moments import ReadValues, kept_events, values_read
+from engines.matching.situations.rests import PREFIX as REST
 from engines.matching.situations.runs import Derivation
 from engines.program import Program
 from optimizer.engines.situations import temporal_of
@@ -91,13 +93,8 @@ class SituationGroup:
 
     @property
     def width(self) -> int:
-        """The ticks of the widest window; one that is no whole number is refused when it runs.
-
-        What gives starts or ends looks at no more than the moment itself.
-        """
-        queries = self.program.workload.queries
-        sizes = [q.window.size for q in queries if temporal_of(q).edge is None]
-        return max((_ticks(size, self.tick) for size in sizes), default=1)
+        """The ticks of the widest window; one that is no whole number is refused when it runs."""
+        return max(_ticks(q.window.size, self.tick) for q in self.program.workload.queries)
 
     @cached_property
     def _read(self) -> ReadValues:
@@ -109,8 +106,9 @@ class SituationGroup:
         layout = columns.orders.layout(self.key, False, False)
         derivation = Derivation(columns, layout, self.tick)
         opens = stop - self.margin - self.width  # the last tick before the window
-        rows = kept_rows(derivation, self._read, opens, not self.margin)
-        return _of_rows(columns.events, layout.order[rows])
+        rows, rests = kept_events(derivation, self._read, opens, not self.margin)
+        found = _of_rows(columns.events, layout.order[rows])
+        return found if found is None else _with_rests(found, rests, np.sort(layout.order[rows]))
 
     def due(self, start: int) -> int | None:
         if self.carried is None:
@@ -131,6 +129,15 @@ class SituationGroup:
         slid = (-(-start // slide) * slide for slide in self.slides)
         times += [time for time in slid if time <= last]
         return min(times) + self.ahead if times else None
+
+
+def _with_rests(events: Events, rests: Mapping[str, pa.Array], rows: Rows) -> Events:
+    """Events with what those that are let go of add to sums, in place of what they came with."""
+    table = events.table
+    table = table.select([name for name in table.column_names if not name.startswith(REST)])
+    for name, values in rests.items():
+        table = table.append_column(name, values.take(pa.array(rows)))
+    return replace(events, table=table)
 
 
 def _ticks(nanoseconds: int, tick: int) -> int:

@@ -123,7 +123,7 @@ def long_lasting(draw: st.DrawFn) -> tuple[Any, pa.Table]:
         texts.append(
             f"QUERY q{number} DEFINE {defined} "
             f"PATTERN {'A' if len(names) == 1 else f'A {asked} B'} "
-            + draw(st.sampled_from(["", "WHERE max(A.v) > 3 "]))
+            + draw(st.sampled_from(["", "WHERE sum(A.v) > 9 "]))
             + draw(st.sampled_from(["", "PARTITION BY k "]))
             + f"RETURN {', '.join([*names, *values])} WITHIN {draw(st.integers(5, 60))} ms "
             + draw(st.sampled_from(["", "EMIT COMPLETE"]))
@@ -137,10 +137,11 @@ def long_lasting(draw: st.DrawFn) -> tuple[Any, pa.Table]:
         time += random.choices([0, 1, 2, 3, 9], [4, 8, 3, 1, 1])[0]
         on = {name: 1 - each if random.random() < 0.15 else each for name, each in on.items()}
         row = {"ts": time, "seq": number, "kind": random.choice("AAB"), "k": random.choice([1, 2])}
-        values = {name: random.choice([1, 2, 3, 4, None]) for name in "vw"}
+        values = {"v": random.choice([1, 2, 3, 2**40 + 1, None])}
+        values["w"] = random.choice([0.1, -1e17, 1e17, 3.0, None])
         odd = {"x": 0} if random.random() < 0.1 else {}
         rows.append(row | on | odd | values)
-    kinds = COLUMNS | {"v": pa.int64(), "w": pa.int64()}
+    kinds = COLUMNS | {"v": pa.int64(), "w": pa.float64()}
     return workload, pa.table(
         {name: pa.array([r[name] for r in rows], t) for name, t in kinds.items()}
     )

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engines.account import Account
-from engines.columns.groups import EventGroups, aggregate, ends, ranges
+from engines.columns.groups import EventGroups, ends, ranges
 from engines.columns.layout import Rows
 from engines.columns.vectors import Vector, evaluate, truth
 from engines.matching.situations.joins import JoinedSituations
+from engines.matching.situations.rests import Rests, aggregate_all
 from engines.matching.situations.runs import BEHIND_ALL, Derivation
 from engines.results.chunks import MatchChunk
 from engines.results.json_text import (
@@ -31,7 +32,7 @@ from engines.results.row_texts import NumberedTexts
 from engines.results.structs import MatchStructs, value_column
 from optimizer.engines.situations import temporal_of
 from optimizer.ir.query import Query, ReturnValue
-from optimizer.ir.situations import ReturnEdge
+from optimizer.ir.situations import Definition, ReturnEdge
 from workloads import expressions as ex
 
 _FEW = 4  # situations for each match: of more, only those in matches are written
@@ -82,6 +83,10 @@ class SituationMatches(MatchChunk):
     def bound(self) -> tuple[int, Sequence[EventGroups]]:
         return len(self._found.chosen), [self._groups(alias) for alias in self._read]
 
+    @cached_property
+    def _definitions(self) -> dict[str, Definition]:
+        return {s.name: s.definition for s in self._temporal.situations}
+
     @property
     def _read(self) -> list[str]:
         """The names whose events are aggregated."""
@@ -129,9 +134,13 @@ class SituationMatches(MatchChunk):
         def call(node: ex.Expression) -> Vector:
             assert isinstance(node, ex.Call)
             assert isinstance(node.argument, ex.Attribute)
-            groups = self._groups(node.argument.alias)
-            values = columns.vector(node.argument.name).take(layout.order[groups.rows])
-            return aggregate(node.function, values, groups)
+            alias, name = node.argument.alias, node.argument.name
+            groups = self._groups(alias)
+            rows = layout.order[groups.rows]
+            values = columns.vector(name).take(rows)
+            rests = Rests.of(columns, self._definitions[alias], name)
+            rests = None if rests is None else rests.take(rows)
+            return aggregate_all(node.function, values, rests, groups)
 
         def attribute(node: ex.Attribute) -> Vector:
             raise AssertionError(f"{node.alias}.{node.name} has no one value")

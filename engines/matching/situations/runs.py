@@ -51,8 +51,11 @@ class Derivation:
     kernels: DeviceKernels = CPU
 
     def __post_init__(self) -> None:
-        self._known: dict[Definition, Runs] = {}
-        self._moments: dict[Symbol, MomentRows] = {}
+        # A slice asks for the same once more, to see what of it is kept for later ones.
+        place = "situations", id(self.layout), self.kernels.on_device
+        self._known: dict[Definition, Runs]
+        self._moments: dict[Symbol, MomentRows]
+        self._known, self._moments = self.columns.derived.setdefault(place, ({}, {}))
         self._named: dict[tuple[object, ...], NamedRuns] = {}
         self._texts: dict[tuple[int, str], tuple[Runs, pa.Array]] = {}
 
